@@ -1,0 +1,159 @@
+"""What every backend is asked and answers: `Call`, `Outcome` and the `Backend` protocol.
+
+To add one, write a class with these methods and name it in the entry point group ``poolproof.backends`` of your
+package, or pass it as ``--backend your.module:YourClass``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Protocol
+
+import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.operators import Operator
+
+
+class BackendUnavailable(Exception):
+    """The backend cannot run here at all (a missing library, no device). The text says what to do about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A strided view over one storage, which lies between two guard bands.
+
+    ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, what
+    lies between is the storage, of exactly the extent that the view needs. ``shape``, ``strides`` and
+    ``offset`` (from the start of the storage) count elements. A backend may write nothing but the elements of
+    output views: the caller inspects gaps, guard bands and inputs afterwards.
+    """
+
+    buffer: NDArray[np.uint8]
+    guard: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def storage(self) -> NDArray[np.uint8]:
+        """The bytes between the guard bands."""
+        return self.buffer[self.guard : len(self.buffer) - self.guard]
+
+    @property
+    def storage_elements(self) -> int:
+        return (len(self.buffer) - 2 * self.guard) // self.dtype.itemsize
+
+    @cached_property
+    def array(self) -> NDArray:
+        """The view as a numpy array that shares memory with the buffer."""
+        size = self.dtype.itemsize
+        return np.ndarray(
+            self.shape,
+            self.dtype,
+            buffer=self.buffer.data,
+            offset=self.guard + self.offset * size,
+            strides=tuple(stride * size for stride in self.strides),
+        )
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The attribute lists exactly as the caller passes them: each empty, of length 1 or of full length.
+
+    An empty ``stride`` means stride = kernel_size. Adaptive operators use ``output_size`` alone.
+    """
+
+    kernel_size: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    dilation: tuple[int, ...] = ()
+    ceil_mode: bool = False
+    output_size: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of one operator: attributes, and a tensor for each name in ``operator.tensors``."""
+
+    operator: Operator
+    attributes: Attributes
+    tensors: Mapping[str, Tensor]
+    deterministic: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """Name of the data dtype, e.g. ``bfloat16``."""
+        return self.tensors["self"].dtype.name
+
+    @property
+    def index_dtype(self) -> str:
+        return self.tensors["indices"].dtype.name
+
+
+class Status(StrEnum):
+    """How a call ended, as the backend sees it."""
+
+    COMPLETED = "completed"
+    REFUSED = "refused"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came back; the tensors' buffers hold the memory as the call left it.
+
+    status
+        ``completed``; ``refused``: an error reported in the regular way; ``unavailable``: the environment, not
+        the operator, is at fault, so that nothing can be concluded.
+    code, message
+        The implementation's own status number and text, where it has them.
+    seconds
+        Time of the call itself, copies to and from a device excluded.
+    results
+        Shape and dtype name that the implementation reports for each output after the call.
+    complaints
+        Trespasses the backend itself noticed in memory that the caller cannot see (guard bands of a workspace).
+    """
+
+    status: Status
+    code: int | None = None
+    message: str = ""
+    seconds: float = 0.0
+    results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    complaints: tuple[str, ...] = ()
+
+
+class Backend(Protocol):
+    """One implementation under test.
+
+    ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
+    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
+    """
+
+    name: str
+    survives_fork: bool
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        """Why no call of that operator and dtypes can be made here, or None if they can."""
+
+    def documented_refusal(self, call: Call) -> str | None:
+        """The documented rule by which this implementation must refuse ``call``, or None if it must run it."""
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
+
+    def is_deterministic(self, call: Call) -> bool:
+        """Whether repeating ``call`` must give the same bits."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Versions and devices that a reader needs to tell two runs apart."""
+
+    def run(self, call: Call) -> Outcome:
+        """Execute ``call`` in the tensors' own memory. Raises nothing that the implementation itself reports."""

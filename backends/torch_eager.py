@@ -1,0 +1,196 @@
+"""Torch in eager mode through its aten operators, on any device torch has: ``cpu``, ``cuda`` or ``npu``.
+
+The ``out=`` overloads are used throughout, because only they let the caller own, poison and guard the output.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from poolproof.backends.base import BackendUnavailable, Call, Outcome, Status, Tensor
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.geometry import expand
+from poolproof.references.operators import Operator
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+class TorchEager:
+    """One torch device. BackendUnavailable when torch or the device is missing."""
+
+    def __init__(self, device: str) -> None:
+        self._torch = _import_torch(device)
+        self._device = device
+        self.name = f"torch-{device}"
+        self.survives_fork = device == "cpu"
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        if operator.aten is None:
+            return f"torch has no operator for aclnn{operator.name}"
+        if dtype not in DTYPES:
+            return f"torch pools no {dtype}"
+        if index_dtype != "int64":
+            return "torch takes int64 indices only"
+        return None
+
+    def documented_refusal(self, call: Call) -> str | None:
+        if self._device != "cpu" and call.deterministic and call.operator.is_backward:
+            return f"no deterministic implementation of {call.operator.aten} on {self._device}"
+        return None
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        return _ACCUMULATION.get(self._device, {}).get((call.operator.name, memory_format(call)), NATIVE)
+
+    def is_deterministic(self, call: Call) -> bool:
+        return self._device == "cpu" or call.deterministic
+
+    def environment(self) -> Mapping[str, str]:
+        torch = self._torch
+        device = platform.processor() or platform.machine()
+        if self._device != "cpu":
+            device = getattr(torch, self._device).get_device_name()
+        return {
+            "torch": torch.__version__,
+            "device": device,
+            "threads": str(torch.get_num_threads()),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        }
+
+    def run(self, call: Call) -> Outcome:
+        torch = self._torch
+        if torch.are_deterministic_algorithms_enabled() != call.deterministic:  # the setter imports much
+            torch.use_deterministic_algorithms(call.deterministic)
+        buffers = {name: self._upload(tensor) for name, tensor in call.tensors.items()}
+        views = {name: self._view(buffers[name], tensor) for name, tensor in call.tensors.items()}
+        try:
+            with torch.inference_mode():
+                self._synchronize()
+                started = time.perf_counter()
+                _INVOKE[call.operator.is_backward](torch, call, views)
+                self._synchronize()
+                seconds = time.perf_counter() - started
+        except (RuntimeError, IndexError, ValueError) as error:
+            return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0])
+        for name in call.operator.tensors:
+            self._download(buffers[name], call.tensors[name])
+        results = {name: (tuple(views[name].shape), _dtype_name(views[name])) for name in call.operator.outputs}
+        return Outcome(Status.COMPLETED, seconds=seconds, results=results)
+
+    def _upload(self, tensor: Tensor) -> torch.Tensor:
+        """The tensor's storage as a one-dimensional torch tensor; on the CPU it shares the memory."""
+        if self._device == "cpu":
+            return self._torch.from_numpy(tensor.storage)
+        return self._torch.from_numpy(tensor.buffer).to(self._device)
+
+    def _download(self, buffer: torch.Tensor, tensor: Tensor) -> None:
+        if self._device != "cpu":
+            tensor.buffer[:] = buffer.cpu().numpy()
+
+    def _view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
+        typed = buffer.view(getattr(self._torch, tensor.dtype.name))
+        guard = 0 if self._device == "cpu" else tensor.guard // tensor.dtype.itemsize
+        return typed.as_strided(tensor.shape, tensor.strides, guard + tensor.offset)
+
+    def _synchronize(self) -> None:
+        if self._device != "cpu":
+            getattr(self._torch, self._device).synchronize()
+
+
+def memory_format(call: Call) -> str:
+    """``channels_last`` when ``self`` is dense with its channels innermost (torch's choice of kernel), else ``contiguous``.
+
+    A tensor that is both, because C or the whole plane is 1, counts as contiguous, as torch counts it.
+    """
+    tensor, rank = call.tensors["self"], call.operator.spatial_rank
+    if _is_dense(tensor, tuple(range(len(tensor.shape)))):
+        return "contiguous"
+    channel = len(tensor.shape) - rank - 1
+    order = (*range(channel), *range(channel + 1, len(tensor.shape)), channel)
+    return "channels_last" if _is_dense(tensor, order) else "contiguous"
+
+
+def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
+    """Whether the elements lie without gaps when axes are nested in ``order``, outermost first."""
+    expected = 1
+    for axis in reversed(order):
+        if tensor.shape[axis] != 1 and tensor.strides[axis] != expected:
+            return False
+        expected *= tensor.shape[axis]
+    return True
+
+
+def _windowed_arguments(call: Call) -> tuple[Any, ...]:
+    attributes, rank = call.attributes, call.operator.spatial_rank
+    kernel = list(attributes.kernel_size)
+    padding = list(expand(attributes.padding, rank, (0,)))
+    dilation = list(expand(attributes.dilation, rank, (1,)))
+    return kernel, list(attributes.stride), padding, dilation, attributes.ceil_mode
+
+
+def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
+    function = getattr(torch.ops.aten, call.operator.aten).grad_input
+    gradient, values, indices, out = (views[name] for name in call.operator.tensors)
+    if call.operator.pooling == "adaptive":
+        function(gradient, values, indices, grad_input=out)
+    else:
+        function(gradient, values, *_windowed_arguments(call), indices, grad_input=out)
+
+
+def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
+    function = getattr(torch.ops.aten, call.operator.aten).out
+    values, out, indices = (views[name] for name in call.operator.tensors)
+    if call.operator.pooling == "adaptive":
+        function(values, list(call.attributes.output_size), out=out, indices=indices)
+    else:
+        function(values, *_windowed_arguments(call), out=out, indices=indices)
+
+
+_INVOKE: dict[bool, Callable[[Any, Call, Mapping[str, Any]], None]] = {True: _backward, False: _forward}
+
+_ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
+    "cuda": {
+        ("MaxPool2dWithIndicesBackward", "contiguous"): ACC32,
+        ("MaxPool2dWithIndicesBackward", "channels_last"): ACC32,
+    },
+}
+"""Per device: what the probe measured for (operator, memory format); native where nothing is listed."""
+
+
+def _import_torch(device: str) -> Any:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    try:
+        import torch
+    except ImportError as error:
+        raise BackendUnavailable("torch is not installed: pip install 'poolproof[torch]'") from error
+    torch.set_num_threads(1)
+    if device == "npu":
+        try:
+            import torch_npu  # noqa: F401
+        except ImportError as error:
+            raise BackendUnavailable("torch_npu is not installed: install the one that matches CANN and torch") from error
+    if device != "cpu" and not getattr(torch, device).is_available():
+        raise BackendUnavailable(f"torch {torch.__version__} finds no {device} device here")
+    return torch
+
+
+def _dtype_name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def cpu() -> TorchEager:
+    return TorchEager("cpu")
+
+
+def cuda() -> TorchEager:
+    return TorchEager("cuda")
+
+
+def npu() -> TorchEager:
+    return TorchEager("npu")

@@ -1,0 +1,75 @@
+"""Accumulation models: how a kernel is allowed to add the gradients that meet in one cell.
+
+Only the rounding of that sum can make two correct kernels differ, so a kernel *declares* its model and the
+criterion accepts every order of additions under it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from poolproof.references.formats import FLOAT32, FloatFormat
+
+Kind = Literal["acc32", "native", "mixed"]
+
+_FLAGS = ("ftz", "cast-ftz", "saturate")
+_SPELLING = re.compile(r"(?P<kind>acc32|native|mixed)(?:\((?P<tiles>\d+)\))?(?P<flags>(?:\+[a-z-]+)*)")
+
+
+@dataclass(frozen=True)
+class AccumulationModel:
+    """How partial sums are held and rounded.
+
+    kind
+        ``acc32``: float32 partial sums in any order, then one rounding to nearest even into the output dtype.
+        ``native``: every addition rounds to the output dtype.
+        ``mixed``: at most ``tiles`` float32 partial sums, each rounded to the output dtype, then added there.
+        float64 outputs accumulate in float64 under each of them.
+    flushes_subnormals
+        Subnormal operands and results of additions may become zero (FTZ/DAZ).
+    cast_flushes
+        The narrowing cast may turn a subnormal result into zero.
+    saturates
+        The narrowing cast clamps to the largest finite value instead of producing an infinity.
+    """
+
+    kind: Kind
+    tiles: int = 1
+    flushes_subnormals: bool = False
+    cast_flushes: bool = False
+    saturates: bool = False
+
+    def accumulator(self, output: FloatFormat) -> FloatFormat:
+        """Format of the partial sums whose overflow or flushing matters."""
+        if self.kind == "native" or output.precision > FLOAT32.precision:
+            return output
+        return FLOAT32
+
+    def __str__(self) -> str:
+        """The spelling used in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""
+        head = f"mixed({self.tiles})" if self.kind == "mixed" else self.kind
+        raised = (self.flushes_subnormals, self.cast_flushes, self.saturates)
+        return head + "".join(f"+{flag}" for flag, on in zip(_FLAGS, raised, strict=True) if on)
+
+    @classmethod
+    def parse(cls, text: str) -> AccumulationModel:
+        """Read the spelling of ``str()``; ValueError names what is wrong."""
+        match = _SPELLING.fullmatch(text)
+        if match is None:
+            raise ValueError(f"accumulation model {text!r} is not acc32, native or mixed(TILES) with flags from {_FLAGS}")
+        kind, tiles = match["kind"], match["tiles"]
+        if (kind == "mixed") != (tiles is not None):
+            raise ValueError(f"accumulation model {text!r}: mixed, and only mixed, carries a number of tiles")
+        model = cls(kind, tiles=int(tiles or 1))
+        for flag in match["flags"].split("+")[1:]:
+            if flag not in _FLAGS:
+                raise ValueError(f"accumulation model {text!r}: unknown flag {flag!r}, known are {_FLAGS}")
+            field = dict(zip(_FLAGS, ("flushes_subnormals", "cast_flushes", "saturates"), strict=True))[flag]
+            model = replace(model, **{field: True})
+        return model
+
+
+ACC32 = AccumulationModel("acc32")
+NATIVE = AccumulationModel("native")

@@ -1,0 +1,104 @@
+"""Sizes and windows: which input coordinates each output cell looks at, along one spatial axis at a time.
+
+Windowed and adaptive pooling differ only here. Both become an `Axis`, a table of the coordinates that every
+window visits; everything else (the forward maximum, drawing legal indices, counting how many windows reach a
+cell) works on that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The windows along one spatial axis.
+
+    ``size`` is the input length. ``positions[o, j]`` is the input coordinate of tap ``j`` of window ``o`` and
+    ``valid[o, j]`` says whether that coordinate lies in the input (a tap in the padding, past the end or
+    beyond an adaptive window's own length is not valid). Both tables have shape (windows, taps) and are read-only.
+    """
+
+    size: int
+    positions: Int64
+    valid: NDArray[np.bool_]
+
+    @property
+    def windows(self) -> int:
+        """Output length along this axis."""
+        return self.positions.shape[0]
+
+    def coverage(self) -> Int64:
+        """How many windows visit each coordinate, shape (size,)."""
+        return np.bincount(self.positions[self.valid], minlength=self.size)
+
+    def windows_covering(self, coordinate: int) -> Int64:
+        """Windows that visit ``coordinate``, ascending."""
+        return np.flatnonzero(((self.positions == coordinate) & self.valid).any(axis=1))
+
+    def has_empty_window(self) -> bool:
+        """Whether some window has no coordinate inside the input."""
+        return not self.valid.any(axis=1).all()
+
+
+def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """Output length of a windowed pool; may be zero or negative, which no API accepts.
+
+    floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 with ceil_mode]) / stride) + 1, and with
+    ceil_mode a last window that would start in the trailing padding is dropped (torch ``pooling_output_shape``;
+    the operator library's ``PoolingOutShape``).
+    """
+    span = size + 2 * padding - dilation * (kernel - 1) - 1
+    if ceil_mode:
+        span += stride - 1
+    windows = span // stride + 1
+    if ceil_mode and (windows - 1) * stride >= size + padding:
+        windows -= 1
+    return windows
+
+
+@lru_cache(maxsize=4096)
+def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Axis:
+    """Windows of a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
+
+    ValueError when the output would be empty.
+    """
+    windows = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
+    if windows <= 0:
+        raise ValueError(
+            f"a kernel of {kernel} (dilation {dilation}) over {size} cells with padding {padding} has no window"
+        )
+    starts = np.arange(windows) * stride - padding
+    positions = starts[:, None] + np.arange(kernel) * dilation
+    return _read_only(size, positions, (positions >= 0) & (positions < size))
+
+
+@lru_cache(maxsize=4096)
+def adaptive_axis(size: int, windows: int) -> Axis:
+    """Windows of an adaptive pool: window o covers floor(o size / windows) up to ceil((o + 1) size / windows), end excluded."""
+    if windows <= 0:
+        raise ValueError(f"an adaptive pool over {size} cells cannot have {windows} windows")
+    output = np.arange(windows)
+    starts = output * size // windows
+    ends = -(-(output + 1) * size // windows)
+    taps = np.arange(int((ends - starts).max()))
+    positions = starts[:, None] + taps
+    return _read_only(size, positions, positions < ends[:, None])
+
+
+def expand(values: Sequence[int], rank: int, default: Sequence[int] = ()) -> tuple[int, ...]:
+    """One value per axis from an attribute list: empty means ``default``, a single value is repeated."""
+    chosen = tuple(values) or tuple(default)
+    return chosen * rank if len(chosen) == 1 else chosen
+
+
+def _read_only(size: int, positions: Int64, valid: NDArray[np.bool_]) -> Axis:
+    positions.flags.writeable = valid.flags.writeable = False
+    return Axis(size, positions, valid)

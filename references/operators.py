@@ -1,0 +1,73 @@
+"""The operator family as data: five backward operators and the forwards that produce their indices.
+
+Names are the operator library's API names without the ``aclnn`` prefix. Sources: the API pages of the library
+(one per operator, named like it) and torch's ``native_functions.yaml`` for the aten names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One API of the family.
+
+    ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``pooling`` tells how windows
+    are laid out. ``producer`` is the forward whose indices a backward consumes (None for a forward).
+    ``aten`` is torch's name, None where torch has no such operator. ``indices`` says how indices are stored:
+    one integer per window (``plane``: flat over the unpadded plane of one (n, c)) or those integers as int32
+    in the first bytes of an int8 mask (``mask``).
+    """
+
+    name: str
+    spatial_rank: int
+    pooling: Literal["windowed", "adaptive"]
+    aten: str | None
+    producer: str | None = None
+    indices: Literal["plane", "mask"] = "plane"
+
+    @property
+    def is_backward(self) -> bool:
+        return self.producer is not None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Tensor arguments that are read, in API order."""
+        return ("grad_output", "self", "indices") if self.is_backward else ("self",)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Tensor arguments that are written, in API order."""
+        return ("grad_input",) if self.is_backward else ("out", "indices")
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return self.inputs + self.outputs
+
+
+_FAMILY = (
+    Operator("MaxPool3dWithArgmaxBackward", 3, "windowed", "max_pool3d_with_indices_backward", "MaxPool3dWithArgmax"),
+    Operator("MaxPool2dWithIndicesBackward", 2, "windowed", "max_pool2d_with_indices_backward", "MaxPool2dWithIndices"),
+    Operator("MaxPool2dWithMaskBackward", 2, "windowed", None, "MaxPool2dWithMask", indices="mask"),
+    Operator("AdaptiveMaxPool2dBackward", 2, "adaptive", "adaptive_max_pool2d_backward", "AdaptiveMaxPool2d"),
+    Operator("AdaptiveMaxPool3dBackward", 3, "adaptive", "adaptive_max_pool3d_backward", "AdaptiveMaxPool3d"),
+    Operator("MaxPool3dWithArgmax", 3, "windowed", "max_pool3d_with_indices"),
+    Operator("MaxPool2dWithIndices", 2, "windowed", "max_pool2d_with_indices"),
+    Operator("MaxPool2dWithMask", 2, "windowed", None, indices="mask"),
+    Operator("AdaptiveMaxPool2d", 2, "adaptive", "adaptive_max_pool2d"),
+    Operator("AdaptiveMaxPool3d", 3, "adaptive", "adaptive_max_pool3d"),
+)
+
+OPERATORS = {operator.name: operator for operator in _FAMILY}
+BACKWARDS = tuple(operator for operator in _FAMILY if operator.is_backward)
+FORWARDS = tuple(operator for operator in _FAMILY if not operator.is_backward)
+
+
+def find_operator(name: str) -> Operator:
+    """The operator called ``name``: its own name, with or without ``aclnn``, or its aten name. KeyError if none."""
+    for operator in _FAMILY:
+        if name in (operator.name, f"aclnn{operator.name}", operator.aten):
+            return operator
+    raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")

@@ -1,0 +1,119 @@
+"""The columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
+
+A row is one case judged (or not) on one backend. It holds the whole case, so that every row can be replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from poolproof.reports.verdicts import Verdict
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names."""
+
+    name: str
+    kind: pa.DataType
+    meaning: str
+    unit: str = ""
+
+
+_TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_WORDS = pa.list_(pa.string())
+
+IDENTITY = (
+    Column("case_id", _TEXT, "content hash of the case"),
+    Column("case", _TEXT, "the whole case as one line of JSON"),
+    Column("block", _TEXT, "part of the plan it belongs to"),
+    Column("aspect", _TEXT, "aspect of conformance it was drawn for"),
+    Column("backend", _TEXT, "backend under test"),
+    Column("product", _TEXT, "NPU product of the backend, empty elsewhere"),
+    Column("operator", _TEXT, "operator, named like its aclnn API"),
+    Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
+    Column("index_dtype", _TEXT, "dtype of indices"),
+    Column("model", _TEXT, "declared accumulation model"),
+)
+
+GEOMETRY = (
+    Column("shape", _TEXT, "shape of self"),
+    Column("batched", _FLAG, "whether there is an N axis"),
+    Column("planes", _COUNT, "N * C"),
+    Column("elements", _COUNT, "elements of self"),
+    Column("windows", _COUNT, "elements of grad_output"),
+    Column("kernel_size", _TEXT, "attribute list as passed; output_size for adaptive operators"),
+    Column("overlapping", _FLAG, "some cell is visited by several windows"),
+    Column("dilated", _FLAG, "some dilation is above 1"),
+    Column("padded", _FLAG, "some padding is above 0"),
+    Column("ceil_mode", _FLAG, "attribute ceil_mode"),
+    Column("layouts", _TEXT, "tensors that are not contiguous, tensor:layout separated by blanks"),
+    Column("gradient", _TEXT, "recipe of grad_output"),
+    Column("indices", _TEXT, "recipe of indices"),
+    Column("values", _TEXT, "recipe of self"),
+    Column("deterministic", _FLAG, "deterministic mode was asked for"),
+)
+
+JUDGEMENT = (
+    Column("verdict", _TEXT, f"one of: {', '.join(Verdict)}"),
+    Column("reason", _TEXT, "why the verdict is what it is, empty for conforms"),
+    Column("status_code", _COUNT, "status number of the implementation, where it has one"),
+    Column("checks_judged", _WORDS, "checks that could tell"),
+    Column("checks_violated", _WORDS, "checks whose claim is broken"),
+    Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
+    Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
+    Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
+)
+
+STATISTICS = (
+    Column("n", _COUNT, "elements of grad_input"),
+    Column("n_k0", _COUNT, "cells that no gradient reaches"),
+    Column("n_k1", _COUNT, "cells with one gradient"),
+    Column("n_k2", _COUNT, "cells with two"),
+    Column("n_k3p", _COUNT, "cells with three or more"),
+    Column("k_max", _COUNT, "largest number of gradients in one cell"),
+    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible"),
+    Column("n_reject", _COUNT, "cells outside their interval"),
+    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)"),
+    Column("max_abs_err", _REAL, "largest |y - S| over finite cells"),
+    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S"),
+    Column("mean_ulp", _REAL, "mean |y - S|", "ulp of S"),
+    Column("ulp_0", _COUNT, "cells with |y - S| = 0"),
+    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S"),
+    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S"),
+    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S"),
+    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S"),
+    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S"),
+    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S"),
+    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S"),
+    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite"),
+    Column("bias_ulp", _REAL, "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even", "ulp of S"),
+    Column("margin_min", _REAL, "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound"),
+)
+
+EXECUTION = (
+    Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
+    Column("seconds", _REAL, "time of the whole judgement", "s"),
+    Column("worker", _TEXT, "process that judged"),
+    Column("judged_at", _REAL, "Unix time of the verdict", "s"),
+)
+
+COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *EXECUTION)
+SCHEMA = pa.schema([pa.field(column.name, column.kind) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)})
+
+Row = dict[str, Any]
+"""One row as a mapping from column names; columns that do not apply are missing or None."""
+
+
+def to_table(rows: list[Row]) -> pa.Table:
+    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
+    known = set(SCHEMA.names)
+    for row in rows:
+        if not known.issuperset(row):
+            raise ValueError(f"rows have no column {sorted(set(row) - known)[0]!r}")
+    return pa.Table.from_pylist(rows, SCHEMA)

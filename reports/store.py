@@ -1,0 +1,133 @@
+"""A run on disk: a folder with ``run.json``, ``rows/`` and ``evidence/``, safe to kill at any moment.
+
+Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet
+parts, written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from poolproof.reports.schema import SCHEMA, Row, to_table
+
+ROWS_PER_PART = 5000
+
+
+class NotARun(Exception):
+    """The folder holds no run; the text says what is missing."""
+
+
+class RowWriter:
+    """Appends the rows of one process to a run. ``name`` must be unique among the processes that write to it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._rows = folder / "rows"
+        self._rows.mkdir(parents=True, exist_ok=True)
+        self._name = name
+        self._pending: list[Row] = []
+        self._journal = _unused(self._rows, name, "jsonl")
+        self._file = self._journal.open("a", encoding="utf-8")
+
+    def append(self, row: Row) -> None:
+        """Write one row; it survives the death of this process from here on."""
+        self._file.write(json.dumps(row, separators=(",", ":")) + "\n")
+        self._file.flush()
+        self._pending.append(row)
+        if len(self._pending) >= ROWS_PER_PART:
+            self.compact()
+
+    def compact(self) -> None:
+        """Turn the journal into a Parquet part."""
+        if self._pending:
+            _write_part(self._rows, self._name, to_table(self._pending))
+        self._file.close()
+        self._journal.unlink()
+        self._pending = []
+        self._journal = _unused(self._rows, self._name, "jsonl")
+        self._file = self._journal.open("a", encoding="utf-8")
+
+    def finish_block(self, block: str) -> None:
+        """Note that every case of a block has its row, so that a resumed run leaves it out."""
+        with (self._rows / f"{self._name}.done").open("a", encoding="utf-8") as done:
+            done.write(block + "\n")
+
+    def close(self) -> None:
+        self.compact()
+        self._file.close()
+        self._journal.unlink()
+
+
+def read_rows(folder: Path, columns: list[str] | None = None) -> pa.Table:
+    """All rows of a run, in no particular order. `NotARun` if the folder has none of a run's files."""
+    rows = folder / "rows"
+    if not rows.is_dir():
+        raise NotARun(f"{folder} is no run: it has no rows folder")
+    tables = [pq.read_table(part, columns=columns) for part in sorted(rows.glob("*.parquet"))]
+    for journal in sorted(rows.glob("*.jsonl")):
+        table = to_table(list(_journal_rows(journal)))
+        tables.append(table if columns is None else table.select(columns))
+    if not tables:
+        return SCHEMA.empty_table() if columns is None else SCHEMA.empty_table().select(columns)
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def finished_blocks(folder: Path) -> frozenset[str]:
+    """Blocks of which every case has its row."""
+    files = (folder / "rows").glob("*.done")
+    return frozenset(line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def compact_leftovers(folder: Path) -> None:
+    """Turn journals that dead processes left behind into parts. Call when no process writes any more."""
+    for journal in sorted((folder / "rows").glob("*.jsonl")):
+        leftover = list(_journal_rows(journal))
+        if leftover:
+            _write_part(journal.parent, journal.stem, to_table(leftover))
+        journal.unlink()
+
+
+def write_run(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write ``run.json``: what was run, on what, and how it ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / "run.json.tmp"
+    aside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    aside.replace(folder / "run.json")
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
+    try:
+        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotARun(f"{folder} is no run: it has no run.json") from None
+    except json.JSONDecodeError as error:
+        raise NotARun(f"{folder}/run.json is damaged: {error}") from error
+
+
+def _journal_rows(journal: Path) -> Iterable[Row]:
+    """Rows of a journal; a last line that was cut off while being written is left out."""
+    with journal.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _write_part(folder: Path, name: str, table: pa.Table) -> None:
+    part = _unused(folder, name, "parquet")
+    aside = part.with_suffix(".tmp")
+    pq.write_table(table, aside, compression="zstd")
+    os.replace(aside, part)
+
+
+def _unused(folder: Path, name: str, suffix: str) -> Path:
+    number = 0
+    while (path := folder / f"{name}-{number:04d}.{suffix}").exists():
+        number += 1
+    return path

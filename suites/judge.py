@@ -1,0 +1,120 @@
+"""From one case to one row: run it, hold every check against it, state the verdict and its reason."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poolproof.backends.base import Backend, Status
+from poolproof.references.statistics import error_statistics
+from poolproof.reports.schema import Row
+from poolproof.reports.verdicts import Verdict
+from poolproof.suites.case import Case
+from poolproof.suites.checks import run_checks
+from poolproof.suites.findings import Finding
+from poolproof.suites.trial import RunFailed, Trial
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a backend: a case, the checks to hold against it, and how often the determinism check repeats."""
+
+    case: Case
+    checks: tuple[str, ...]
+    aspect: str = ""
+    block: str = ""
+    repeats: int = 1
+
+
+def judge(question: Question, backend: Backend) -> Row:
+    """The row of one question; whatever the implementation does short of dying becomes a verdict."""
+    started = time.perf_counter()
+    row = describe(question) | {"backend": backend.name, "product": getattr(backend, "product", "")}
+    case = question.case
+    unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    if unsupported:
+        row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
+    else:
+        row |= _judge_supported(question, backend)
+    row["seconds"] = time.perf_counter() - started
+    row["judged_at"] = time.time()
+    return row
+
+
+def describe(question: Question) -> Row:
+    """The columns that follow from the question alone."""
+    case = question.case
+    attribute = case.output_size if case.api.pooling == "adaptive" else case.kernel_size
+    return {
+        "case_id": case.id,
+        "case": case.to_json(),
+        "block": question.block,
+        "aspect": question.aspect,
+        "operator": case.operator,
+        "dtype": case.dtype,
+        "index_dtype": case.index_dtype,
+        "shape": _list_text(case.shape),
+        "batched": len(case.shape) == case.api.spatial_rank + 2,
+        "planes": case.planes,
+        "elements": int(np.prod(case.shape)),
+        "windows": int(np.prod(case.pooled_shape)),
+        "kernel_size": _list_text(attribute),
+        "overlapping": any(bool((axis.coverage() > 1).any()) for axis in case.axes),
+        "dilated": max(case.dilation, default=1) > 1,
+        "padded": max(case.padding, default=0) > 0,
+        "ceil_mode": case.ceil_mode,
+        "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
+        "gradient": case.gradient if case.api.is_backward else "",
+        "indices": case.indices if case.api.is_backward else "",
+        "values": case.values,
+        "deterministic": case.deterministic,
+    }
+
+
+def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
+    """The columns of a verdict."""
+    return {
+        "verdict": str(kind),
+        "reason": reason,
+        "checks_violated": [finding.check for finding in findings],
+        "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
+    }
+
+
+def _judge_supported(question: Question, backend: Backend) -> Row:
+    trial = Trial(question.case, backend, question.repeats)
+    outcome = trial.first.outcome
+    row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
+    refusal = backend.documented_refusal(trial.first.call)
+    if outcome.status is Status.UNAVAILABLE:
+        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
+    if outcome.status is Status.REFUSED:
+        if refusal:
+            return row | verdict(Verdict.REFUSED, refusal)
+        return row | _violation(Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message))
+    if refusal:
+        return row | _violation(Finding("refusal", f"the call was accepted, although documented as refused: {refusal}"))
+    try:
+        judged, findings = run_checks(trial, question.checks)
+    except RunFailed as error:
+        return row | _violation(Finding("refusal", str(error)))
+    row["checks_judged"] = ["refusal", *judged]
+    if question.case.api.is_backward:
+        row["model"] = str(trial.model)
+        row |= error_statistics(trial.gradient_input, trial.content.sums, trial.acceptance, trial.fmt)
+    if findings:
+        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+    return row | verdict(Verdict.CONFORMS)
+
+
+def _violation(finding: Finding) -> Row:
+    return verdict(Verdict.VIOLATES, finding.message, [finding])
+
+
+def _list_text(values: Sequence[int]) -> str:
+    return "x".join(map(str, values))

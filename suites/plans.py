@@ -1,0 +1,212 @@
+"""Plans: which aspects, how many cases of each, and which checks hold in them.
+
+An aspect says what is drawn (its `Profile`) and what is claimed about it. A plan only decides how much. Work is
+cut into blocks whose cases depend on the run's seed and the block's name alone: a smaller plan draws a prefix of
+a larger one, and neither order nor number of workers matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from poolproof.backends.base import Backend
+from poolproof.references.operators import OPERATORS, Operator
+from poolproof.suites.case import INDEX_DTYPES, Case
+from poolproof.suites.checks import CHECKS
+from poolproof.suites.generation import derive_seed, generate
+from poolproof.suites.layouts import LAYOUTS
+from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+BLOCK_SIZE = 200
+"""Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
+
+_INEXACT = ("uniform", "positive", "wide", "big_among_ones", "cancellation", "rounding_probe", "near_overflow", "subnormal")
+_DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One side of conformance: what is drawn for it and why.
+
+    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
+    """
+
+    id: str
+    claim: str
+    profile: Profile
+    weight: float = 1.0
+    repeats: int = 1
+    directions: tuple[str, ...] = ("backward", "forward")
+    checks: tuple[str, ...] = tuple(CHECKS)
+
+    def covers(self, operator: Operator) -> bool:
+        return ("backward" if operator.is_backward else "forward") in self.directions
+
+
+ASPECTS = {
+    aspect.id: aspect
+    for aspect in (
+        Aspect(
+            "values",
+            "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
+            Profile(
+                gradients=("integers", "integers", "one_hot", "ones"),
+                values=("normal", "ties", "constant", "negative", "ascending", "descending"),
+                scales=(0, 0, -3, 5),
+            ),
+        ),
+        Aspect(
+            "precision",
+            "sums that cannot be exact stay within what the declared accumulation model can produce",
+            Profile(
+                gradients=_INEXACT,
+                indices=("in_window", "crowded", "crowded", "shared", "shared", "forward"),
+                scales=(0, 0, 0, -7),
+            ),
+            directions=("backward",),
+        ),
+        Aspect(
+            "special_values",
+            "NaN, infinities, subnormals and signed zeros go where they belong and nowhere else",
+            Profile(
+                gradients=("special", "special", "signed_zeros", "subnormal", "near_overflow"),
+                values=_DIFFICULT_VALUES,
+            ),
+        ),
+        Aspect(
+            "layouts",
+            "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
+            Profile(gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)),
+        ),
+        Aspect(
+            "determinism",
+            "repeated calls give the same bits, with the deterministic mode on and off",
+            Profile(
+                gradients=("uniform", "wide", "positive"),
+                indices=("shared", "crowded", "in_window"),
+                deterministic=(False, True),
+            ),
+            weight=0.5,
+            repeats=5,
+        ),
+        Aspect(
+            "scale",
+            "large planes and many planes behave like small ones",
+            Profile(
+                gradients=("integers", "one_hot", "uniform"),
+                values=("normal", "ties"),
+                budgets=(16384, 65536),
+                lengths=LENGTHS + LONG_LENGTHS,
+                planes=PLANES + MANY_PLANES,
+            ),
+            weight=0.1,
+        ),
+        Aspect(
+            "empty_windows",
+            "a window without any cell inside the plane is refused, or gives -inf and an index inside the plane",
+            Profile(values=("normal", "negative_infinity"), budgets=(64, 256), empty_windows=True, empty_batches=False),
+            weight=0.1,
+            directions=("forward",),
+        ),
+    )
+}
+
+
+EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS))
+"""What a single case named on the command line is held against."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many cases each aspect of each operator and pair of dtypes gets, before the aspect's weight."""
+
+    name: str
+    cases: int
+    purpose: str
+
+    def count(self, aspect: Aspect) -> int:
+        return max(1, round(self.cases * aspect.weight))
+
+
+PLANS = {
+    plan.name: plan
+    for plan in (
+        Plan("smoke", 80, "a few minutes: every aspect of every operator and dtype, for each change"),
+        Plan("acceptance", 1600, "the evidence to accept or refuse a library on"),
+        Plan("soak", 16000, "a night: rare geometries and orders"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot."""
+
+    backend: str
+    operator: Operator
+    dtype: str
+    index_dtype: str
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A numbered part of one aspect of one cell: ``count`` cases from the ``number``-th seed."""
+
+    cell: Cell
+    aspect: Aspect
+    number: int
+    count: int
+    seed: int = field(compare=False)
+
+    @property
+    def id(self) -> str:
+        cell = self.cell
+        return f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}-{self.aspect.id}-{self.number}"
+
+    @property
+    def strategy(self) -> st.SearchStrategy[Case]:
+        cell = self.cell
+        return cases(cell.operator, cell.dtype, cell.index_dtype, self.aspect.profile)
+
+    def cases(self) -> list[Case]:
+        return generate(self.strategy, self.count, self.seed)
+
+
+def cells(backend: Backend) -> list[Cell]:
+    """Every operator in every pair of dtypes, with what ``backend`` says about it.
+
+    Index dtypes that the operator's own interface does not have are left out: a mask is int8, indices are not.
+    """
+    found = []
+    for operator in OPERATORS.values():
+        for index_dtype in INDEX_DTYPES:
+            if (index_dtype == "int8") == (operator.indices == "mask"):
+                for dtype in DTYPES:
+                    reason = backend.unsupported(operator, dtype, index_dtype)
+                    found.append(Cell(backend.name, operator, dtype, index_dtype, reason))
+    return found
+
+
+def blocks(chosen: Sequence[Cell], aspects: Sequence[Aspect], plan: Plan, seed: int) -> Iterator[Block]:
+    """The blocks of a plan, for supported cells only."""
+    for cell in chosen:
+        for aspect in aspects:
+            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell.operator):
+                yield from _blocks_of(cell, aspect, plan.count(aspect), seed)
+
+
+def _blocks_of(cell: Cell, aspect: Aspect, count: int, seed: int) -> Iterator[Block]:
+    for number, start in enumerate(range(0, count, BLOCK_SIZE)):
+        name = (cell.operator.name, cell.dtype, cell.index_dtype, aspect.id, number)
+        yield Block(cell, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+
+
+def _possible(aspect: Aspect, operator: Operator) -> bool:
+    """Only a windowed pool can have a window that misses its input."""
+    return not aspect.profile.empty_windows or operator.pooling == "windowed"

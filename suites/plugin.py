@@ -1,0 +1,278 @@
+"""Pytest plugin: the options of a conformance run, the blocks it consists of, and the jury that judges them.
+
+The controlling process surveys the backends once and tells the workers what it learned; a worker loads a backend
+only when it has something to judge. Sessions that do not collect this package (a project's own tests in the same
+environment) are left alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend, check_name, names
+from poolproof.references.operators import find_operator
+from poolproof.reports import recorder
+from poolproof.reports.store import RowWriter
+from poolproof.reports.verdicts import FAILED, SKIPPED, Verdict
+from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
+from poolproof.suites.case import Case, CaseError
+from poolproof.suites.isolation import Bench, Survey
+from poolproof.suites.judge import verdict
+from poolproof.suites.jury import Jury, failure_text
+from poolproof.suites.plans import ASPECTS, DTYPES, EVERYTHING, PLANS, Aspect, Block, Cell, Plan, blocks
+
+CANNOT_RUN = 3
+"""Exit status of a run that could not start."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
+
+    folder: Path
+    surveys: dict[str, Survey]
+    waivers: Waivers
+    finished_blocks: frozenset[str]
+    already_judged: frozenset[tuple[str, str]]
+
+
+_SESSION = pytest.StashKey[Session]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
+    add = group.addoption
+    add("--backend", action="append", metavar="NAME", help=f"implementation under test, repeatable: {', '.join(names())}, or your own as module:attribute (default: torch-cpu)")
+    add("--plan", choices=sorted(PLANS), default="smoke", help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()))
+    add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
+    add("--seed", type=int, default=0, help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)")
+    add("--report", type=Path, metavar="DIR", help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)")
+    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
+    add("--case", action="append", metavar="JSON", help="judge this one case instead of a plan, repeatable; takes the line that a failure prints")
+    add("--operator", action="append", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
+    add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
+    add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
+    add("--waivers", action="append", metavar="FILE", help="TOML file of accepted deviations, repeatable, besides those that come with the suite; 'none' leaves those out")
+    add("--case-timeout", type=float, default=60.0, metavar="SECONDS", help="how long one case may take before it counts as hung (default: 60)")
+    add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "aspect(id): aspect of conformance that a test module judges")
+    if not _is_conformance_session(config):
+        return
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        session = pickle.loads(b64decode(worker["poolproof"]))
+        name = worker["workerid"]
+    else:
+        session, name = _begin(config), "main"
+    config.stash[_SESSION] = session
+    recorder.open_rows(config, session.folder, name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the session to an xdist worker."""
+    session = node.config.stash.get(_SESSION, None)
+    if session is not None:
+        node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    session = metafunc.config.stash.get(_SESSION, None)
+    if session is None:
+        return
+    if "block" in metafunc.fixturenames:
+        (marker,) = metafunc.definition.iter_markers("aspect")
+        chosen = [block for block in planned_blocks(metafunc.config, session) if block.aspect.id == marker.args[0]]
+        metafunc.parametrize("block", chosen, ids=lambda block: block.id)
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", _given_cases(metafunc.config), ids=lambda case: case.id)
+        metafunc.parametrize("backend_name", list(session.surveys))
+    if "unsupported_cell" in metafunc.fixturenames:
+        cells = [cell for cell in _chosen_cells(metafunc.config, session) if cell.unsupported]
+        metafunc.parametrize("unsupported_cell", cells, ids=lambda cell: f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a selection emptied: pytest would otherwise report one skipped item for each."""
+    if _SESSION in config.stash:
+        items[:] = [item for item in items if "NOTSET" not in item.name]
+
+
+@pytest.fixture(scope="session")
+def jury(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Jury]:
+    """The jury of this process."""
+    config = request.config
+    session = config.stash[_SESSION]
+    scratch = session.folder / "processes"
+    scratch.mkdir(exist_ok=True)
+    jury = Jury(
+        scratch,
+        name=getattr(config, "workerinput", {}).get("workerid", "main"),
+        waivers=session.waivers,
+        environments={backend: survey.environment for backend, survey in session.surveys.items()},
+        record=rows.append,
+        timeout=config.getoption("case_timeout"),
+        shrinks=not config.getoption("no_shrink"),
+        already_judged=session.already_judged,
+    )
+    yield jury
+    jury.close()
+
+
+@pytest.fixture
+def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[Block], None]:
+    """Judge a block; the test fails with every failure's reproducer."""
+
+    def examine_block(block: Block) -> None:
+        tally = jury.judge(block)
+        rows.finish_block(block.id)
+        count_cases(tally.rows, len(tally.failures))
+        if tally.failures:
+            pytest.fail(tally.text(), pytrace=False)
+
+    return examine_block
+
+
+@pytest.fixture
+def examine_case(jury: Jury, count_cases: Callable[[int, int], None]) -> Callable[[Case, str], None]:
+    """Judge one case with the checks of every aspect."""
+
+    def examine_one(case: Case, backend: str) -> None:
+        row = jury.judge_case(case, backend, EVERYTHING)
+        count_cases(1, row["verdict"] in FAILED)
+        if row["verdict"] in FAILED:
+            pytest.fail(failure_text(row), pytrace=False)
+        if row["verdict"] in SKIPPED:
+            pytest.skip(row["reason"])
+
+    return examine_one
+
+
+@pytest.fixture
+def note_unsupported(rows: RowWriter) -> Callable[[Cell], None]:
+    """Put a cell that the backend does not have on record, and skip."""
+
+    def note(cell: Cell) -> None:
+        assert cell.unsupported is not None
+        rows.append(
+            {
+                "backend": cell.backend,
+                "operator": cell.operator.name,
+                "dtype": cell.dtype,
+                "index_dtype": cell.index_dtype,
+                "aspect": "",
+                **verdict(Verdict.NOT_SUPPORTED, cell.unsupported),
+            }
+        )
+        pytest.skip(cell.unsupported)
+
+    return note
+
+
+def planned_blocks(config: pytest.Config, session: Session) -> list[Block]:
+    """What the options ask for and an interrupted run has not finished; nothing when single cases were named."""
+    if config.getoption("case"):
+        return []
+    chosen = _chosen_aspects(config)
+    cells = _chosen_cells(config, session)
+    planned = blocks(cells, chosen, _plan(config), config.getoption("seed"))
+    return [block for block in planned if block.id not in session.finished_blocks]
+
+
+def _begin(config: pytest.Config) -> Session:
+    """Check the options, ask the backends about themselves and open the run."""
+    try:
+        _given_cases(config)
+        waivers = _waivers(config)
+        _operators(config)
+        folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
+        surveys = {name: _survey(name, folder) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}
+    except (BackendUnavailable, UnknownBackend, CaseError, KeyError, WaiverError, recorder.CannotOpen) as error:
+        _stop(error.args[0])
+    finished, already = recorder.what_is_done(folder)
+    session = Session(folder, surveys, waivers, finished, already)
+    planned = planned_blocks(config, session)
+    recorder.begin(
+        config,
+        folder,
+        {
+            "plan": config.getoption("plan"),
+            "seed": config.getoption("seed"),
+            "arguments": list(config.invocation_params.args),
+            "planned_cases": sum(block.count for block in planned),
+            "backends": {name: survey.environment for name, survey in surveys.items()},
+        },
+        waivers,
+    )
+    return session
+
+
+def _survey(name: str, folder: Path) -> Survey:
+    check_name(name)
+    bench = Bench(name, folder, "survey", timeout=0.0)
+    try:
+        return bench.start()
+    finally:
+        bench.close()
+
+
+def _stop(reason: str) -> NoReturn:
+    pytest.exit(reason, returncode=CANNOT_RUN)
+
+
+def _is_conformance_session(config: pytest.Config) -> bool:
+    package = Path(__file__).parent
+    for argument in config.args:
+        path = argument.partition("::")[0]
+        if path.startswith(__package__) or (config.invocation_params.dir / path).resolve().is_relative_to(package):
+            return True
+    return False
+
+
+def _plan(config: pytest.Config) -> Plan:
+    plan = PLANS[config.getoption("plan")]
+    count = config.getoption("cases")
+    return plan if count is None else Plan(plan.name, count, plan.purpose)
+
+
+def _chosen_aspects(config: pytest.Config) -> list[Aspect]:
+    return [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS]
+
+
+def _operators(config: pytest.Config) -> set[str]:
+    return {find_operator(name).name for name in config.getoption("operator") or []}
+
+
+def _chosen_cells(config: pytest.Config, session: Session) -> list[Cell]:
+    if config.getoption("case"):
+        return []
+    operators, dtypes = _operators(config), config.getoption("dtype")
+    return [
+        cell
+        for survey in session.surveys.values()
+        for cell in survey.cells
+        if (not operators or cell.operator.name in operators) and (not dtypes or cell.dtype in dtypes)
+    ]
+
+
+def _given_cases(config: pytest.Config) -> list[Case]:
+    return [Case.from_json(text) for text in config.getoption("case") or []]
+
+
+def _waivers(config: pytest.Config) -> Waivers:
+    given = config.getoption("waivers") or []
+    files = [] if "none" in given else shipped()
+    files += [Path(name) for name in given if name != "none"]
+    return Waivers([waiver for file in files for waiver in load(file)], date.today())

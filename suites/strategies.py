@@ -1,0 +1,254 @@
+"""Hypothesis strategies that draw cases.
+
+Every draw is legal by construction: nothing is filtered, so nothing is silently biased away. Sizes are drawn
+from thresholds, not only from ranges: vector and tile widths, plane counts around core and lane counts, and the
+limits where kernels switch to another route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from hypothesis import strategies as st
+
+from poolproof.references.geometry import pooled_size, windowed_axis
+from poolproof.references.operators import Operator
+from poolproof.suites.case import Case
+from poolproof.suites.layouts import LAYOUTS, Layout, expanded_axis
+
+Draw = Any
+"""The ``draw`` function that Hypothesis hands to a composite strategy."""
+
+LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
+"""Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
+
+LONG_LENGTHS = (79, 80, 81, 95, 96, 97, 113, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 258, 384, 511, 512, 513)
+"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters)."""
+
+PLANES = (1, 2, 3, 4, 5, 6, 8, 12, 15, 16, 17, 19, 20, 21, 24, 25, 31, 32, 33, 39, 40, 41, 47, 48, 49, 63, 64, 65, 127, 128, 129)
+"""N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
+
+MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
+"""N * C around multiples of lanes * cores and the limits of the library's templates."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
+
+    ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
+    (empty: all tensors contiguous). With ``empty_windows`` the geometry leaves some window without any cell.
+    """
+
+    gradients: tuple[str, ...] = ("integers",)
+    indices: tuple[str, ...] = ("in_window", "forward", "crowded", "shared", "first", "last", "plane_edges", "tile_borders")
+    values: tuple[str, ...] = ("normal",)
+    scales: tuple[int, ...] = (0,)
+    budgets: tuple[int, ...] = (64, 256, 1024, 4096)
+    lengths: tuple[int, ...] = LENGTHS
+    planes: tuple[int, ...] = PLANES
+    layouts: tuple[str, ...] = ()
+    empty_batches: bool = True
+    empty_windows: bool = False
+    deterministic: tuple[bool, ...] = (False,)
+
+
+@dataclass(frozen=True)
+class _WindowedAxis:
+    size: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+
+def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> st.SearchStrategy[Case]:
+    """Cases of one operator in one pair of dtypes."""
+    return _cases(operator, dtype, index_dtype, profile)
+
+
+@st.composite
+def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
+    budget = draw(st.sampled_from(profile.budgets))
+    leading = _leading_shape(draw, budget, profile)
+    remaining = max(budget // max(prod(leading), 1), 1)
+    if operator.pooling == "adaptive":
+        spatial, attributes = _adaptive_geometry(draw, operator.spatial_rank, remaining, profile)
+    else:
+        spatial, attributes = _windowed_geometry(draw, operator.spatial_rank, remaining, profile)
+    data: dict[str, Any] = {"values": draw(st.sampled_from(profile.values))}
+    if operator.is_backward:
+        data["gradient"] = draw(st.sampled_from(profile.gradients))
+        data["indices"] = draw(st.sampled_from(profile.indices))
+        data["scale"] = draw(st.sampled_from(profile.scales))
+    case = Case(
+        operator=operator.name,
+        dtype=dtype,
+        index_dtype=index_dtype,
+        shape=(*leading, *spatial),
+        deterministic=draw(st.sampled_from(profile.deterministic)),
+        seed=draw(st.integers(0, 2**32 - 1)),
+        **attributes,
+        **data,
+    )
+    return _with_layouts(draw, case, profile) if profile.layouts else case
+
+
+def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]:
+    """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
+    counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
+    planes = draw(st.sampled_from(counts[:4] if draw(st.booleans()) else counts))
+    shape = draw(st.sampled_from(["channels", "batch", "both", "unbatched"]))
+    if shape == "unbatched":
+        return (planes,)
+    if shape == "channels":
+        return (1, planes)
+    if shape == "batch":
+        return (planes, 1)
+    if profile.empty_batches and draw(st.integers(0, 31)) == 31:
+        return (0, planes)
+    divisors = [divisor for divisor in range(1, planes + 1) if planes % divisor == 0]
+    batch = draw(st.sampled_from(divisors))
+    return (batch, planes // batch)
+
+
+def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
+    return [length for length in lengths if length <= remaining] or [1]
+
+
+def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[tuple[int, ...], dict[str, Any]]:
+    sizes, outputs, windows = [], [], 4 * remaining
+    for _ in range(rank):
+        size = draw(st.sampled_from(_lengths(remaining, profile.lengths)))
+        output = min(_adaptive_output(draw, size), max(windows, 1))
+        sizes.append(size)
+        outputs.append(output)
+        remaining, windows = max(remaining // size, 1), max(windows // output, 1)
+    return tuple(sizes), {"output_size": tuple(outputs)}
+
+
+def _adaptive_output(draw: Draw, size: int) -> int:
+    """An output length that divides the input, does not, equals it, or exceeds it."""
+    style = draw(st.sampled_from(["any", "divisor", "near", "larger", "much_larger"]))
+    if style == "divisor":
+        return draw(st.sampled_from([divisor for divisor in range(1, size + 1) if size % divisor == 0]))
+    if style == "near":
+        return max(1, size + draw(st.integers(-1, 1)))
+    if style == "larger":
+        return draw(st.integers(size, 3 * size))
+    if style == "much_larger":
+        return draw(st.sampled_from([16, 17, 64, 65, 255, 256, 300, 1000]))
+    return draw(st.integers(1, size))
+
+
+def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[tuple[int, ...], dict[str, Any]]:
+    ceil_mode = draw(st.booleans())
+    isotropic = draw(st.booleans())
+    axes: list[_WindowedAxis] = []
+    for number in range(rank):
+        room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
+        size = draw(st.sampled_from(_lengths(room, profile.lengths)))
+        pattern = axes[0] if isotropic and number else _window_pattern(draw, size, room)
+        if profile.empty_windows and number == rank - 1:
+            axis = _with_an_empty_window(draw)
+        else:
+            axis = _legal_axis(size, pattern, ceil_mode)
+        axes.append(axis)
+        remaining = max(remaining // axis.size, 1)
+    attributes = _spelled_lists(draw, axes) | {"ceil_mode": ceil_mode}
+    return tuple(axis.size for axis in axes), attributes
+
+
+_STYLES = ("unit", "tiling", "sparse", "overlapping", "overlapping", "overlapping", "dilated", "dilated", "whole", "beyond")
+"""Relations of kernel, stride and length; repeated ones are drawn more often."""
+
+
+def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
+    """Kernel, stride, padding and dilation of one style; the length may yet be too short for them.
+
+    Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
+    """
+    style = draw(st.sampled_from(_STYLES if room > 4 else _STYLES[:6]))
+    most, dilation = min(7, max(room, 2)), 1
+    if style == "unit":
+        kernel, stride = 1, draw(st.integers(1, 3))
+    elif style == "tiling":
+        kernel = stride = draw(st.integers(2, most))
+    elif style == "sparse":
+        kernel = draw(st.integers(1, 4))
+        stride = kernel + draw(st.integers(1, 5))
+    elif style == "whole":
+        kernel = size
+        stride = draw(st.sampled_from([max(1, size // 4), max(1, size // 2), size]))
+    elif style == "beyond":
+        kernel = size + draw(st.integers(0, 3))
+        stride = draw(st.integers(max(1, size // 4), size + 3))
+    else:
+        kernel = draw(st.integers(2, most))
+        stride = draw(st.integers(1, kernel))
+        if style == "dilated":
+            dilation = draw(st.integers(2, 4))
+    padding = draw(st.sampled_from([0, kernel // 2, (kernel // 2 + 1) // 2]))
+    return _WindowedAxis(size, kernel, stride, padding, dilation)
+
+
+def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
+    """The pattern on an axis just long enough for one window, with dilation dropped where a window would miss the input."""
+    kernel, stride, padding = pattern.kernel, pattern.stride, pattern.padding
+    for dilation in dict.fromkeys((pattern.dilation, 1)):
+        length = size
+        if pooled_size(length, kernel, stride, padding, dilation, ceil_mode) < 1:
+            length = max(size, dilation * (kernel - 1) + 1 - 2 * padding)
+        axis = _WindowedAxis(length, kernel, stride, padding, dilation)
+        if not windowed_axis(length, kernel, stride, padding, dilation, ceil_mode).has_empty_window():
+            return axis
+    raise AssertionError(f"undilated windows always meet their input, yet {axis} does not")
+
+
+def _with_an_empty_window(draw: Draw) -> _WindowedAxis:
+    """A legal axis whose only window steps over the whole input: one tap before it and one behind."""
+    size = draw(st.integers(1, 6))
+    return _WindowedAxis(size, kernel=2, stride=draw(st.integers(1, 3)), padding=1, dilation=size + 1)
+
+
+def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
+    """The attribute lists, shortened to one value or none where that means the same."""
+    lists = {
+        "kernel_size": tuple(axis.kernel for axis in axes),
+        "stride": tuple(axis.stride for axis in axes),
+        "padding": tuple(axis.padding for axis in axes),
+        "dilation": tuple(axis.dilation for axis in axes),
+    }
+    if not draw(st.booleans()):
+        return lists
+    shortened = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
+    if lists["stride"] == lists["kernel_size"]:
+        shortened["stride"] = ()
+    return shortened
+
+
+def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
+    """One tensor strided alone, as most real defects need it, or all of them at once."""
+    tensors = case.api.tensors
+    if case.api.indices == "mask":
+        tensors = tuple(name for name in tensors if name != "indices")
+    alone = draw(st.booleans())
+    chosen = [draw(st.sampled_from(tensors))] if alone else list(tensors)
+    layouts = {}
+    for name in chosen:
+        layout = Layout(draw(st.sampled_from(_possible_layouts(case, name, profile))), draw(st.sampled_from([0, 0, 1, 3, 17])))
+        if str(layout) != "contiguous":
+            layouts[name] = str(layout)
+    return replace(case, layouts=tuple(sorted(layouts.items())))
+
+
+def _possible_layouts(case: Case, tensor: str, profile: Profile) -> list[str]:
+    shape = case.tensor_shape(tensor)
+    can_expand = tensor in case.api.inputs and expanded_axis(shape, case.api.spatial_rank) is not None
+    return [name for name in profile.layouts if name != "expanded" or can_expand]
+
+
+ALL_LAYOUTS = tuple(LAYOUTS)

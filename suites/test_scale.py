@@ -1,0 +1,13 @@
+"""Large planes and many planes behave like small ones."""
+
+from collections.abc import Callable
+
+import pytest
+
+from poolproof.suites.plans import Block
+
+pytestmark = pytest.mark.aspect("scale")
+
+
+def test_scale(block: Block, examine: Callable[[Block], None]) -> None:
+    examine(block)
