@@ -149,6 +149,9 @@ class Backend(Protocol):
     def accumulation(self, call: Call) -> AccumulationModel:
         """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
 
+    def route(self, call: Call) -> str:
+        """Name of the branch of the implementation that ``call`` is expected to take, empty where that is unknown."""
+
     def is_deterministic(self, call: Call) -> bool:
         """Whether repeating ``call`` must give the same bits."""
 

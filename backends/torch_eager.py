@@ -46,7 +46,12 @@ class TorchEager:
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        return _ACCUMULATION.get(self._device, {}).get((call.operator.name, memory_format(call)), NATIVE)
+        if call.dtype in ("float32", "float64"):
+            return ACC32
+        return _ACCUMULATION.get(self._device, {}).get((call.operator.name, self.route(call)), NATIVE)
+
+    def route(self, call: Call) -> str:
+        return memory_format(call)
 
     def is_deterministic(self, call: Call) -> bool:
         return self._device == "cpu" or call.deterministic
@@ -104,16 +109,34 @@ class TorchEager:
 
 
 def memory_format(call: Call) -> str:
-    """``channels_last`` when ``self`` is dense with its channels innermost (torch's choice of kernel), else ``contiguous``.
+    """Torch's choice between its contiguous and its channels-last kernels, as its sources make it.
 
-    A tensor that is both, because C or the whole plane is 1, counts as contiguous, as torch counts it.
+    With a batch axis the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``): visited
+    from the innermost axis of a channels-last tensor outwards they must not shrink, those of unit axes included,
+    and a tensor that is ambiguous in N counts as contiguous. Without one, a 3-D pool looks whether the tensor,
+    in its backward grad_output, is dense in channels-last order and no other (``DilatedMaxPool3d.cpp``).
     """
-    tensor, rank = call.tensors["self"], call.operator.spatial_rank
-    if _is_dense(tensor, tuple(range(len(tensor.shape)))):
-        return "contiguous"
-    channel = len(tensor.shape) - rank - 1
-    order = (*range(channel), *range(channel + 1, len(tensor.shape)), channel)
-    return "channels_last" if _is_dense(tensor, order) else "contiguous"
+    rank = call.operator.spatial_rank
+    tensor = call.tensors["self"]
+    if len(tensor.shape) == rank + 2:
+        return "channels_last" if _has_channels_last_strides(tensor) else "contiguous"
+    if rank == 3 and call.operator.is_backward:
+        tensor = call.tensors["grad_output"]
+    axes = tuple(range(len(tensor.shape)))
+    only_channels_last = _is_dense(tensor, (*axes[1:], axes[0])) and not _is_dense(tensor, axes)
+    return "channels_last" if rank == 3 and only_channels_last else "contiguous"
+
+
+def _has_channels_last_strides(tensor: Tensor) -> bool:
+    if tensor.strides[1] == 0:
+        return False
+    least = 0
+    for axis in (1, *range(len(tensor.shape) - 1, 1, -1), 0):
+        stride, size = tensor.strides[axis], tensor.shape[axis]
+        if size == 0 or stride < least or (axis == 0 and least == tensor.strides[1]):
+            return False
+        least = stride * max(size, 1)
+    return True
 
 
 def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
@@ -160,7 +183,7 @@ _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
         ("MaxPool2dWithIndicesBackward", "channels_last"): ACC32,
     },
 }
-"""Per device: what the probe measured for (operator, memory format); native where nothing is listed."""
+"""Per device, for float16 and bfloat16: what the probe measured for (operator, route); native where nothing is listed."""
 
 
 def _import_torch(device: str) -> Any:

@@ -38,6 +38,7 @@ IDENTITY = (
     Column("operator", _TEXT, "operator, named like its aclnn API"),
     Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
     Column("index_dtype", _TEXT, "dtype of indices"),
+    Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
     Column("model", _TEXT, "declared accumulation model"),
 )
 

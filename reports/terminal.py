@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from poolproof.reports import tables
 _ASPECT_ORDER = ["values", "precision", "special_values", "layouts", "determinism", "scale"]
 
 
-def summary(rows: pd.DataFrame, run: Mapping[str, Any]) -> RenderableType:
+def summary(rows: pd.DataFrame, run: Mapping[str, Any]) -> list[RenderableType]:
     """The verdict table, what was skipped and why, which waivers were used, and the failures with reproducers."""
     parts: list[RenderableType] = [_verdict_table(rows), _key()]
     skipped = tables.skip_reasons(rows)
@@ -24,11 +24,13 @@ def summary(rows: pd.DataFrame, run: Mapping[str, Any]) -> RenderableType:
         parts.append(_reasons(skipped))
     parts.extend(_waiver_lines(run))
     parts.extend(_failure_lines(rows))
-    return Group(*parts)
+    return parts
 
 
 def show(rows: pd.DataFrame, run: Mapping[str, Any], console: Console) -> None:
-    console.print(summary(rows, run))
+    """Print the summary; long lines are left whole, so that a reproducer can be copied."""
+    for part in summary(rows, run):
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _verdict_table(rows: pd.DataFrame) -> Table:
@@ -99,5 +101,7 @@ def _failure_lines(rows: pd.DataFrame) -> list[RenderableType]:
         line = row["shrunk"] if isinstance(row["shrunk"], str) and row["shrunk"] else row["case"]
         title = f"{row['operator']} on {row['backend']}: {row['violated'] or row['verdict']} ({row['cases']} cases)"
         reproducer = f"poolproof replay --backend {row['backend']} '{line}'"
-        lines.append(Group(Text(f"\n{title}", style="red"), Text(f"  {row['reason']}"), Text(f"  {reproducer}", style="cyan", no_wrap=True, overflow="ignore")))
+        lines.append(Text(f"\n{title}", style="red"))
+        lines.append(Text(f"  {row['reason']}"))
+        lines.append(Text(f"  {reproducer}", style="cyan"))
     return lines

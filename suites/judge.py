@@ -90,6 +90,7 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     trial = Trial(question.case, backend, question.repeats)
     outcome = trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
+    row["route"] = backend.route(trial.first.call)
     refusal = backend.documented_refusal(trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
