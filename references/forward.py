@@ -56,12 +56,13 @@ def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
 def _maximum(planes: NDArray, cells: Int64, valid: NDArray[np.bool_]) -> tuple[NDArray, Int64]:
     gathered = planes[:, cells]
     exact = gathered.astype(np.float64)
-    first_valid = valid.argmax(axis=-1)
-    taps = np.where(valid, exact, -np.inf).argmax(axis=-1)
-    nowhere_greater = np.take_along_axis(np.where(valid, exact, -np.inf), taps[..., None], -1)[..., 0] == -np.inf
-    taps = np.where(nowhere_greater, first_valid, taps)
-    nan = np.isnan(exact) & valid
-    last_nan = nan.shape[-1] - 1 - nan[..., ::-1].argmax(axis=-1)
-    taps = np.where(nan.any(axis=-1), last_nan, taps)
-    windows = np.arange(len(cells))
-    return np.take_along_axis(gathered, taps[..., None], -1)[..., 0], cells[windows, taps]
+    candidates = np.where(valid, exact, -np.inf)
+    taps = candidates.argmax(axis=-1)
+    nothing_greater = np.take_along_axis(candidates, taps[..., None], -1)[..., 0] == -np.inf
+    if nothing_greater.any():
+        taps = np.where(nothing_greater, valid.argmax(axis=-1), taps)
+    nan = np.isnan(candidates)
+    if nan.any():
+        last_nan = nan.shape[-1] - 1 - nan[..., ::-1].argmax(axis=-1)
+        taps = np.where(nan.any(axis=-1), last_nan, taps)
+    return np.take_along_axis(gathered, taps[..., None], -1)[..., 0], cells[np.arange(len(cells)), taps]

@@ -174,9 +174,10 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
     run.finish(frame, int(exitstatus))
     page = write_run_page(run.folder)
     terminalreporter.section("poolproof")
-    console = Console(file=terminalreporter._tw._file, width=max(terminalreporter._tw.fullwidth, 100))
+    writer = config.get_terminal_writer()
+    console = Console(file=writer._file, width=writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140))
     terminal.show(frame, run.record, console)
-    console.print(f"\nrows, evidence and page: {page}")
+    terminalreporter.write_line(f"\nrows and evidence: {run.folder}, page: {page}")
 
 
 def waiver_states(frame: pd.DataFrame, waivers: Waivers) -> list[dict[str, Any]]:

@@ -1,0 +1,145 @@
+"""The ``poolproof`` command: what can run here, what would run, and one case again."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend, names
+from poolproof.reports.commands import COMMANDS
+from poolproof.reports.verdicts import FAILED, SKIPPED
+from poolproof.suites.case import Case, CaseError
+from poolproof.suites.isolation import Bench, Survey
+from poolproof.suites.judge import Question
+from poolproof.suites.jury import failure_text
+from poolproof.suites.plans import ASPECTS, EVERYTHING, PLANS, blocks
+
+FAILED_STATUS, COULD_NOT_RUN = 1, 3
+
+_console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="poolproof")
+def main() -> None:
+    """Conformance of max pooling with argmax, backward.
+
+    A run is made by pytest (pytest --pyargs poolproof.suites --help shows its options, group "poolproof"); the
+    commands here look before it and after it.
+    """
+
+
+@main.command()
+def backends() -> None:
+    """List the backends and whether each can run here."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("backend", "here", "what it says"):
+        table.add_column(heading, overflow="fold")
+    for name in names():
+        try:
+            environment = _survey(name).environment
+            said = ", ".join(f"{key} {value}" for key, value in environment.items())
+            table.add_row(name, Text("yes", style="green"), said)
+        except (BackendUnavailable, UnknownBackend) as error:
+            table.add_row(name, Text("no", style="red"), str(error))
+    _console.print(table)
+
+
+@main.command(name="list")
+@click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
+@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
+def list_blocks(backend: str, plan_name: str) -> None:
+    """Show what a plan would run on a backend, and what it would not and why."""
+    cells = _survey_or_exit(backend).cells
+    counts: Counter[tuple[str, str]] = Counter()
+    for block in blocks(cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
+        counts[block.cell.operator.name, block.aspect.id] += block.count
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{sum(counts.values()):,} cases of plan {plan_name} on {backend}", title_justify="left")
+    table.add_column("operator")
+    table.add_column("dtypes")
+    table.add_column("indices")
+    for aspect in ASPECTS.values():
+        table.add_column(aspect.id.replace("_", "\n"), justify="right")
+    for operator in dict.fromkeys(cell.operator.name for cell in cells):
+        supported = [cell for cell in cells if cell.operator.name == operator and not cell.unsupported]
+        if supported:
+            dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
+            indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
+            table.add_row(operator, dtypes, indices, *(str(counts[operator, aspect] or "") for aspect in ASPECTS))
+    _console.print(table)
+    reasons = Counter((cell.operator.name, cell.unsupported) for cell in cells if cell.unsupported)
+    for (operator, reason), count in reasons.items():
+        _console.print(f"not run: {operator}, {count} pairs of dtypes: {reason}", style="dim")
+
+
+@main.command()
+@click.argument("case")
+@click.option("--backend", "backend_names", multiple=True, default=["torch-cpu"], show_default=True, help="Backend to judge, repeatable.")
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
+def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
+    """Judge one CASE again: the line of JSON that a failure prints."""
+    try:
+        question = Question(Case.from_json(case), EVERYTHING.checks, EVERYTHING.id, "replay", EVERYTHING.repeats)
+    except CaseError as error:
+        _give_up(str(error))
+    failed = False
+    for name in backend_names:
+        with tempfile.TemporaryDirectory() as scratch:
+            bench = Bench(name, Path(scratch), "replay", timeout)
+            try:
+                (row,) = bench.judge([question])
+            except (BackendUnavailable, UnknownBackend) as error:
+                _give_up(str(error))
+            finally:
+                bench.close()
+        failed |= row["verdict"] in FAILED
+        _print_row(row)
+    sys.exit(FAILED_STATUS if failed else 0)
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
+
+
+def _print_row(row: dict[str, object]) -> None:
+    if row["verdict"] in FAILED:
+        _console.print(Text(failure_text(row), style="red"))
+        return
+    style = "yellow" if row["verdict"] in SKIPPED else "green"
+    reason = f": {row['reason']}" if row["reason"] else ""
+    checks = ", ".join(row["checks_judged"] or [])  # type: ignore[call-overload]
+    _console.print(Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style))
+    _console.print(f"judged: {checks}")
+    if row.get("max_ulp") is not None:
+        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {row['n_bits_owed']} of {row['n']} cells owed bits, model {row['model']}")
+
+
+def _survey(name: str) -> Survey:
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(name, Path(scratch), "survey", timeout=0.0)
+        try:
+            return bench.start()
+        finally:
+            bench.close()
+
+
+def _survey_or_exit(name: str) -> Survey:
+    try:
+        return _survey(name)
+    except (BackendUnavailable, UnknownBackend) as error:
+        _give_up(str(error))
+
+
+def _give_up(reason: str) -> NoReturn:
+    click.echo(f"poolproof: {reason}", err=True)
+    sys.exit(COULD_NOT_RUN)
