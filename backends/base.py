@@ -137,7 +137,6 @@ class Backend(Protocol):
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
     """
 
-    name: str
     survives_fork: bool
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

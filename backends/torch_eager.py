@@ -28,7 +28,6 @@ class TorchEager:
     def __init__(self, device: str) -> None:
         self._torch = _import_torch(device)
         self._device = device
-        self.name = f"torch-{device}"
         self.survives_fork = device == "cpu"
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

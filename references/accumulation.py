@@ -42,10 +42,8 @@ class AccumulationModel:
     saturates: bool = False
 
     def accumulator(self, output: FloatFormat) -> FloatFormat:
-        """Format of the partial sums whose overflow or flushing matters."""
-        if self.kind == "native" or output.precision > FLOAT32.precision:
-            return output
-        return FLOAT32
+        """The narrowest format that a partial sum passes through: where sums overflow, flush and are rounded most."""
+        return FLOAT32 if self.kind == "acc32" and output.precision < FLOAT32.precision else output
 
     def __str__(self) -> str:
         """The spelling used in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""

@@ -117,20 +117,18 @@ def _saturated(finite: Acceptance, limit: float) -> Acceptance:
 
 def _summation_error(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Float64:
     """Bound on |result before narrowing - S| of any order of additions: B1, B5 and B6."""
+    accumulator = model.accumulator(output)
     additions = np.maximum(sums.count - 1, 0)
+    growth = additions * accumulator.unit_roundoff
     if model.kind == "mixed" and output.precision <= FLOAT32.precision:
-        tiles = np.minimum(np.maximum(sums.count, 1), model.tiles)
+        tiles = np.clip(sums.count, 1, model.tiles)
         growth = (additions - (tiles - 1)) * FLOAT32.unit_roundoff + (2 * tiles - 1) * output.unit_roundoff
-        precision = output.precision
-    else:
-        growth = additions * model.accumulator(output).unit_roundoff
-        precision = model.accumulator(output).precision
     magnitude = np.maximum(sums.positive, sums.negative)
     error = _subset_sum_bound(magnitude, sums.positive + sums.negative, growth)
-    exact = magnitude <= np.ldexp(1.0, np.minimum(sums.lattice, 960) + precision)
+    exact = magnitude <= np.ldexp(1.0, np.minimum(sums.lattice, 960) + accumulator.precision)
     error = np.where(exact | (sums.count <= 1), 0.0, error)
     if model.flushes_subnormals:
-        error = error + np.where(sums.count > 0, 2 * sums.count - 1, 0) * model.accumulator(output).smallest_normal
+        error = error + np.where(sums.count > 0, 2 * sums.count - 1, 0) * accumulator.smallest_normal
     return error
 
 

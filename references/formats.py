@@ -69,10 +69,10 @@ class FloatFormat:
         """
         if self.precision == 53:
             return x
-        if residue is not None:
-            x = _round_to_odd(x, residue)
-        exponent = self._ulp_exponent(x)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
+            if residue is not None:
+                x = _round_to_odd(x, residue)
+            exponent = self._ulp_exponent(x)
             rounded = np.ldexp(np.rint(np.ldexp(x, -exponent)), exponent)
         return np.where(np.abs(rounded) > self.max, np.copysign(np.inf, x), rounded)
 

@@ -23,7 +23,8 @@ class ExactSums:
     count
         k, how many terms land here, whatever their value.
     sum, residue
-        The finite terms' exact sum S: ``sum`` is S rounded to float64, ``residue`` what is left of it.
+        The finite terms' exact sum S: ``sum`` is S rounded to float64, ``residue`` is S - ``sum`` rounded likewise
+        (so it is zero only where ``sum`` is S).
     positive, negative
         P = sum of max(g, 0) and N = sum of max(-g, 0) over finite terms, rounded up where float64 is too short.
     lattice

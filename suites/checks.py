@@ -101,11 +101,16 @@ def _conserves(trial: Trial) -> bool:
         return False
     sums = trial.content.sums
     magnitude = sums.positive + sums.negative
-    if sums.nan.any() or not np.isfinite(magnitude).all() or not magnitude.any():
+    if not _all_finite(trial) or not magnitude.any():
         return False
     lattice = int(sums.lattice.min())
     exactly_rounded = np.array_equal(trial.fmt.round(sums.sum, sums.residue), sums.sum)
     return lattice != NO_LATTICE and float(magnitude.sum()) < 2.0 ** (min(lattice, 900) + 53) and exactly_rounded
+
+
+def _all_finite(trial: Trial) -> bool:
+    sums = trial.content.sums
+    return not (sums.nan.any() or sums.positive_infinity.any() or sums.negative_infinity.any())
 
 
 @_check("on exact data each plane of grad_input sums to its plane of grad_output", _conserves)
@@ -189,7 +194,7 @@ def _scales(trial: Trial) -> bool:
         return False
     sums = trial.content.sums
     magnitude = sums.positive + sums.negative
-    if sums.nan.any() or sums.positive_infinity.any() or sums.negative_infinity.any():
+    if not _all_finite(trial):
         return False
     return bool((magnitude * 2.0 ** (_SCALE + 1) < trial.fmt.max).all() and (sums.lattice >= trial.fmt.min_exponent).all())
 

@@ -71,7 +71,7 @@ class Bench:
         self._timeout = timeout
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
-        self._name = name
+        self._labels = {"backend": backend, "product": "", "worker": name}
         self._nursery: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._judge = 0
@@ -98,6 +98,7 @@ class Bench:
             self.close()
             raise answer
         assert isinstance(answer, Survey)
+        self._labels["product"] = answer.environment.get("product", "")
         return answer
 
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
@@ -115,7 +116,7 @@ class Bench:
                     yield self._row_of_the_dead(question, answer)
                     break
                 assert isinstance(answer, dict)
-                yield answer | {"worker": self._name}
+                yield answer | self._labels
                 if answer["verdict"] in FAILED:
                     break
 
@@ -163,7 +164,7 @@ class Bench:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
         row = describe(question) | verdict(death.verdict, reason)
-        return row | {"backend": self.backend, "product": "", "worker": self._name, "checks_judged": ["survival"]}
+        return row | self._labels | {"checks_judged": ["survival"]}
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""
@@ -185,14 +186,14 @@ def _tend(connection: Connection, backend_name: str, note: Path) -> None:
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    connection.send(Survey(dict(backend.environment()), cells(backend)))
+    connection.send(Survey(dict(backend.environment()), cells(backend_name, backend)))
     if not backend.survives_fork:
-        _answer(connection, backend, note)
+        _answer(connection, backend, backend_name, note)
     _warm_up(backend)
     while True:
         pid = os.fork()
         if pid == 0:
-            _answer(connection, backend, note)
+            _answer(connection, backend, backend_name, note)
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code == _HUNG_UP:
@@ -215,14 +216,14 @@ _HUNG_UP, _RETIRED = 90, 91
 """Exit statuses of a judge that ended by itself: nobody asks any more; a claim was broken."""
 
 
-def _answer(connection: Connection, backend: Backend, note: Path) -> NoReturn:
+def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> NoReturn:
     """The judge: answer lists of questions until the bench hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
     descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
         while True:
             for question in connection.recv():
-                _note_in_flight(descriptor, backend.name, question)
+                _note_in_flight(descriptor, backend_name, question)
                 row = judge(question, backend)
                 connection.send(row)
                 if row["verdict"] in FAILED and backend.survives_fork:

@@ -34,7 +34,7 @@ class Question:
 def judge(question: Question, backend: Backend) -> Row:
     """The row of one question; whatever the implementation does short of dying becomes a verdict."""
     started = time.perf_counter()
-    row = describe(question) | {"backend": backend.name, "product": getattr(backend, "product", "")}
+    row = describe(question)
     case = question.case
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
     if unsupported:

@@ -178,8 +178,8 @@ class Block:
         return generate(self.strategy, self.count, self.seed)
 
 
-def cells(backend: Backend) -> list[Cell]:
-    """Every operator in every pair of dtypes, with what ``backend`` says about it.
+def cells(name: str, backend: Backend) -> list[Cell]:
+    """Every operator in every pair of dtypes, with what ``backend``, called ``name``, says about it.
 
     Index dtypes that the operator's own interface does not have are left out: a mask is int8, indices are not.
     """
@@ -189,7 +189,7 @@ def cells(backend: Backend) -> list[Cell]:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
                     reason = backend.unsupported(operator, dtype, index_dtype)
-                    found.append(Cell(backend.name, operator, dtype, index_dtype, reason))
+                    found.append(Cell(name, operator, dtype, index_dtype, reason))
     return found
 
 

@@ -170,27 +170,21 @@ def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
     """Kernel, stride, padding and dilation of one style; the length may yet be too short for them.
 
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
+    The number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
     """
     style = draw(st.sampled_from(_STYLES if room > 4 else _STYLES[:6]))
-    most, dilation = min(7, max(room, 2)), 1
-    if style == "unit":
-        kernel, stride = 1, draw(st.integers(1, 3))
-    elif style == "tiling":
-        kernel = stride = draw(st.integers(2, most))
-    elif style == "sparse":
-        kernel = draw(st.integers(1, 4))
-        stride = kernel + draw(st.integers(1, 5))
-    elif style == "whole":
-        kernel = size
-        stride = draw(st.sampled_from([max(1, size // 4), max(1, size // 2), size]))
-    elif style == "beyond":
-        kernel = size + draw(st.integers(0, 3))
-        stride = draw(st.integers(max(1, size // 4), size + 3))
-    else:
-        kernel = draw(st.integers(2, most))
-        stride = draw(st.integers(1, kernel))
-        if style == "dilated":
-            dilation = draw(st.integers(2, 4))
+    small = draw(st.integers(2, min(7, max(room, 2))))
+    extra = draw(st.integers(0, 5))
+    spread = draw(st.integers(2, 4))
+    kernel, stride, dilation = {
+        "unit": (1, 1 + extra % 3, 1),
+        "tiling": (small, small, 1),
+        "sparse": (small - 1, small + extra, 1),
+        "overlapping": (small, 1 + extra % small, 1),
+        "dilated": (small, 1 + extra % small, spread),
+        "whole": (size, max(1, size // (1 + extra)), 1),
+        "beyond": (size + extra, max(1, (size + spread) // (1 + extra % 4)), 1),
+    }[style]
     padding = draw(st.sampled_from([0, kernel // 2, (kernel // 2 + 1) // 2]))
     return _WindowedAxis(size, kernel, stride, padding, dilation)
 

@@ -1,0 +1,384 @@
+"""A correct backend in numpy, and copies of it with one fault each.
+
+Name them on a command line as ``scatter_backends:honest`` or ``scatter_backends:lost`` with this folder on
+PYTHONPATH. The honest one is a second independent implementation; a fault is a small change to it, so that it is
+known which claim it breaks and where.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from poolproof.backends.base import Call, Outcome, Status
+from poolproof.references.accumulation import ACC32, AccumulationModel
+from poolproof.references.formats import FORMATS
+from poolproof.references.forward import forward_maximum
+from poolproof.references.geometry import adaptive_axis, expand, windowed_axis
+from poolproof.references.operators import Operator
+
+
+class Scatter:
+    """Float32 accumulation in memory order and one rounding, or the forward maximum. Override one step to break it."""
+
+    survives_fork = True
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        if operator.indices == "mask":
+            return "no masks"
+        return "no int8 indices" if index_dtype == "int8" else None
+
+    def documented_refusal(self, call: Call) -> str | None:
+        axes = _axes(call)
+        if not call.operator.is_backward and any(axis.has_empty_window() for axis in axes):
+            return "windows without a cell are refused"
+        return None
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        return ACC32
+
+    def route(self, call: Call) -> str:
+        return ""
+
+    def is_deterministic(self, call: Call) -> bool:
+        return True
+
+    def environment(self) -> Mapping[str, str]:
+        return {"numpy": np.__version__}
+
+    def run(self, call: Call) -> Outcome:
+        refusal = self.documented_refusal(call)
+        if refusal:
+            return Outcome(Status.REFUSED, code=161002, message=refusal)
+        started = time.perf_counter()
+        if call.operator.is_backward:
+            self.backward(call)
+        else:
+            self.forward(call)
+        return Outcome(Status.COMPLETED, seconds=time.perf_counter() - started, results=self.results(call))
+
+    def results(self, call: Call) -> dict[str, tuple[tuple[int, ...], str]]:
+        return {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
+
+    def backward(self, call: Call) -> None:
+        fmt = FORMATS[call.dtype]
+        shape = call.tensors["self"].shape
+        rank = call.operator.spatial_rank
+        plane = int(np.prod(shape[-rank:]))
+        planes = int(np.prod(shape[:-rank]))
+        terms = call.tensors["grad_output"].array.astype(np.float64 if fmt.precision == 53 else np.float32)
+        indices = call.tensors["indices"].array.astype(np.int64).reshape(planes, -1) if planes else np.zeros((0, 0), np.int64)
+        cells = (indices + plane * np.arange(planes)[:, None]).ravel()
+        cells, terms = self.route_terms(call, cells, terms.ravel())
+        sums = self.accumulate(call, cells, terms, planes * plane)
+        self.store(call, self.narrow(call, sums).reshape(shape))
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return cells, terms
+
+    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
+        sums = np.zeros(size, terms.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(sums, cells, terms)
+        return sums
+
+    def narrow(self, call: Call, sums: np.ndarray) -> np.ndarray:
+        return FORMATS[call.dtype].round(sums.astype(np.float64))
+
+    def store(self, call: Call, values: np.ndarray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            call.tensors["grad_input"].array[...] = values
+
+    def forward(self, call: Call) -> None:
+        values = call.tensors["self"].array
+        shape, rank = values.shape, call.operator.spatial_rank
+        maxima, indices = forward_maximum(values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:]), _axes(call))
+        self.store_forward(call, maxima, indices)
+
+    def store_forward(self, call: Call, maxima: np.ndarray, indices: np.ndarray) -> None:
+        out, where = call.tensors["out"], call.tensors["indices"]
+        out.array[...] = maxima.reshape(out.shape)
+        where.array[...] = indices.reshape(where.shape)
+
+
+def _axes(call: Call) -> list:
+    attributes, rank = call.attributes, call.operator.spatial_rank
+    sizes = call.tensors["self"].shape[-rank:]
+    if call.operator.pooling == "adaptive":
+        return list(map(adaptive_axis, sizes, attributes.output_size))
+    kernel = expand(attributes.kernel_size, rank)
+    lists = (kernel, expand(attributes.stride, rank, kernel), expand(attributes.padding, rank, (0,)), expand(attributes.dilation, rank, (1,)))
+    return [windowed_axis(*axis, attributes.ceil_mode) for axis in zip(sizes, *lists, strict=True)]
+
+
+class Lost(Scatter):
+    """The last window's gradient does not arrive."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        return cells[:-1], terms[:-1]
+
+
+class Duplicated(Scatter):
+    """The last window's gradient arrives twice."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        return np.append(cells, cells[-1:]), np.append(terms, terms[-1:])
+
+
+class Misrouted(Scatter):
+    """The last window's gradient lands one cell further on."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        size = call.tensors["self"].array.size
+        moved = cells.copy()
+        moved[-1:] = (moved[-1:] + 1) % max(size, 1)
+        return moved, terms
+
+
+class Unwritten(Scatter):
+    """The last cell is never written."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        flat = np.argwhere(np.ones(values.shape, bool))
+        for place in flat[:-1]:
+            call.tensors["grad_input"].array[tuple(place)] = values[tuple(place)]
+
+
+class Truncating(Scatter):
+    """Sums are cut instead of rounded."""
+
+    def narrow(self, call, sums):  # type: ignore[no-untyped-def]
+        fmt = FORMATS[call.dtype]
+        exact = sums.astype(np.float64)
+        ulp = fmt.ulp(exact)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isfinite(exact), np.trunc(exact / ulp) * ulp, exact)
+
+
+class HalfAccumulator(Scatter):
+    """Partial sums are held in float16."""
+
+    def accumulate(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
+        sums = np.zeros(size, np.float16)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(sums, cells, terms.astype(np.float16))
+        return sums
+
+
+class AddsToOutput(Scatter):
+    """What was in memory is added to, not replaced."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        out = call.tensors["grad_input"].array
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[...] = (out.astype(np.float64) + values).astype(out.dtype)
+
+
+class ZeroGarbage(Scatter):
+    """Cells that nothing reaches hold the smallest number instead of zero."""
+
+    def accumulate(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
+        sums = super().accumulate(call, cells, terms, size)
+        sums[np.bincount(cells, minlength=size) == 0] = 2.0**-14
+        return sums
+
+
+class WritesInput(Scatter):
+    """A scratch value is left in indices."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        super().store(call, values)
+        call.tensors["indices"].array[..., :1] = 0
+
+
+class WritesPast(Scatter):
+    """A 32-byte block is stored past the end of grad_input."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        super().store(call, values)
+        tensor = call.tensors["grad_input"]
+        tensor.buffer[len(tensor.buffer) - tensor.guard :][:8] = 0
+
+
+class FillsGaps(Scatter):
+    """A strided output is written as one block, gaps included."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        call.tensors["grad_input"].storage[:] = 0
+        super().store(call, values)
+
+
+class IgnoresStrides(Scatter):
+    """grad_output is read as if it were contiguous."""
+
+    def backward(self, call):  # type: ignore[no-untyped-def]
+        tensor = call.tensors["grad_output"]
+        dense = tensor.storage.view(tensor.dtype)[: tensor.array.size]
+        if dense.size == tensor.array.size:
+            tensor.__dict__["array"] = dense.reshape(tensor.shape)
+        super().backward(call)
+
+
+class NarrowsIndices(Scatter):
+    """int32 indices are read through 8 bits."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        if call.index_dtype == "int32":
+            plane = int(np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
+            return cells // plane * plane + cells % plane % 256, terms
+        return cells, terms
+
+
+class Unrepeatable(Scatter):
+    """Sums are made in another order each time."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        order = np.random.default_rng(time.perf_counter_ns()).permutation(len(cells))
+        return cells[order], terms[order]
+
+
+class AbsoluteThreshold(Scatter):
+    """Gradients below 2**-6 count as zero."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        return cells, np.where(np.abs(terms) < 2.0**-6, 0, terms).astype(terms.dtype)
+
+
+class WrongResult(Scatter):
+    """grad_input comes back without its batch axis."""
+
+    def results(self, call):  # type: ignore[no-untyped-def]
+        return {name: (shape[1:], dtype) for name, (shape, dtype) in super().results(call).items()}
+
+
+class ZeroPadded(Scatter):
+    """Padding and the initial maximum count as zero."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        super().store_forward(call, np.maximum(maxima, 0).astype(maxima.dtype), indices)
+
+
+class LastMaximum(Scatter):
+    """The last of several maxima wins."""
+
+    def forward(self, call):  # type: ignore[no-untyped-def]
+        values = call.tensors["self"].array
+        shape, rank = values.shape, call.operator.spatial_rank
+        planes = values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:])
+        axes = _axes(call)
+        maxima, indices = forward_maximum(planes, axes)
+        flat = planes.reshape(len(planes), -1)
+        from poolproof.references.forward import window_cells
+
+        cells, valid = window_cells(axes)
+        for plane in range(len(flat)):
+            for window in range(len(cells)):
+                best = maxima.reshape(len(flat), -1)[plane, window]
+                same = cells[window][valid[window] & (flat[plane, cells[window]] == best)]
+                if len(same):
+                    indices.reshape(len(flat), -1)[plane, window] = same[-1]
+        self.store_forward(call, maxima, indices)
+
+
+class WindowLocalIndices(Scatter):
+    """Indices count from the plane's second cell."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        super().store_forward(call, maxima, indices + 1)
+
+
+class IndexOutsideForEmptyWindow(Scatter):
+    """Windows without a cell are accepted and get an index behind the plane."""
+
+    def documented_refusal(self, call):  # type: ignore[no-untyped-def]
+        return None
+
+    def forward(self, call):  # type: ignore[no-untyped-def]
+        if any(axis.has_empty_window() for axis in _axes(call)):
+            call.tensors["out"].array[...] = -np.inf
+            call.tensors["indices"].array[...] = call.tensors["self"].array.size
+        else:
+            super().forward(call)
+
+
+class RefusesDilation(Scatter):
+    """Legal calls with dilation are turned down."""
+
+    def run(self, call):  # type: ignore[no-untyped-def]
+        if max(call.attributes.dilation, default=1) > 1:
+            return Outcome(Status.REFUSED, code=161002, message="dilation must be 1")
+        return super().run(call)
+
+
+class Crashing(Scatter):
+    """Dies on the first call with ceil_mode."""
+
+    def run(self, call):  # type: ignore[no-untyped-def]
+        if call.attributes.ceil_mode:
+            os.kill(os.getpid(), 11)
+        return super().run(call)
+
+
+class Hanging(Scatter):
+    """Never returns from a call with ceil_mode."""
+
+    def run(self, call):  # type: ignore[no-untyped-def]
+        while call.attributes.ceil_mode:
+            time.sleep(1)
+        return super().run(call)
+
+
+class Exiting(Scatter):
+    """Ends its process on a call with ceil_mode."""
+
+    def run(self, call):  # type: ignore[no-untyped-def]
+        if call.attributes.ceil_mode:
+            os._exit(7)
+        return super().run(call)
+
+
+class Unforkable(Crashing):
+    """Crashes, and cannot be forked."""
+
+    survives_fork = False
+
+
+class Environment(Scatter):
+    """Kernel binaries are not installed."""
+
+    def run(self, call):  # type: ignore[no-untyped-def]
+        return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
+
+
+FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
+    "lost": (Lost, "interval"),
+    "duplicated": (Duplicated, "interval"),
+    "misrouted": (Misrouted, "interval"),
+    "unwritten": (Unwritten, "written"),
+    "truncating": (Truncating, "interval"),
+    "half_accumulator": (HalfAccumulator, "interval"),
+    "adds_to_output": (AddsToOutput, "interval"),
+    "zero_garbage": (ZeroGarbage, "unreached"),
+    "writes_input": (WritesInput, "inputs_untouched"),
+    "writes_past": (WritesPast, "memory_untouched"),
+    "fills_gaps": (FillsGaps, "memory_untouched"),
+    "ignores_strides": (IgnoresStrides, "layout_invariance"),
+    "narrows_indices": (NarrowsIndices, "index_dtype_invariance"),
+    "unrepeatable": (Unrepeatable, "repeat"),
+    "absolute_threshold": (AbsoluteThreshold, "scale_equivariance"),
+    "wrong_result": (WrongResult, "results"),
+    "zero_padded": (ZeroPadded, "maximum"),
+    "last_maximum": (LastMaximum, "index_rule"),
+    "window_local_indices": (WindowLocalIndices, "index_points"),
+    "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
+    "refuses_dilation": (RefusesDilation, "refusal"),
+}
+"""Fault -> (backend, a check that must notice it)."""
+
+honest = Scatter
+for _name, (_factory, _) in FAULTS.items():
+    globals()[_name] = _factory
+crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment

@@ -1,0 +1,109 @@
+"""Cases survive the trip through their line, and a wrong line says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolproof.references.operators import OPERATORS
+from poolproof.suites.case import Case, CaseError
+from poolproof.suites.layouts import LAYOUTS, Layout, extent
+from poolproof.suites.operands import POISONS, contents, place
+from poolproof.suites.plans import ASPECTS
+from poolproof.suites.strategies import cases
+
+ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
+    lambda operator: st.sampled_from(list(ASPECTS.values())).flatmap(
+        lambda aspect: cases(operator, "float16", "int8" if operator.indices == "mask" else "int32", aspect.profile)
+    )
+)
+
+
+@settings(max_examples=300)
+@given(case=ANY_CASE)
+def test_json_round_trip(case: Case) -> None:
+    line = case.to_json()
+    assert "\n" not in line
+    assert "'" not in line, "the line must fit between single quotes in a shell"
+    again = Case.from_json(line)
+    assert again == case
+    assert again.id == case.id
+
+
+def test_the_id_is_that_of_the_content() -> None:
+    """Pinned: an id that changes breaks waivers, histories and links."""
+    case = Case(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),))
+    assert case.to_json() == '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,6,6],"kernel_size":[3,3],"layouts":{"self":"sliced"}}'
+    assert case.id == "d38e4e84c752"
+
+
+@pytest.mark.parametrize("name", ["aclnnAdaptiveMaxPool2dBackward", "adaptive_max_pool2d_backward"])
+def test_other_spellings_of_an_operator_are_the_same_case(name: str) -> None:
+    assert Case.from_record({"operator": name, "shape": [1, 4, 4], "output_size": [2, 2]}).operator == "AdaptiveMaxPool2dBackward"
+
+
+GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kernel_size": [3, 3]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"operator": "MaxPool4d"}, "unknown operator 'MaxPool4d'"),
+        ({"colour": "red"}, "no field 'colour'"),
+        ({"shape": None}, "shape must be a list of integers"),
+        ({"shape": [6, 6]}, "takes a shape of 3 or 4 axes"),
+        ({"shape": [1, -2, 6, 6]}, "negative length"),
+        ({"kernel_size": [3, 3, 3]}, "kernel_size of MaxPool2dWithIndicesBackward has length 1 or 2"),
+        ({"kernel_size": [0, 3]}, "kernel_size must be at least 1"),
+        ({"stride": [-1]}, "stride must be at least 1"),
+        ({"kernel_size": [9, 9]}, "has no window"),
+        ({"dtype": "int8"}, "dtype 'int8' is not one of"),
+        ({"gradient": "huge"}, "gradient 'huge' is not one of"),
+        ({"ceil_mode": 1}, "ceil_mode must be true or false"),
+        ({"seed": "7"}, "seed must be an integer"),
+        ({"layouts": {"self": "diagonal"}}, "unknown layout 'diagonal'"),
+        ({"layouts": {"out": "sliced"}}, "has no tensor 'out'"),
+        ({"layouts": {"grad_input": "expanded"}}, "cannot be expanded"),
+        ({"layouts": ["self"]}, "must map tensors to layouts"),
+        ({"operator": "AdaptiveMaxPool2d", "kernel_size": []}, "needs an output_size"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, object], message: str) -> None:
+    with pytest.raises(CaseError, match=message) as error:
+        Case.from_json(json.dumps(GOOD | change))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"shape": [1]}', "null"])
+def test_what_is_no_case_at_all_is_said_too(text: str) -> None:
+    with pytest.raises(CaseError):
+        Case.from_json(text)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("offset", [0, 5])
+def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) -> None:
+    layout = Layout(name, offset)
+    assert Layout.parse(str(layout)) == layout
+    case = Case(
+        operator="MaxPool3dWithArgmaxBackward",
+        shape=(2, 3, 4, 5, 6),
+        kernel_size=(2,),
+        values="ties",
+        layouts=(("self", str(layout)),),
+    )
+    content = contents(case)
+    tensor = place(content, POISONS[0]).tensors["self"]
+    assert (tensor.array == content.values).all()
+    assert tensor.storage_elements == offset + extent(case.shape, tensor.strides)
+    last = tensor.offset + sum((size - 1) * stride for size, stride in zip(case.shape, tensor.strides, strict=True))
+    assert last == tensor.storage_elements - 1
+
+
+def test_memory_is_counted_before_it_is_taken() -> None:
+    case = Case(operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),))
+    tensors = place(contents(case), POISONS[0]).tensors
+    assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())

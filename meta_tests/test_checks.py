@@ -1,0 +1,117 @@
+"""Every check notices a fault that breaks its claim, and accuses no correct implementation."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+from scatter_backends import FAULTS, Environment, Scatter
+
+from poolproof.references.operators import OPERATORS
+from poolproof.reports.schema import SCHEMA, Row, to_table
+from poolproof.reports.verdicts import Verdict
+from poolproof.suites.case import Case
+from poolproof.suites.checks import CHECKS
+from poolproof.suites.judge import Question, judge
+from poolproof.suites.plans import ASPECTS, PLANS, blocks, cells
+
+DTYPES = ("float32", "float16", "bfloat16")
+CASES = 25
+
+
+@cache
+def questions() -> list[Question]:
+    """A small plan over everything the numpy backend supports."""
+    chosen = [cell for cell in cells("scatter", Scatter()) if cell.unsupported is None and cell.dtype in DTYPES]
+    plan = PLANS["smoke"].__class__("meta", CASES, "")
+    aspects = list(ASPECTS.values())
+    return [
+        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats)
+        for block in blocks(chosen, aspects, plan, seed=2)
+        if block.aspect.id != "scale"
+        for case in block.cases()
+    ]
+
+
+def sample(every: int) -> list[Question]:
+    return questions()[::every]
+
+
+def test_an_honest_implementation_is_never_accused() -> None:
+    rows = [judge(question, Scatter()) for question in questions()]
+    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS, Verdict.REFUSED}, next(
+        row["reason"] for row in rows if row["verdict"] == Verdict.VIOLATES
+    )
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_by_the_check_it_breaks(fault: str) -> None:
+    backend, check = FAULTS[fault]
+    violated: set[str] = set()
+    for question in sample(3):
+        violated.update(judge(question, backend())["checks_violated"])
+        if check in violated:
+            break
+    assert check in violated
+
+
+def test_every_check_has_a_fault_that_it_alone_is_held_to() -> None:
+    claimed = {check for _, check in FAULTS.values()}
+    assert set(CHECKS) - claimed == {"plane_sum"}, "plane_sum is held to below"
+
+
+def test_plane_sum_needs_no_oracle_of_cells() -> None:
+    backend, _ = FAULTS["lost"]
+    violated = {check for question in sample(5) for check in judge(question, backend())["checks_violated"]}
+    assert "plane_sum" in violated
+
+
+def row_of(fault: str, case: str, check: str = "interval") -> Row:
+    return judge(Question(Case.from_json(case), (check,)), FAULTS[fault][0]())
+
+
+def test_the_message_names_cell_windows_interval_and_value() -> None:
+    row = row_of("lost", '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,3,3],"kernel_size":[2,2],"stride":[1],"indices":"shared","index_dtype":"int32"}')
+    (finding,) = json.loads(row["findings"])
+    assert finding["element"] == finding["element"][:2] + [1, 1] or len(finding["element"]) == 4
+    assert finding["wrong"] == 1
+    assert [0, 0, 1, 1] in finding["windows"]
+    for part in (f"grad_input{finding['element']}", finding["got"], f"owed {finding['owed']}", "grad_output[0, 0, 1, 1]", "were lost"):
+        assert part in row["reason"]
+
+
+def test_the_message_guesses_what_happened() -> None:
+    case = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[2,2],"indices":"in_window","index_dtype":"int32","seed":3}'
+    assert "were added twice" in row_of("duplicated", case)["reason"]
+    assert "were lost" in row_of("misrouted", case)["reason"] or "sent here instead" in row_of("misrouted", case)["reason"]
+
+
+def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
+    case = '{"operator":"AdaptiveMaxPool2dBackward","shape":[1,1,1],"output_size":[8,8],"gradient":"uniform","index_dtype":"int32"}'
+    row = row_of("half_accumulator", case)
+    assert row["verdict"] == Verdict.VIOLATES
+    assert "owed [" in row["reason"]
+    assert "in steps of 2**" in row["reason"]
+
+
+def test_a_faulty_environment_is_neither_failure_nor_success() -> None:
+    row = judge(sample(50)[0], Environment())
+    assert row["verdict"] == Verdict.NOT_RUN
+    assert row["reason"] == "the kernel package is not installed"
+
+
+def test_rows_fit_the_schema_and_describe_themselves() -> None:
+    rows = [judge(question, Scatter()) for question in sample(40)]
+    table = to_table(rows)
+    assert table.schema.names == SCHEMA.names
+    for row in rows:
+        assert Case.from_json(row["case"]).id == row["case_id"]
+        assert row["operator"] in OPERATORS
+        assert row["verdict"] in list(Verdict)
+        assert set(row["checks_violated"]) <= set(row["checks_judged"])
+
+
+def test_an_unknown_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        to_table([{"colour": "red"}])

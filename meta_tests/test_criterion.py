@@ -1,0 +1,221 @@
+"""The oracle and the criterion against rational arithmetic, and against kernels that are correct in every order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from distributions import DISTRIBUTIONS, draw_terms
+from exact import INFINITY, interval, lattice_exponent, overflows, reachable
+from simulated import ORDERS, simulate
+
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
+
+MODELS = ("acc32", "native", "mixed(2)", "mixed(3)", "acc32+ftz", "native+ftz")
+CASES = 2000
+"""Random small cases held against rational arithmetic."""
+
+
+def small_case(number: int) -> tuple[FloatFormat, AccumulationModel, list[list[Fraction]], ExactSums]:
+    """Up to eight cells with up to six terms each."""
+    rng = np.random.default_rng([20, number])
+    fmt = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)[number % 4]
+    model = AccumulationModel.parse(MODELS[number % len(MODELS)])
+    names = [name for name in DISTRIBUTIONS if fmt is not FLOAT64 or name != "near_overflow"]
+    terms = draw_terms(rng, str(rng.choice(names)), (8, 6), fmt)
+    counts = rng.integers(0, 7, 8)
+    cells = np.repeat(np.arange(8), counts)
+    values = np.concatenate([terms[cell, :count] for cell, count in enumerate(counts)])
+    exact = [[Fraction(float(term)) for term in terms[cell, :count]] for cell, count in enumerate(counts)]
+    return fmt, model, exact, scatter_sums(cells, values, 8)
+
+
+def test_sums_are_exact() -> None:
+    for number in range(CASES):
+        _, _, cells, sums = small_case(number)
+        for cell, terms in enumerate(cells):
+            total = sum(terms, Fraction(0))
+            assert sums.count[cell] == len(terms)
+            assert sums.sum[cell] == float(total)
+            assert sums.residue[cell] == float(total - Fraction(sums.sum[cell]))
+            assert Fraction(sums.positive[cell]) >= sum((t for t in terms if t > 0), Fraction(0))
+            assert Fraction(sums.negative[cell]) >= sum((-t for t in terms if t < 0), Fraction(0))
+            lattice = lattice_exponent(terms)
+            assert sums.lattice[cell] == (NO_LATTICE if lattice is None else lattice)
+
+
+def test_accepts_what_rational_arithmetic_accepts() -> None:
+    """Around each exact sum, every candidate is accepted or rejected as the definition says."""
+    candidates_seen = 0
+    for number in range(CASES):
+        fmt, model, cells, sums = small_case(number)
+        allowed = acceptance(sums, fmt, model)
+        for cell, terms in enumerate(cells):
+            outputs = candidates(sum(terms, Fraction(0)), fmt)
+            accepted = at(allowed, cell, len(outputs)).accepts(outputs)
+            for output, verdict in zip(outputs, accepted, strict=True):
+                owed = owed_verdict(float(output), terms, fmt, model)
+                assert owed is None or bool(verdict) == owed, (number, cell, output, terms)
+                candidates_seen += 1
+    assert candidates_seen > 100_000
+
+
+def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
+    """The representable values nearest to the sum, some farther off, zero and the non-finite ones."""
+    nearest = fmt.round(np.array([float(total)]))
+    bits = np.clip(nearest, -fmt.max, fmt.max).astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
+    nearby = (bits + np.array([-64, -3, -2, -1, 0, 1, 2, 3, 64])).astype(f"i{fmt.dtype.itemsize}").view(fmt.dtype)
+    with np.errstate(invalid="ignore"):
+        return np.concatenate([nearby.astype(np.float64), [0.0, np.inf, -np.inf, np.nan]])
+
+
+def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel) -> bool | None:
+    """The definition, literally; None within the last bits of float64 outside a bound, where bounds are rounded outward."""
+    up, down = overflows(terms, fmt, model)
+    if math.isnan(output):
+        return up and down
+    low, high = interval(terms, fmt, model)
+    if math.isinf(output):
+        return (output == INFINITY and (up or high == INFINITY)) or (output == -INFINITY and (down or low == -INFINITY))
+    value, lattice = Fraction(output), lattice_exponent(terms)
+    if lattice is not None and (value / Fraction(2) ** lattice).denominator != 1:
+        return False
+    for bound in (low, high):
+        if low != high and math.isfinite(bound) and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound))):
+            return None
+    return low <= value <= high
+
+
+def at(allowed: Acceptance, cell: int, count: int) -> Acceptance:
+    """The acceptance of one cell, repeated for several candidates."""
+    arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
+    return replace(allowed, **{name: np.full(count, a[cell]) for name, a in arrays.items() if isinstance(a, np.ndarray)})
+
+
+@pytest.mark.parametrize("fmt", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
+def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        terms = draw_terms(rng, str(rng.choice(list(DISTRIBUTIONS))), (1, 4), fmt)
+        exact = [Fraction(float(term)) for term in terms[0]]
+        sums = scatter_sums(np.zeros(4, np.int64), terms[0], 1)
+        for model in ("native", "acc32"):
+            allowed = acceptance(sums, fmt, AccumulationModel.parse(model))
+            accumulator = AccumulationModel.parse(model).accumulator(fmt)
+            results = fmt.round(np.array(sorted(reachable(exact, accumulator))))
+            assert at(allowed, 0, len(results)).accepts(results).all()
+
+
+@pytest.mark.parametrize("model", [*MODELS, "acc32+cast-ftz", "acc32+saturate", "native+saturate", "mixed(4)+ftz+cast-ftz+saturate"])
+@pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
+def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
+    """The long version, with a million elements, is benchmarks/false_rejects.py."""
+    declared = AccumulationModel.parse(model)
+    rng = np.random.default_rng(11)
+    for k in (1, 2, 3, 9, 64, 1000):
+        for name in DISTRIBUTIONS:
+            terms = draw_terms(rng, name, (20, k), fmt)
+            outputs = simulate(terms, fmt, declared, str(rng.choice(ORDERS)), rng)
+            sums = scatter_sums(np.repeat(np.arange(20), k), terms.ravel(), 20)
+            assert acceptance(sums, fmt, declared).accepts(outputs).all(), (k, name)
+
+
+def admissible(fmt: FloatFormat, terms: list[float], output: float, model: str = "acc32") -> bool:
+    sums = scatter_sums(np.zeros(len(terms), np.int64), np.array(terms), 1)
+    return bool(acceptance(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))[0])
+
+
+@pytest.mark.parametrize(
+    ("terms", "output", "expected"),
+    [
+        ([np.nan, 1.0], np.nan, True),
+        ([np.nan, 1.0], 1.0, False),
+        ([np.inf, 1.0], np.inf, True),
+        ([np.inf, 1.0], np.nan, False),
+        ([np.inf, -np.inf], np.nan, True),
+        ([np.inf, -np.inf], np.inf, False),
+        ([-np.inf], -np.inf, True),
+        ([-np.inf], -65504.0, False),
+        ([65504.0, 15.0], 65504.0, True),
+        ([65504.0, 15.0], np.inf, False),
+        ([65504.0, 16.0], np.inf, True),
+        ([65504.0, 16.0], 65504.0, False),
+        ([65504.0, 65504.0, -65504.0], 65504.0, True),
+        ([65504.0, 65504.0, -65504.0], np.inf, False),
+        ([], 0.0, True),
+        ([], -0.0, True),
+        ([], 2.0**-24, False),
+        ([-0.0], 0.0, True),
+        ([2.0**-24], 0.0, False),
+    ],
+)
+def test_special_values_in_float16(terms: list[float], output: float, expected: bool) -> None:
+    assert admissible(FLOAT16, terms, output) is expected
+
+
+def test_an_overflow_that_only_some_orders_meet_is_admissible() -> None:
+    largest = FLOAT32.max
+    for output in (largest, np.inf):
+        assert admissible(FLOAT32, [largest, largest, -largest], output)
+    assert not admissible(FLOAT32, [largest, largest, -largest], 0.0)
+
+
+def test_a_native_kernel_may_overflow_where_a_float32_one_may_not() -> None:
+    terms = [65504.0, 65504.0, -65504.0]
+    assert admissible(FLOAT16, terms, np.inf, "native")
+    assert not admissible(FLOAT16, terms, np.inf, "acc32")
+
+
+def test_saturation_and_flushing_are_admissible_only_when_declared() -> None:
+    assert admissible(FLOAT16, [65504.0, 65504.0], 65504.0, "acc32+saturate")
+    assert not admissible(FLOAT16, [65504.0, 65504.0], np.inf, "acc32+saturate")
+    assert not admissible(FLOAT16, [65504.0, 65504.0], 65504.0)
+    assert admissible(FLOAT16, [2.0**-24], 0.0, "acc32+cast-ftz")
+    assert admissible(BFLOAT16, [2.0**-130], 0.0, "native+ftz")
+    assert not admissible(BFLOAT16, [2.0**-130], 0.0)
+
+
+def test_the_sum_of_two_is_rounded_once_to_even() -> None:
+    one_and_a_half_ulp = [1.0, 3 * BFLOAT16.unit_roundoff]
+    assert admissible(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * 2 * BFLOAT16.unit_roundoff)
+    assert not admissible(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * BFLOAT16.unit_roundoff)
+
+
+def test_results_between_the_lattice_points_are_rejected() -> None:
+    """Three multiples of 4 cannot sum to an odd number, however wide the interval."""
+    terms = [4.0, 2.0**26, 4.0]
+    assert admissible(FLOAT32, terms, 2.0**26 + 8)
+    assert not admissible(FLOAT32, terms, 2.0**26 + 8 + 2)
+
+
+def test_infinite_term_and_an_opposite_overflow_may_give_nan() -> None:
+    largest = FLOAT32.max
+    assert admissible(FLOAT32, [np.inf, -largest, -largest], np.nan)
+    assert not admissible(FLOAT32, [np.inf, -largest], np.nan)
+
+
+def test_sums_too_close_to_float64s_limit_are_refused() -> None:
+    with pytest.raises(OverflowError, match="float64's limit"):
+        scatter_sums(np.zeros(2, np.int64), np.array([1e300, 1e300]), 1)
+
+
+@pytest.mark.parametrize("text", ["acc32", "native+ftz", "mixed(4)+ftz+cast-ftz+saturate"])
+def test_models_round_trip_through_their_spelling(text: str) -> None:
+    assert str(AccumulationModel.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["acc64", "mixed", "acc32(2)", "native+foo", "", "native+"])
+def test_unknown_models_are_named(text: str) -> None:
+    with pytest.raises(ValueError, match="accumulation model"):
+        AccumulationModel.parse(text)
+
+
+def test_float64_accumulates_in_float64_under_every_model() -> None:
+    for model in ("acc32", "native", "mixed(2)"):
+        assert AccumulationModel.parse(model).accumulator(FORMATS["float64"]) is FLOAT64

@@ -1,0 +1,149 @@
+"""Sizes, windows and maxima agree with torch, which is where the operator library's rules come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolproof.references.forward import forward_maximum
+from poolproof.references.geometry import adaptive_axis, expand, pooled_size, windowed_axis
+from poolproof.references.operators import FORWARDS, OPERATORS, Operator
+from poolproof.suites.case import Case
+from poolproof.suites.generation import generate
+from poolproof.suites.operands import contents
+from poolproof.suites.plans import ASPECTS
+from poolproof.suites.strategies import Profile, cases
+
+torch = pytest.importorskip("torch")
+
+TORCH_FORWARDS = [operator for operator in FORWARDS if operator.aten]
+VALUES = ASPECTS["special_values"].profile.values + ASPECTS["values"].profile.values
+CASES = 5000
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("operator", TORCH_FORWARDS, ids=lambda operator: operator.name)
+def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
+    """Shapes, maxima and indices, on 5,000 cases over all operators and dtypes; no disagreement is known."""
+    disagreements: Counter[str] = Counter()
+    drawn = generate(cases(operator, dtype, "int64", Profile(values=VALUES)), CASES // (4 * len(TORCH_FORWARDS)) + 1, seed=1)
+    for case in drawn:
+        disagreements.update(compare_with_torch(case))
+    assert not disagreements
+
+
+def compare_with_torch(case: Case) -> list[str]:
+    values = contents(case).values
+    tensor = torch.from_numpy(values.copy()).to(getattr(torch, case.dtype))
+    function = getattr(torch.ops.aten, case.api.aten)
+    if case.api.pooling == "adaptive":
+        out, indices = function(tensor, list(case.output_size))
+    else:
+        rank = case.api.spatial_rank
+        lists = (case.kernel_size, case.stride, expand(case.padding, rank, (0,)), expand(case.dilation, rank, (1,)))
+        out, indices = function(tensor, *map(list, lists), case.ceil_mode)
+    if tuple(out.shape) != case.pooled_shape:
+        return [f"shape {tuple(out.shape)} against {case.pooled_shape}: {case.to_json()}"]
+    maxima, flat = forward_maximum(values.reshape(case.planes, *case.spatial_shape), case.axes)
+    found = []
+    if not np.array_equal(out.double().numpy().ravel(), maxima.ravel(), equal_nan=True):
+        found.append(f"maxima: {case.to_json()}")
+    if not np.array_equal(indices.numpy().ravel(), flat.ravel()):
+        found.append(f"indices: {case.to_json()}")
+    return found
+
+
+@given(
+    size=st.integers(1, 40),
+    kernel=st.integers(1, 9),
+    stride=st.integers(1, 9),
+    dilation=st.integers(1, 4),
+    ceil_mode=st.booleans(),
+    data=st.data(),
+)
+def test_pooled_size_agrees_with_torch(size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool, data: st.DataObject) -> None:
+    padding = data.draw(st.integers(0, kernel // 2))
+    expected = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
+    pool = torch.nn.MaxPool1d(kernel, stride, padding, dilation, ceil_mode=ceil_mode)
+    if expected < 1:
+        with pytest.raises(RuntimeError):
+            pool(torch.zeros(1, 1, size))
+        with pytest.raises(ValueError, match="has no window"):
+            windowed_axis(size, kernel, stride, padding, dilation, ceil_mode)
+    else:
+        assert pool(torch.zeros(1, 1, size)).shape[-1] == expected
+
+
+@given(size=st.integers(1, 60), windows=st.integers(1, 90))
+def test_adaptive_windows_cover_the_axis_and_differ_by_at_most_one(size: int, windows: int) -> None:
+    axis = adaptive_axis(size, windows)
+    lengths = axis.valid.sum(axis=1)
+    assert axis.coverage().min() >= 1
+    assert np.ptp(lengths) <= 1
+    for window in range(windows):
+        visited = axis.positions[window][axis.valid[window]]
+        assert visited[0] == window * size // windows
+        assert visited[-1] + 1 == -(-(window + 1) * size // windows)
+
+
+@given(
+    size=st.integers(1, 30),
+    kernel=st.integers(1, 6),
+    stride=st.integers(1, 6),
+    dilation=st.integers(1, 3),
+    ceil_mode=st.booleans(),
+)
+def test_coverage_and_covering_windows_agree(size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool) -> None:
+    if pooled_size(size, kernel, stride, kernel // 2, dilation, ceil_mode) < 1:
+        return
+    axis = windowed_axis(size, kernel, stride, kernel // 2, dilation, ceil_mode)
+    assert axis.coverage().tolist() == [len(axis.windows_covering(cell)) for cell in range(size)]
+
+
+def test_the_last_window_may_not_start_in_the_trailing_padding() -> None:
+    assert pooled_size(6, 1, 2, 0, 1, ceil_mode=True) == 3
+    assert pooled_size(5, 2, 2, 1, 1, ceil_mode=True) == 3
+    assert pooled_size(17, 2, 2, 1, 1, ceil_mode=True) == 9
+
+
+def test_a_dilated_window_can_miss_its_input() -> None:
+    assert windowed_axis(2, 2, 1, 1, 3, False).has_empty_window()
+    assert not windowed_axis(3, 2, 1, 1, 3, False).has_empty_window()
+
+
+def test_ties_nan_and_infinities_follow_the_rule() -> None:
+    nan, minus = np.nan, -np.inf
+    axes = (windowed_axis(4, 4, 4, 0, 1, False),)
+    for row, index in (
+        ([1, 3, 3, 2], 1),
+        ([nan, 5, nan, 7], 2),
+        ([minus, minus, minus, minus], 0),
+        ([minus, minus, -1e30, minus], 2),
+        ([np.inf, 1, np.inf, nan], 3),
+        ([-0.0, 0.0, 0.0, -1], 0),
+    ):
+        maxima, indices = forward_maximum(np.array([row], float), axes)
+        assert indices.item() == index
+        assert np.array_equal(maxima.item(), row[index], equal_nan=True)
+
+
+def test_lists_expand_as_the_apis_do() -> None:
+    assert expand((), 3, (2, 3, 4)) == (2, 3, 4)
+    assert expand((5,), 3) == (5, 5, 5)
+    assert expand((), 2, (1,)) == (1, 1)
+    assert expand((4, 5), 2) == (4, 5)
+
+
+def test_every_backward_has_a_producer_of_its_geometry() -> None:
+    for operator in OPERATORS.values():
+        if operator.producer:
+            producer = OPERATORS[operator.producer]
+            assert (producer.spatial_rank, producer.pooling, producer.indices) == (
+                operator.spatial_rank,
+                operator.pooling,
+                operator.indices,
+            )

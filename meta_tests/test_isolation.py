@@ -1,0 +1,114 @@
+"""An implementation that dies or hangs costs one case; everything else is judged, and nothing is blamed on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend
+from poolproof.reports.schema import Row
+from poolproof.reports.verdicts import Verdict
+from poolproof.suites.case import Case
+from poolproof.suites.isolation import Bench
+from poolproof.suites.judge import Question
+
+CHECKS = ("interval", "unreached")
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+
+
+def question(seed: int, ceil_mode: bool) -> Question:
+    case = Case(
+        operator="MaxPool2dWithIndicesBackward",
+        shape=(1, 2, 5, 5),
+        kernel_size=(2,),
+        ceil_mode=ceil_mode,
+        seed=seed,
+    )
+    return Question(case, CHECKS, "values", "block")
+
+
+QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
+
+
+def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
+    bench = Bench(f"scatter_backends:{backend}", scratch, "bench", timeout)
+    try:
+        return list(bench.judge(QUESTIONS))
+    finally:
+        bench.close()
+
+
+@pytest.mark.parametrize(
+    ("backend", "verdict", "words"),
+    [
+        ("crashing", Verdict.CRASHED, "signal SIGSEGV"),
+        ("exiting", Verdict.CRASHED, "exit status 7"),
+        ("unforkable", Verdict.CRASHED, "signal SIGSEGV"),
+        ("hanging", Verdict.TIMED_OUT, "no answer within 1 s"),
+    ],
+)
+def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict: Verdict, words: str) -> None:
+    rows = judged(backend, tmp_path, timeout=1.0 if backend == "hanging" else 20.0)
+    assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
+    for row, asked in zip(rows, QUESTIONS, strict=True):
+        assert row["verdict"] == (verdict if asked.case.ceil_mode else Verdict.CONFORMS)
+        if asked.case.ceil_mode:
+            assert words in row["reason"]
+            assert Case.from_json(row["case"]) == asked.case
+
+
+def test_a_broken_claim_costs_the_judge_but_no_row(tmp_path: Path) -> None:
+    rows = judged("lost", tmp_path)
+    assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    bench = Bench("scatter_backends:honest", tmp_path, "bench", 20.0)
+    list(bench.judge(QUESTIONS[:1]))
+    nursery, judge = bench._nursery.pid, bench._judge  # type: ignore[union-attr]
+    bench.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and (alive(nursery) or alive(judge)):
+        time.sleep(0.05)
+    assert not alive(nursery)
+    assert not alive(judge)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
+    bench = Bench("scatter_backends:hanging", tmp_path, "bench", 3.0)
+    rows = bench.judge(QUESTIONS[2:3])
+    bench.start()
+    note = tmp_path / "in-flight-bench.json"
+    bench._connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
+        time.sleep(0.05)
+    record = json.loads(note.read_text())
+    bench.close()
+    rows.close()
+    assert record["backend"] == "scatter_backends:hanging"
+    assert Case.from_record(record["case"]) == QUESTIONS[2].case
+
+
+def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UnknownBackend, match="nowhere"):
+        Bench("nowhere:backend", tmp_path, "bench", 1.0).start()
+    with pytest.raises(BackendUnavailable, match="finds no cuda device"):
+        Bench("torch-cuda", tmp_path, "bench", 1.0).start()

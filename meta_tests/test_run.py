@@ -1,0 +1,187 @@
+"""A run as its user makes it: options, several workers, interruption and resumption, one case again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports import tables
+from poolproof.reports.store import finished_blocks, read_run
+from poolproof.reports.verdicts import Verdict
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
+SMALL = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float16")
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "pytest", str(ROOT / "suites"), "-q", "-p", "no:cacheprovider", *map(str, arguments)]
+
+
+def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def replay(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    program = "from poolproof.suites.cli import main; main()"
+    arguments = shlex.split(line)
+    assert arguments.pop(0) == "poolproof"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -> None:
+    ended = run("--backend", "scatter_backends:honest", "--cases", 10, "--report", "out", *SMALL, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout
+    rows, record = tables.load(tmp_path / "out"), read_run(tmp_path / "out")
+    assert set(rows["verdict"]) == {Verdict.CONFORMS}
+    assert (record["plan"], record["seed"], record["finished"] is not None) == ("smoke", 0, True)
+    assert "MaxPool2dWithIndicesBackward" in (tmp_path / "out" / "index.html").read_text()
+    assert "cases judged" in ended.stdout
+
+
+def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
+    ids = []
+    for folder, more in (("one", ()), ("two", ("-n", "2"))):
+        assert run("--backend", "scatter_backends:honest", "--cases", 12, "--report", folder, *more, *SMALL, cwd=tmp_path).returncode == 0
+        rows = tables.load(tmp_path / folder)
+        ids.append(sorted(zip(rows["block"].fillna(""), rows["case_id"].fillna(""), strict=True)))
+    assert ids[0] == ids[1]
+    run("--backend", "scatter_backends:honest", "--cases", 12, "--report", "other", "--seed", 1, *SMALL, cwd=tmp_path)
+    assert sorted(tables.load(tmp_path / "other")["case_id"].fillna("")) != [case for _, case in ids[0]]
+
+
+@pytest.mark.parametrize("fault", ["lost", "duplicated", "misrouted", "unwritten", "truncating", "half_accumulator"])
+def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
+    name = f"scatter_backends:{fault}"
+    ended = run("--backend", name, "--cases", 40, "--report", "out", "--aspect", "precision", "--aspect", "values", *SMALL, cwd=tmp_path)
+    assert ended.returncode == 1
+    lines = [line.strip() for line in ended.stdout.splitlines() if line.strip().startswith("poolproof replay")]
+    assert lines
+    shrunk = [row for row in tables.load(tmp_path / "out")["shrunk"].dropna()]
+    assert shrunk
+    again = replay(lines[-1], tmp_path)
+    assert again.returncode == 1, (lines[-1], again.stdout, again.stderr)
+    assert "owed" in again.stdout or "still holds" in again.stdout
+    smallest = min(json.loads(case)["shape"] for case in shrunk)
+    assert len(smallest) in (3, 4)
+
+
+def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
+    arguments = ("--backend", "scatter_backends:honest", "--cases", 60, "--report", "out", "-n", "2", "--operator", "AdaptiveMaxPool2dBackward")
+    whole = [*arguments[:5], "whole", *arguments[6:]]
+    process = subprocess.Popen(command(*arguments), cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True)
+    folder = tmp_path / "out"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (folder.exists() and len(finished_blocks(folder)) >= 2):
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = tables.load(folder)
+    assert 0 < len(before)
+    assert set(before["verdict"]) <= {Verdict.CONFORMS, Verdict.NOT_SUPPORTED}
+
+    resumed = run(*arguments, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stdout
+    run(*whole, cwd=tmp_path)
+    after, reference = tables.load(folder), tables.load(tmp_path / "whole")
+    judged = after[after["verdict"] == Verdict.CONFORMS]
+    assert set(judged["case_id"]) == set(reference.loc[reference["verdict"] == Verdict.CONFORMS, "case_id"])
+    assert len(after) > len(before)
+
+
+def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("--backend", "scatter_backends:honest", "--cases", 2000, "--report", "out", *SMALL),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    folder = tmp_path / "out"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (folder / "rows").exists():
+        time.sleep(0.1)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, output
+    assert len(tables.load(folder)) > 0
+    assert "cases judged" in output
+
+
+def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
+    ended = run("--backend", "scatter_backends:crashing", "--cases", 6, "--report", "out", "--aspect", "values", "--no-shrink", *SMALL, cwd=tmp_path)
+    assert ended.returncode == 1
+    rows = tables.load(tmp_path / "out")
+    crashed = rows[rows["verdict"] == Verdict.CRASHED]
+    assert len(crashed)
+    assert crashed["case"].str.contains('"ceil_mode":true').all()
+    assert (rows["verdict"] == Verdict.CONFORMS).any()
+    assert "crashed" in ended.stdout
+    assert "signal SIGSEGV" in ended.stdout
+
+
+CASE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"kernel_size":[2,2],"index_dtype":"int32"}'
+
+
+def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
+    ended = run("--backend", "scatter_backends:honest", "--case", CASE, "--report", "out", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout
+    (row,) = tables.load(tmp_path / "out").to_dict("records")
+    assert row["case"] == CASE.replace('"shape":[1,4,4],', '"shape":[1,4,4],"index_dtype":"int32",').replace(',"index_dtype":"int32"}', "}")
+    assert {"interval", "plane_sum", "repeat"} <= set(row["checks_judged"])
+    again = run("--backend", "scatter_backends:lost", "--case", CASE, "--report", "bad", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "owed" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--backend", "abacus"), "unknown backend 'abacus': choose from torch-cpu"),
+        (("--backend", "nowhere:Backend"), "backend 'nowhere:Backend' cannot be loaded"),
+        (("--backend", "torch-cuda"), "finds no cuda device here"),
+        (("--case", "{"), "this is not JSON"),
+        (("--operator", "MaxPool9d"), "unknown operator 'MaxPool9d'"),
+        (("--waivers", "missing.toml"), "cannot read waivers from missing.toml"),
+        (("--resume",), "nothing to resume"),
+    ],
+)
+def test_a_run_that_cannot_start_says_why_and_exits_with_3(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    ended = run(*arguments, cwd=tmp_path)
+    assert sentence in ended.stdout + ended.stderr
+    assert ended.returncode == 3
+
+
+def test_a_folder_that_is_in_use_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    ended = run("--report", "out", cwd=tmp_path)
+    assert ended.returncode == 3
+    assert "out is not empty" in ended.stdout + ended.stderr
+    assert (tmp_path / "out" / "thesis.txt").exists()
+
+
+def test_waived_failures_do_not_fail_the_run_and_are_printed(tmp_path: Path) -> None:
+    waiver = tmp_path / "known.toml"
+    waiver.write_text(
+        '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\nexpires = 2099-01-01\n'
+        'scope = { backend = "scatter_backends:*", operator = "MaxPool2d*" }\n'
+    )
+    ended = run("--backend", "scatter_backends:lost", "--cases", 6, "--waivers", "known.toml", "--aspect", "values", *SMALL, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout
+    assert "losing" in ended.stdout
+    rows = tables.load(tmp_path / "poolproof-report")
+    assert (rows["verdict"] == Verdict.WAIVED).any()

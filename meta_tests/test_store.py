@@ -1,0 +1,85 @@
+"""Rows survive whatever happens to the process that writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_rows, read_run, write_run
+
+
+def row(number: int) -> dict[str, object]:
+    return {"case_id": f"{number:012x}", "verdict": "conforms", "checks_judged": ["interval"], "n": number}
+
+
+def numbers(folder: Path) -> list[int]:
+    return sorted(read_rows(folder).column("n").to_pylist())
+
+
+def test_rows_are_readable_the_moment_they_are_written(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "gw0")
+    for number in range(3):
+        writer.append(row(number))
+        assert numbers(tmp_path) == list(range(number + 1))
+    writer.compact()
+    writer.append(row(3))
+    assert numbers(tmp_path) == [0, 1, 2, 3]
+    writer.close()
+    assert numbers(tmp_path) == [0, 1, 2, 3]
+    assert not list(tmp_path.glob("rows/*.jsonl"))
+
+
+def test_a_line_that_was_cut_off_costs_that_row_alone(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "gw0")
+    writer.append(row(0))
+    writer.append(row(1))
+    journal = next(tmp_path.glob("rows/*.jsonl"))
+    journal.write_text(journal.read_text()[:-20])
+    assert numbers(tmp_path) == [0]
+
+
+def test_leftovers_of_the_dead_are_kept(tmp_path: Path) -> None:
+    RowWriter(tmp_path, "gw0").append(row(7))
+    alive = RowWriter(tmp_path, "gw1")
+    alive.append(row(8))
+    alive.close()
+    compact_leftovers(tmp_path)
+    assert not list(tmp_path.glob("rows/*.jsonl"))
+    assert numbers(tmp_path) == [7, 8]
+
+
+def test_a_second_writer_of_the_same_name_overwrites_nothing(tmp_path: Path) -> None:
+    for number in range(3):
+        writer = RowWriter(tmp_path, "main")
+        writer.append(row(number))
+        writer.close()
+    assert numbers(tmp_path) == [0, 1, 2]
+
+
+def test_columns_can_be_chosen(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "main")
+    writer.append(row(5))
+    assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": 5}]
+    writer.close()
+    assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": 5}]
+
+
+def test_finished_blocks_are_remembered(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "gw0")
+    writer.finish_block("a")
+    RowWriter(tmp_path, "gw1").finish_block("b")
+    assert finished_blocks(tmp_path) == {"a", "b"}
+
+
+def test_what_is_no_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NotARun, match="no rows folder"):
+        read_rows(tmp_path)
+    with pytest.raises(NotARun, match=r"no run\.json"):
+        read_run(tmp_path)
+    write_run(tmp_path, {"plan": "smoke"})
+    assert read_run(tmp_path) == {"plan": "smoke"}
+    (tmp_path / "run.json").write_text(json.dumps({"plan": "smoke"})[:-3])
+    with pytest.raises(NotARun, match="damaged"):
+        read_run(tmp_path)

@@ -1,0 +1,229 @@
+"""Strategies draw what they promise, and the same everywhere; recipes fill what they promise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
+from poolproof.suites.case import Case
+from poolproof.suites.generation import derive_seed, generate, shrink
+from poolproof.suites.operands import contents
+from poolproof.suites.plans import ASPECTS, Aspect
+from poolproof.suites.recipes import RECIPES
+from poolproof.suites.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.recipes.stream import Stream
+from poolproof.suites.strategies import Profile, cases
+
+
+@cache
+def drawn(operator: Operator, aspect: Aspect, count: int = 300) -> list[Case]:
+    index_dtype = "int8" if operator.indices == "mask" else "int64"
+    return generate(cases(operator, "float16", index_dtype, aspect.profile), count, seed=3)
+
+
+@pytest.mark.parametrize("aspect", ASPECTS.values(), ids=lambda aspect: aspect.id)
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_every_draw_is_legal(operator: Operator, aspect: Aspect) -> None:
+    if aspect.profile.empty_windows and operator.pooling == "adaptive":
+        pytest.skip("an adaptive window always has a cell")
+    for case in drawn(operator, aspect, 60):
+        assert Case.from_json(case.to_json()) == case
+        assert case.has_empty_window() == aspect.profile.empty_windows
+        assert max(case.padding, default=0) <= max(case.kernel_size, default=0) // 2
+        if aspect.profile.budgets[-1] <= 4096:
+            assert case.planes * case.plane_size <= 40_000
+            assert case.planes * case.plane_windows <= 40_000
+
+
+def windowed(aspect: str = "values") -> list[Case]:
+    return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], ASPECTS[aspect], 1500)
+
+
+FEATURES = {
+    "unbatched": lambda case: len(case.shape) == 4,
+    "batched": lambda case: len(case.shape) == 5,
+    "empty batch": lambda case: 0 in case.shape,
+    "ceil_mode": lambda case: case.ceil_mode,
+    "full padding": lambda case: any(p and p == k // 2 for p, k in zip(case.padding, case.kernel_size, strict=False)),
+    "dilation": lambda case: max(case.dilation, default=1) > 1,
+    "uneven dilation": lambda case: len(set(case.dilation)) > 1,
+    "stride list empty": lambda case: case.stride == (),
+    "lists of length one": lambda case: len(case.kernel_size) == 1,
+    "kernel beyond the input": lambda case: any(k > n for k, n in zip(case.kernel_size, case.spatial_shape, strict=False)),
+    "stride above kernel": lambda case: any(s > k for s, k in zip(case.stride, case.kernel_size, strict=False)),
+    "stride below kernel": lambda case: any(s < k for s, k in zip(case.stride, case.kernel_size, strict=False)),
+    "unit axis": lambda case: 1 in case.spatial_shape,
+    "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
+    "planes around 16": lambda case: case.planes in (15, 16, 17),
+    "planes around 64": lambda case: case.planes in (63, 64, 65),
+    "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
+    "overlap": lambda case: any(axis.coverage().max() > 1 for axis in case.axes),
+    "gaps": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
+    "clipped last window": lambda case: any(not axis.valid[-1].all() for axis in case.axes),
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_geometries_visit(feature: str) -> None:
+    assert sum(map(FEATURES[feature], windowed())) >= 5
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        lambda case: any(out > size for out, size in zip(case.output_size, case.spatial_shape, strict=True)),
+        lambda case: sum(size % out != 0 for out, size in zip(case.output_size, case.spatial_shape, strict=True)) == 1,
+        lambda case: all(size % out == 0 for out, size in zip(case.output_size, case.spatial_shape, strict=True)),
+    ],
+    ids=["more windows than cells", "one axis not divisible", "all axes divisible"],
+)
+def test_adaptive_geometries_visit(feature: object) -> None:
+    assert sum(map(feature, drawn(OPERATORS["AdaptiveMaxPool3dBackward"], ASPECTS["values"]))) >= 5  # type: ignore[call-overload]
+
+
+def test_layouts_come_alone_and_together() -> None:
+    layouts = [dict(case.layouts) for case in windowed("layouts")]
+    assert {name for choice in layouts if len(choice) == 1 for name in choice} == {"self", "grad_output", "indices", "grad_input"}
+    assert any(len(choice) == 4 for choice in layouts)
+    assert not any("expanded" in choice.get("grad_input", "") for choice in layouts)
+    assert any("+17" in layout for choice in layouts for layout in choice.values())
+
+
+def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
+    scale = drawn(OPERATORS["MaxPool2dWithIndicesBackward"], ASPECTS["scale"], 800)
+    for threshold in ((255, 256, 257), (1023, 1024, 1025)):
+        assert any(case.planes in threshold for case in scale)
+    assert any(set(case.spatial_shape) & {255, 256, 257, 258} for case in scale)
+
+
+def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
+    program = (
+        "from poolproof.references.operators import OPERATORS\n"
+        "from poolproof.suites.plans import ASPECTS\n"
+        "from poolproof.suites.generation import generate\n"
+        "from poolproof.suites.strategies import cases\n"
+        "for case in generate(cases(OPERATORS['MaxPool2dWithIndicesBackward'], 'float16', 'int64', ASPECTS['layouts'].profile), 50, 3):\n"
+        "    print(case.id)\n"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert [case.id for case in drawn(OPERATORS["MaxPool2dWithIndicesBackward"], ASPECTS["layouts"], 50)] == other
+
+
+def test_fewer_cases_are_a_prefix_of_more() -> None:
+    operator, aspect = OPERATORS["AdaptiveMaxPool2d"], ASPECTS["values"]
+    assert drawn(operator, aspect, 20) == drawn(operator, aspect, 200)[:20]
+
+
+def test_seeds_depend_on_every_part() -> None:
+    assert len({derive_seed(0, "a", 1), derive_seed(0, "a", 2), derive_seed(1, "a", 1), derive_seed(0, "b", 1)}) == 4
+
+
+def test_shrinking_ends_at_the_smallest_failing_case() -> None:
+    strategy = cases(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", ASPECTS["values"].profile)
+    failing = next(case for case in generate(strategy, 100, 9) if case.ceil_mode and case.planes >= 3 and case.plane_size > 6)
+    small = shrink(strategy, 100, 9, failing, lambda case: case.ceil_mode and case.planes >= 2, budget_seconds=20)
+    assert small.ceil_mode
+    assert (small.planes, small.plane_size) == (2, 1)
+
+
+def test_shrinking_something_that_does_not_fail_again_returns_it() -> None:
+    strategy = cases(OPERATORS["AdaptiveMaxPool2d"], "float32", "int64", ASPECTS["values"].profile)
+    first = generate(strategy, 10, 9)[4]
+    assert shrink(strategy, 10, 9, first, lambda case: False, budget_seconds=5) == first
+
+
+FMTS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
+
+
+def crowd(k_max: int) -> Landing:
+    """Cells with 1 ... k_max gradients each, in shuffled memory order."""
+    cells = np.repeat(np.arange(k_max * 8), np.resize(np.arange(1, k_max + 1), k_max * 8))
+    return Landing(np.random.default_rng(0).permutation(cells), k_max * 8)
+
+
+@pytest.mark.parametrize("recipe", GRADIENTS)
+@pytest.mark.parametrize("fmt", FMTS, ids=lambda fmt: fmt.name)
+def test_gradients_are_representable_and_repeatable(fmt: FloatFormat, recipe: str) -> None:
+    landing = crowd(9)
+    gradient = GRADIENTS[recipe](landing, fmt, Stream(4, "gradient"))
+    assert gradient.shape == landing.cells.shape
+    assert np.array_equal(gradient.astype(fmt.dtype).astype(np.float64), gradient, equal_nan=True)
+    assert np.array_equal(gradient, GRADIENTS[recipe](landing, fmt, Stream(4, "gradient")), equal_nan=True)
+
+
+@pytest.mark.parametrize("fmt", FMTS, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("k_max", [1, 2, 9, 100])
+def test_integers_are_exact_in_every_order_and_model(fmt: FloatFormat, k_max: int) -> None:
+    landing = crowd(k_max)
+    gradient = GRADIENTS["integers"](landing, fmt, Stream(1, "gradient"))
+    assert (gradient != 0).all()
+    assert np.bincount(landing.cells, np.abs(gradient)).max() <= fmt.largest_exact_integer
+
+
+def test_special_gradients_mix_every_kind_with_ordinary_values() -> None:
+    gradient = GRADIENTS["special"](crowd(9), FLOAT16, Stream(1, "gradient"))
+    assert np.isnan(gradient).any()
+    assert np.isposinf(gradient).any()
+    assert np.isneginf(gradient).any()
+    assert (np.signbit(gradient) & (gradient == 0)).any()
+    assert np.isfinite(gradient).mean() > 0.5
+
+
+def test_subnormal_gradients_are_below_twice_the_smallest_normal() -> None:
+    for fmt in (FLOAT32, FLOAT16, BFLOAT16):
+        gradient = np.abs(GRADIENTS["subnormal"](crowd(3), fmt, Stream(1, "gradient")))
+        assert (gradient < fmt.smallest_normal).any()
+        assert gradient.max() <= 2 * fmt.smallest_normal
+
+
+@pytest.mark.parametrize("operator", BACKWARDS, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("recipe", RECIPES["indices"])
+def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> None:
+    profile = Profile(indices=(recipe,), empty_batches=False)
+    index_dtype = "int8" if operator.indices == "mask" else "int64"
+    for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
+        indices = contents(case).indices
+        assert indices is not None
+        rest = indices
+        for number in reversed(range(len(case.axes))):
+            axis = case.axes[number]
+            rest, coordinate = np.divmod(rest, axis.size)
+            window = np.arange(axis.windows).reshape(-1, *(1,) * (len(case.axes) - 1 - number))
+            visited = (axis.positions[window] == coordinate[..., None]) & axis.valid[window]
+            assert visited.any(axis=-1).all()
+        assert not rest.any()
+
+
+def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
+    case = Case(operator="MaxPool2dWithIndicesBackward", shape=(1, 1, 66, 66), kernel_size=(5, 5), stride=(1,), padding=(2,), indices="shared")
+    assert contents(case).landing.largest_multiplicity >= 9
+    borders = contents(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
+    assert borders is not None
+    assert {63, 64} & set((borders % 66).ravel().tolist())
+
+
+def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
+    base = Case(operator="MaxPool2dWithIndicesBackward", shape=(2, 2, 9, 9), kernel_size=(3, 3), indices="in_window", gradient="uniform")
+    other = Case.from_record(base.__dict__ | {"shape": [2, 2, 9, 9], "kernel_size": [3, 3], "stride": [], "padding": [], "dilation": [], "output_size": [], "layouts": {"self": "sliced"}, "index_dtype": "int32"})
+    assert np.array_equal(contents(base).gradient, contents(other).gradient)
+    assert not np.array_equal(contents(base).gradient, contents(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient)
+
+
+def test_the_random_stream_is_pinned() -> None:
+    """Data must not change with a library version: these are the first numbers of two streams."""
+    assert Stream(0, "gradient").below(1000, 4).tolist() == STREAM_HEAD
+    assert Stream(1, "gradient").below(1000, 4).tolist() != STREAM_HEAD
+    assert Stream(0, "values").below(1000, 4).tolist() != STREAM_HEAD
+
+
+STREAM_HEAD = [594, 896, 447, 10]
+
+
+def test_formats_cover_every_dtype_of_the_family() -> None:
+    assert {"float32", "float16", "bfloat16", "float64"} == set(FORMATS)

@@ -1,0 +1,125 @@
+"""Waivers cover what they say and nothing else, and a wrong file is named."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.verdicts import Verdict
+from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
+
+TODAY = date(2026, 11, 21)
+ROW = {
+    "backend": "torch-cpu",
+    "operator": "MaxPool3dWithArgmax",
+    "dtype": "float32",
+    "layouts": "out:sliced+1 self:channels_last",
+    "verdict": "violates",
+    "checks_violated": ["written", "maximum"],
+}
+TEXT = """
+[[waiver]]
+id = "strided"
+reason = "strides are ignored"
+owner = "somebody"
+expires = 2027-01-31
+{more}
+[waiver.scope]
+backend = "torch-*"
+operator = ["AdaptiveMaxPool3d", "MaxPool3dWithArgmax"]
+layouts = "*out:*"
+"""
+
+
+def waivers(tmp_path: Path, more: str = "", today: date = TODAY) -> Waivers:
+    path = tmp_path / "known.toml"
+    path.write_text(TEXT.format(more=more))
+    return Waivers(load(path), today)
+
+
+def test_a_row_in_scope_is_waived_and_keeps_its_findings(tmp_path: Path) -> None:
+    known = waivers(tmp_path)
+    waived = known.apply(ROW, {"torch": "2.13.0"})
+    assert waived == ROW | {"verdict": Verdict.WAIVED, "waivers": ["strided"]}
+    assert known.used == {"strided": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"backend": "aclnn"},
+        {"operator": "MaxPool2dWithIndices"},
+        {"layouts": "self:sliced"},
+    ],
+)
+def test_a_row_out_of_scope_is_not(tmp_path: Path, change: dict[str, str]) -> None:
+    assert waivers(tmp_path).apply(ROW | change, {})["verdict"] == "violates"
+
+
+def test_a_waiver_for_some_checks_does_not_cover_others(tmp_path: Path) -> None:
+    assert waivers(tmp_path, 'checks = ["written"]').apply(ROW, {})["verdict"] == "violates"
+    assert waivers(tmp_path, 'checks = ["written", "maximum"]').apply(ROW, {})["verdict"] == Verdict.WAIVED
+
+
+def test_crashes_are_waived_only_as_survival(tmp_path: Path) -> None:
+    crash = ROW | {"verdict": Verdict.CRASHED, "checks_violated": []}
+    assert waivers(tmp_path, 'checks = ["written"]').apply(crash, {})["verdict"] == Verdict.CRASHED
+    assert waivers(tmp_path, 'checks = ["survival"]').apply(crash, {})["verdict"] == Verdict.WAIVED
+
+
+def test_versions_bound_a_waiver(tmp_path: Path) -> None:
+    known = waivers(tmp_path, 'versions = { torch = "2.13.*" }')
+    assert known.apply(ROW, {"torch": "2.13.0+cpu"})["verdict"] == Verdict.WAIVED
+    assert known.apply(ROW, {"torch": "2.14.0"})["verdict"] == "violates"
+    assert known.apply(ROW, {})["verdict"] == "violates"
+
+
+def test_an_expired_waiver_waives_nothing(tmp_path: Path) -> None:
+    late = waivers(tmp_path, today=date(2027, 2, 1))
+    assert late.apply(ROW, {})["verdict"] == "violates"
+    assert [waiver.id for waiver in late.expired] == ["strided"]
+    assert waivers(tmp_path, today=date(2027, 1, 31)).apply(ROW, {})["verdict"] == Verdict.WAIVED
+
+
+def test_what_conforms_is_left_alone(tmp_path: Path) -> None:
+    known = waivers(tmp_path)
+    assert known.apply(ROW | {"verdict": "conforms"}, {})["verdict"] == "conforms"
+    assert not known.used
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("waiver", "is not TOML"),
+        ("", "must consist of"),
+        ('[[waiver]]\nid = "a"', "entry 'reason' is missing"),
+        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires="soon"\nscope={operator="x"}', "expires must be a date"),
+        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={planet="x"}', "column names"),
+        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={}', "column names"),
+        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator=3}', "must be a pattern"),
+        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator="x"}\ncolour="red"', "unknown entry 'colour'"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(WaiverError, match=message) as error:
+        load(path)
+    assert "known.toml" in str(error.value)
+
+
+def test_ids_are_unique(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(TEXT.format(more="") * 2)
+    with pytest.raises(WaiverError, match="several waivers called 'strided'"):
+        load(path)
+
+
+def test_the_shipped_waivers_are_in_order() -> None:
+    found = [waiver for path in shipped() for waiver in load(path)]
+    assert found
+    for waiver in found:
+        assert waiver.scope["backend"]
+        assert waiver.versions
