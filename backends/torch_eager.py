@@ -157,7 +157,7 @@ def _windowed_arguments(call: Call) -> tuple[Any, ...]:
 
 
 def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
-    function = getattr(torch.ops.aten, call.operator.aten).grad_input
+    function = getattr(torch.ops.aten, str(call.operator.aten)).grad_input
     gradient, values, indices, out = (views[name] for name in call.operator.tensors)
     if call.operator.pooling == "adaptive":
         function(gradient, values, indices, grad_input=out)
@@ -166,7 +166,7 @@ def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None
 
 
 def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
-    function = getattr(torch.ops.aten, call.operator.aten).out
+    function = getattr(torch.ops.aten, str(call.operator.aten)).out
     values, out, indices = (views[name] for name in call.operator.tensors)
     if call.operator.pooling == "adaptive":
         function(values, list(call.attributes.output_size), out=out, indices=indices)
@@ -182,7 +182,7 @@ _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
         ("MaxPool2dWithIndicesBackward", "channels_last"): ACC32,
     },
 }
-"""Per device, for float16 and bfloat16: what the probe measured for (operator, route); native where nothing is listed."""
+"""Per device, for float16 and bfloat16: the model that the probe measured for (operator, route); else native."""
 
 
 def _import_torch(device: str) -> Any:
@@ -196,7 +196,9 @@ def _import_torch(device: str) -> Any:
         try:
             import torch_npu  # noqa: F401
         except ImportError as error:
-            raise BackendUnavailable("torch_npu is not installed: install the one that matches CANN and torch") from error
+            raise BackendUnavailable(
+                "torch_npu is not installed: install the one that matches CANN and torch"
+            ) from error
     if device != "cpu" and not getattr(torch, device).is_available():
         raise BackendUnavailable(f"torch {torch.__version__} finds no {device} device here")
     return torch

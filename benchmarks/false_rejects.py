@@ -40,7 +40,9 @@ MULTIPLICITIES = (1, 2, 3, 4, 5, 8, 9, 16, 25, 64, 100, 256, 1024, 4096)
 
 
 @click.command()
-@click.option("--elements", default=1_000_000, show_default=True, help="Elements to judge for each dtype and model together.")
+@click.option(
+    "--elements", default=1_000_000, show_default=True, help="Elements to judge for each dtype and model together."
+)
 @click.option("--seed", default=0, show_default=True)
 def main(elements: int, seed: int) -> None:
     formats = (FLOAT32, FLOAT16, BFLOAT16)
@@ -50,12 +52,15 @@ def main(elements: int, seed: int) -> None:
         for model in MODELS:
             judged, wrong, tolerant = measure(fmt, model, each, np.random.default_rng([seed, fmt.precision]))
             total, rejected = total + judged, rejected + wrong
-            click.echo(f"{fmt.name:9} {model!s:28} {judged:9,} judged {wrong:6,} rejected, bits owed {1 - tolerant / judged:7.2%}")
+            owed = 1 - tolerant / judged
+            click.echo(f"{fmt.name:9} {model!s:28} {judged:9,} judged {wrong:6,} rejected, bits owed {owed:7.2%}")
     click.echo(f"{total:,} elements judged, {rejected:,} rejected, k up to {max(MULTIPLICITIES):,}")
     sys.exit(1 if rejected else 0)
 
 
-def measure(fmt: FloatFormat, model: AccumulationModel, elements: int, rng: np.random.Generator) -> tuple[int, int, int]:
+def measure(
+    fmt: FloatFormat, model: AccumulationModel, elements: int, rng: np.random.Generator
+) -> tuple[int, int, int]:
     """(elements judged, rejected, with a tolerance) for one model."""
     judged = rejected = tolerant = 0
     while judged < elements:

@@ -62,7 +62,9 @@ def error_bound(terms: list[Fraction], fmt: FloatFormat, model: AccumulationMode
     return bound
 
 
-def interval(terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel) -> tuple[Fraction | float, Fraction | float]:
+def interval(
+    terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel
+) -> tuple[Fraction | float, Fraction | float]:
     """[low, high] of the finite results; a bound may be infinite."""
     total, bound = sum(terms, Fraction(0)), error_bound(terms, fmt, model)
     low: Fraction | float = total - bound

@@ -16,7 +16,7 @@ import numpy as np
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.formats import FORMATS
-from poolproof.references.forward import forward_maximum
+from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.geometry import adaptive_axis, expand, windowed_axis
 from poolproof.references.operators import Operator
 
@@ -70,7 +70,9 @@ class Scatter:
         plane = int(np.prod(shape[-rank:]))
         planes = int(np.prod(shape[:-rank]))
         terms = call.tensors["grad_output"].array.astype(np.float64 if fmt.precision == 53 else np.float32)
-        indices = call.tensors["indices"].array.astype(np.int64).reshape(planes, -1) if planes else np.zeros((0, 0), np.int64)
+        indices = (
+            call.tensors["indices"].array.astype(np.int64).reshape(planes, -1) if planes else np.zeros((0, 0), np.int64)
+        )
         cells = (indices + plane * np.arange(planes)[:, None]).ravel()
         cells, terms = self.route_terms(call, cells, terms.ravel())
         sums = self.accumulate(call, cells, terms, planes * plane)
@@ -110,7 +112,12 @@ def _axes(call: Call) -> list:
     if call.operator.pooling == "adaptive":
         return list(map(adaptive_axis, sizes, attributes.output_size))
     kernel = expand(attributes.kernel_size, rank)
-    lists = (kernel, expand(attributes.stride, rank, kernel), expand(attributes.padding, rank, (0,)), expand(attributes.dilation, rank, (1,)))
+    lists = (
+        kernel,
+        expand(attributes.stride, rank, kernel),
+        expand(attributes.padding, rank, (0,)),
+        expand(attributes.dilation, rank, (1,)),
+    )
     return [windowed_axis(*axis, attributes.ceil_mode) for axis in zip(sizes, *lists, strict=True)]
 
 
@@ -270,16 +277,14 @@ class LastMaximum(Scatter):
         planes = values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:])
         axes = _axes(call)
         maxima, indices = forward_maximum(planes, axes)
-        flat = planes.reshape(len(planes), -1)
-        from poolproof.references.forward import window_cells
-
+        flat = planes.reshape(len(planes), int(np.prod(shape[-rank:])))
         cells, valid = window_cells(axes)
         for plane in range(len(flat)):
             for window in range(len(cells)):
-                best = maxima.reshape(len(flat), -1)[plane, window]
+                best = maxima.reshape(len(flat), len(cells))[plane, window]
                 same = cells[window][valid[window] & (flat[plane, cells[window]] == best)]
                 if len(same):
-                    indices.reshape(len(flat), -1)[plane, window] = same[-1]
+                    indices.reshape(len(flat), len(cells))[plane, window] = same[-1]
         self.store_forward(call, maxima, indices)
 
 

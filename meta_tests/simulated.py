@@ -13,8 +13,13 @@ from poolproof.references.formats import FLOAT32, FloatFormat
 ORDERS = ("forward", "backward", "random", "pairwise", "tree")
 
 
-def simulate(terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel, order: str, rng: np.random.Generator) -> np.ndarray:
-    """Sum each row of ``terms`` (cells, k), values of ``fmt`` as float64, as a kernel of ``model`` would; float64 of shape (cells,)."""
+def simulate(
+    terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel, order: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Sum each row of ``terms`` as a kernel of ``model`` would.
+
+    ``terms`` are values of ``fmt`` as float64, of shape (cells, k); the sums are too, of shape (cells,).
+    """
     accumulator = model.accumulator(fmt).dtype
     with np.errstate(over="ignore", invalid="ignore"):
         if model.kind == "mixed":
@@ -32,7 +37,9 @@ def simulate(terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel, orde
     return result
 
 
-def _sum(terms: np.ndarray, order: str, model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator) -> np.ndarray:
+def _sum(
+    terms: np.ndarray, order: str, model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator
+) -> np.ndarray:
     """Add the columns in one order, every addition rounding to the array's own dtype."""
     columns = [_flushed(terms[:, i], model, fmt) for i in _sequence(terms.shape[1], order, rng)]
     if order in ("pairwise", "tree"):
@@ -49,7 +56,9 @@ def _sequence(count: int, order: str, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(count) if order in ("random", "tree") else np.arange(count)
 
 
-def _by_tree(columns: list[np.ndarray], model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator | None) -> np.ndarray:
+def _by_tree(
+    columns: list[np.ndarray], model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator | None
+) -> np.ndarray:
     """Balanced pairs without ``rng``, random pairs with it."""
     while len(columns) > 1:
         if rng is not None:

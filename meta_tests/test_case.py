@@ -35,14 +35,20 @@ def test_json_round_trip(case: Case) -> None:
 
 def test_the_id_is_that_of_the_content() -> None:
     """Pinned: an id that changes breaks waivers, histories and links."""
-    case = Case(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),))
-    assert case.to_json() == '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,6,6],"kernel_size":[3,3],"layouts":{"self":"sliced"}}'
+    case = Case(
+        operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),)
+    )
+    operator, rest = '"operator":"MaxPool2dWithIndicesBackward"', '"kernel_size":[3,3],"layouts":{"self":"sliced"}'
+    assert case.to_json() == f'{{{operator},"shape":[1,2,6,6],{rest}}}'
     assert case.id == "d38e4e84c752"
 
 
 @pytest.mark.parametrize("name", ["aclnnAdaptiveMaxPool2dBackward", "adaptive_max_pool2d_backward"])
 def test_other_spellings_of_an_operator_are_the_same_case(name: str) -> None:
-    assert Case.from_record({"operator": name, "shape": [1, 4, 4], "output_size": [2, 2]}).operator == "AdaptiveMaxPool2dBackward"
+    assert (
+        Case.from_record({"operator": name, "shape": [1, 4, 4], "output_size": [2, 2]}).operator
+        == "AdaptiveMaxPool2dBackward"
+    )
 
 
 GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kernel_size": [3, 3]}

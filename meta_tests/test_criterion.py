@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import INFINITY, interval, lattice_exponent, overflows, reachable
-from simulated import ORDERS, simulate
-
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Acceptance, acceptance
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
+from simulated import ORDERS, simulate
 
 MODELS = ("acc32", "native", "mixed(2)", "mixed(3)", "acc32+ftz", "native+ftz")
 CASES = 2000
@@ -76,7 +76,7 @@ def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
 
 
 def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel) -> bool | None:
-    """The definition, literally; None within the last bits of float64 outside a bound, where bounds are rounded outward."""
+    """The definition, literally; None for the last bits of float64 at a bound, which the criterion rounds outward."""
     up, down = overflows(terms, fmt, model)
     if math.isnan(output):
         return up and down
@@ -87,7 +87,11 @@ def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: 
     if lattice is not None and (value / Fraction(2) ** lattice).denominator != 1:
         return False
     for bound in (low, high):
-        if low != high and math.isfinite(bound) and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound))):
+        if (
+            low != high
+            and math.isfinite(bound)
+            and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound)))
+        ):
             return None
     return low <= value <= high
 
@@ -95,7 +99,9 @@ def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: 
 def at(allowed: Acceptance, cell: int, count: int) -> Acceptance:
     """The acceptance of one cell, repeated for several candidates."""
     arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
-    return replace(allowed, **{name: np.full(count, a[cell]) for name, a in arrays.items() if isinstance(a, np.ndarray)})
+    return replace(
+        allowed, **{name: np.full(count, a[cell]) for name, a in arrays.items() if isinstance(a, np.ndarray)}
+    )
 
 
 @pytest.mark.parametrize("fmt", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
@@ -112,7 +118,9 @@ def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
             assert at(allowed, 0, len(results)).accepts(results).all()
 
 
-@pytest.mark.parametrize("model", [*MODELS, "acc32+cast-ftz", "acc32+saturate", "native+saturate", "mixed(4)+ftz+cast-ftz+saturate"])
+@pytest.mark.parametrize(
+    "model", [*MODELS, "acc32+cast-ftz", "acc32+saturate", "native+saturate", "mixed(4)+ftz+cast-ftz+saturate"]
+)
 @pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
 def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
     """The long version, with a million elements, is benchmarks/false_rejects.py."""

@@ -1,4 +1,4 @@
-"""Rounding into each format agrees with rational arithmetic, for values that float64 holds and for those it does not."""
+"""Rounding into each format agrees with rational arithmetic, also for values that float64 does not hold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from exact import round_to_nearest_even
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exact import round_to_nearest_even
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 
 NARROW = (FLOAT32, FLOAT16, BFLOAT16)
@@ -44,7 +44,9 @@ def test_a_cast_by_ml_dtypes_would_round_bfloat16_twice() -> None:
 def test_agrees_with_numpys_casts(fmt: FloatFormat) -> None:
     rng = np.random.default_rng(0)
     span = fmt.max_exponent - fmt.min_exponent + fmt.precision + 6
-    values = np.ldexp(rng.uniform(-2, 2, 100_000), fmt.min_exponent - fmt.precision - 3 + rng.integers(0, span, 100_000))
+    values = np.ldexp(
+        rng.uniform(-2, 2, 100_000), fmt.min_exponent - fmt.precision - 3 + rng.integers(0, span, 100_000)
+    )
     with np.errstate(over="ignore"):
         assert np.array_equal(fmt.round(values), values.astype(fmt.dtype).astype(np.float64))
 

@@ -30,7 +30,9 @@ CASES = 5000
 def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
     """Shapes, maxima and indices, on 5,000 cases over all operators and dtypes; no disagreement is known."""
     disagreements: Counter[str] = Counter()
-    drawn = generate(cases(operator, dtype, "int64", Profile(values=VALUES)), CASES // (4 * len(TORCH_FORWARDS)) + 1, seed=1)
+    drawn = generate(
+        cases(operator, dtype, "int64", Profile(values=VALUES)), CASES // (4 * len(TORCH_FORWARDS)) + 1, seed=1
+    )
     for case in drawn:
         disagreements.update(compare_with_torch(case))
     assert not disagreements
@@ -65,7 +67,9 @@ def compare_with_torch(case: Case) -> list[str]:
     ceil_mode=st.booleans(),
     data=st.data(),
 )
-def test_pooled_size_agrees_with_torch(size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool, data: st.DataObject) -> None:
+def test_pooled_size_agrees_with_torch(
+    size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool, data: st.DataObject
+) -> None:
     padding = data.draw(st.integers(0, kernel // 2))
     expected = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     pool = torch.nn.MaxPool1d(kernel, stride, padding, dilation, ceil_mode=ceil_mode)
@@ -97,7 +101,9 @@ def test_adaptive_windows_cover_the_axis_and_differ_by_at_most_one(size: int, wi
     dilation=st.integers(1, 3),
     ceil_mode=st.booleans(),
 )
-def test_coverage_and_covering_windows_agree(size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool) -> None:
+def test_coverage_and_covering_windows_agree(
+    size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool
+) -> None:
     if pooled_size(size, kernel, stride, kernel // 2, dilation, ceil_mode) < 1:
         return
     axis = windowed_axis(size, kernel, stride, kernel // 2, dilation, ceil_mode)

@@ -36,7 +36,12 @@ def replay(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     arguments = shlex.split(line)
     assert arguments.pop(0) == "poolproof"
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -53,7 +58,12 @@ def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -
 def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
     ids = []
     for folder, more in (("one", ()), ("two", ("-n", "2"))):
-        assert run("--backend", "scatter_backends:honest", "--cases", 12, "--report", folder, *more, *SMALL, cwd=tmp_path).returncode == 0
+        assert (
+            run(
+                "--backend", "scatter_backends:honest", "--cases", 12, "--report", folder, *more, *SMALL, cwd=tmp_path
+            ).returncode
+            == 0
+        )
         rows = tables.load(tmp_path / folder)
         ids.append(sorted(zip(rows["block"].fillna(""), rows["case_id"].fillna(""), strict=True)))
     assert ids[0] == ids[1]
@@ -64,11 +74,24 @@ def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", ["lost", "duplicated", "misrouted", "unwritten", "truncating", "half_accumulator"])
 def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
     name = f"scatter_backends:{fault}"
-    ended = run("--backend", name, "--cases", 40, "--report", "out", "--aspect", "precision", "--aspect", "values", *SMALL, cwd=tmp_path)
+    ended = run(
+        "--backend",
+        name,
+        "--cases",
+        40,
+        "--report",
+        "out",
+        "--aspect",
+        "precision",
+        "--aspect",
+        "values",
+        *SMALL,
+        cwd=tmp_path,
+    )
     assert ended.returncode == 1
     lines = [line.strip() for line in ended.stdout.splitlines() if line.strip().startswith("poolproof replay")]
     assert lines
-    shrunk = [row for row in tables.load(tmp_path / "out")["shrunk"].dropna()]
+    shrunk = list(tables.load(tmp_path / "out")["shrunk"].dropna())
     assert shrunk
     again = replay(lines[-1], tmp_path)
     assert again.returncode == 1, (lines[-1], again.stdout, again.stderr)
@@ -78,9 +101,22 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
 
 
 def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
-    arguments = ("--backend", "scatter_backends:honest", "--cases", 60, "--report", "out", "-n", "2", "--operator", "AdaptiveMaxPool2dBackward")
+    arguments = (
+        "--backend",
+        "scatter_backends:honest",
+        "--cases",
+        60,
+        "--report",
+        "out",
+        "-n",
+        "2",
+        "--operator",
+        "AdaptiveMaxPool2dBackward",
+    )
     whole = [*arguments[:5], "whole", *arguments[6:]]
-    process = subprocess.Popen(command(*arguments), cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command(*arguments), cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     folder = tmp_path / "out"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (folder.exists() and len(finished_blocks(folder)) >= 2):
@@ -88,7 +124,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = tables.load(folder)
-    assert 0 < len(before)
+    assert len(before) > 0
     assert set(before["verdict"]) <= {Verdict.CONFORMS, Verdict.NOT_SUPPORTED}
 
     resumed = run(*arguments, "--resume", cwd=tmp_path)
@@ -122,7 +158,19 @@ def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
 
 
 def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
-    ended = run("--backend", "scatter_backends:crashing", "--cases", 6, "--report", "out", "--aspect", "values", "--no-shrink", *SMALL, cwd=tmp_path)
+    ended = run(
+        "--backend",
+        "scatter_backends:crashing",
+        "--cases",
+        6,
+        "--report",
+        "out",
+        "--aspect",
+        "values",
+        "--no-shrink",
+        *SMALL,
+        cwd=tmp_path,
+    )
     assert ended.returncode == 1
     rows = tables.load(tmp_path / "out")
     crashed = rows[rows["verdict"] == Verdict.CRASHED]
@@ -140,7 +188,9 @@ def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
     ended = run("--backend", "scatter_backends:honest", "--case", CASE, "--report", "out", cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout
     (row,) = tables.load(tmp_path / "out").to_dict("records")
-    assert row["case"] == CASE.replace('"shape":[1,4,4],', '"shape":[1,4,4],"index_dtype":"int32",').replace(',"index_dtype":"int32"}', "}")
+    assert row["case"] == CASE.replace('"shape":[1,4,4],', '"shape":[1,4,4],"index_dtype":"int32",').replace(
+        ',"index_dtype":"int32"}', "}"
+    )
     assert {"interval", "plane_sum", "repeat"} <= set(row["checks_judged"])
     again = run("--backend", "scatter_backends:lost", "--case", CASE, "--report", "bad", cwd=tmp_path)
     assert again.returncode == 1
@@ -159,7 +209,9 @@ def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
         (("--resume",), "nothing to resume"),
     ],
 )
-def test_a_run_that_cannot_start_says_why_and_exits_with_3(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_run_that_cannot_start_says_why_and_exits_with_3(
+    tmp_path: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
     ended = run(*arguments, cwd=tmp_path)
     assert sentence in ended.stdout + ended.stderr
     assert ended.returncode == 3
@@ -180,7 +232,18 @@ def test_waived_failures_do_not_fail_the_run_and_are_printed(tmp_path: Path) -> 
         '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\nexpires = 2099-01-01\n'
         'scope = { backend = "scatter_backends:*", operator = "MaxPool2d*" }\n'
     )
-    ended = run("--backend", "scatter_backends:lost", "--cases", 6, "--waivers", "known.toml", "--aspect", "values", *SMALL, cwd=tmp_path)
+    ended = run(
+        "--backend",
+        "scatter_backends:lost",
+        "--cases",
+        6,
+        "--waivers",
+        "known.toml",
+        "--aspect",
+        "values",
+        *SMALL,
+        cwd=tmp_path,
+    )
     assert ended.returncode == 0, ended.stdout
     assert "losing" in ended.stdout
     rows = tables.load(tmp_path / "poolproof-report")

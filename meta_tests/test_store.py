@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_rows, read_run, write_run
+from poolproof.reports.store import (
+    NotARun,
+    RowWriter,
+    compact_leftovers,
+    finished_blocks,
+    read_rows,
+    read_run,
+    write_run,
+)
 
 
 def row(number: int) -> dict[str, object]:

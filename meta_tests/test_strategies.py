@@ -55,7 +55,9 @@ FEATURES = {
     "uneven dilation": lambda case: len(set(case.dilation)) > 1,
     "stride list empty": lambda case: case.stride == (),
     "lists of length one": lambda case: len(case.kernel_size) == 1,
-    "kernel beyond the input": lambda case: any(k > n for k, n in zip(case.kernel_size, case.spatial_shape, strict=False)),
+    "kernel beyond the input": lambda case: any(
+        k > n for k, n in zip(case.kernel_size, case.spatial_shape, strict=False)
+    ),
     "stride above kernel": lambda case: any(s > k for s, k in zip(case.stride, case.kernel_size, strict=False)),
     "stride below kernel": lambda case: any(s < k for s, k in zip(case.stride, case.kernel_size, strict=False)),
     "unit axis": lambda case: 1 in case.spatial_shape,
@@ -89,7 +91,12 @@ def test_adaptive_geometries_visit(feature: object) -> None:
 
 def test_layouts_come_alone_and_together() -> None:
     layouts = [dict(case.layouts) for case in windowed("layouts")]
-    assert {name for choice in layouts if len(choice) == 1 for name in choice} == {"self", "grad_output", "indices", "grad_input"}
+    assert {name for choice in layouts if len(choice) == 1 for name in choice} == {
+        "self",
+        "grad_output",
+        "indices",
+        "grad_input",
+    }
     assert any(len(choice) == 4 for choice in layouts)
     assert not any("expanded" in choice.get("grad_input", "") for choice in layouts)
     assert any("+17" in layout for choice in layouts for layout in choice.values())
@@ -108,7 +115,8 @@ def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
         "from poolproof.suites.plans import ASPECTS\n"
         "from poolproof.suites.generation import generate\n"
         "from poolproof.suites.strategies import cases\n"
-        "for case in generate(cases(OPERATORS['MaxPool2dWithIndicesBackward'], 'float16', 'int64', ASPECTS['layouts'].profile), 50, 3):\n"
+        "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], ASPECTS['layouts'].profile\n"
+        "for case in generate(cases(operator, 'float16', 'int64', profile), 50, 3):\n"
         "    print(case.id)\n"
     )
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
@@ -126,7 +134,9 @@ def test_seeds_depend_on_every_part() -> None:
 
 def test_shrinking_ends_at_the_smallest_failing_case() -> None:
     strategy = cases(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", ASPECTS["values"].profile)
-    failing = next(case for case in generate(strategy, 100, 9) if case.ceil_mode and case.planes >= 3 and case.plane_size > 6)
+    failing = next(
+        case for case in generate(strategy, 100, 9) if case.ceil_mode and case.planes >= 3 and case.plane_size > 6
+    )
     small = shrink(strategy, 100, 9, failing, lambda case: case.ceil_mode and case.planes >= 2, budget_seconds=20)
     assert small.ceil_mode
     assert (small.planes, small.plane_size) == (2, 1)
@@ -201,7 +211,14 @@ def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> 
 
 
 def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
-    case = Case(operator="MaxPool2dWithIndicesBackward", shape=(1, 1, 66, 66), kernel_size=(5, 5), stride=(1,), padding=(2,), indices="shared")
+    case = Case(
+        operator="MaxPool2dWithIndicesBackward",
+        shape=(1, 1, 66, 66),
+        kernel_size=(5, 5),
+        stride=(1,),
+        padding=(2,),
+        indices="shared",
+    )
     assert contents(case).landing.largest_multiplicity >= 9
     borders = contents(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
     assert borders is not None
@@ -209,10 +226,30 @@ def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
 
 
 def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
-    base = Case(operator="MaxPool2dWithIndicesBackward", shape=(2, 2, 9, 9), kernel_size=(3, 3), indices="in_window", gradient="uniform")
-    other = Case.from_record(base.__dict__ | {"shape": [2, 2, 9, 9], "kernel_size": [3, 3], "stride": [], "padding": [], "dilation": [], "output_size": [], "layouts": {"self": "sliced"}, "index_dtype": "int32"})
+    base = Case(
+        operator="MaxPool2dWithIndicesBackward",
+        shape=(2, 2, 9, 9),
+        kernel_size=(3, 3),
+        indices="in_window",
+        gradient="uniform",
+    )
+    other = Case.from_record(
+        base.__dict__
+        | {
+            "shape": [2, 2, 9, 9],
+            "kernel_size": [3, 3],
+            "stride": [],
+            "padding": [],
+            "dilation": [],
+            "output_size": [],
+            "layouts": {"self": "sliced"},
+            "index_dtype": "int32",
+        }
+    )
     assert np.array_equal(contents(base).gradient, contents(other).gradient)
-    assert not np.array_equal(contents(base).gradient, contents(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient)
+    assert not np.array_equal(
+        contents(base).gradient, contents(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient
+    )
 
 
 def test_the_random_stream_is_pinned() -> None:

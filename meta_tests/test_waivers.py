@@ -99,7 +99,10 @@ def test_what_conforms_is_left_alone(tmp_path: Path) -> None:
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={planet="x"}', "column names"),
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={}', "column names"),
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator=3}', "must be a pattern"),
-        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator="x"}\ncolour="red"', "unknown entry 'colour'"),
+        (
+            '[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator="x"}\ncolour="red"',
+            "unknown entry 'colour'",
+        ),
     ],
 )
 def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:

@@ -7,8 +7,8 @@ criterion accepts every order of additions under it, and nothing else.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from poolproof.references.formats import FLOAT32, FloatFormat
 
@@ -56,17 +56,17 @@ class AccumulationModel:
         """Read the spelling of ``str()``; ValueError names what is wrong."""
         match = _SPELLING.fullmatch(text)
         if match is None:
-            raise ValueError(f"accumulation model {text!r} is not acc32, native or mixed(TILES) with flags from {_FLAGS}")
-        kind, tiles = match["kind"], match["tiles"]
+            raise ValueError(
+                f"accumulation model {text!r} is not acc32, native or mixed(TILES) with flags from {_FLAGS}"
+            )
+        kind, tiles, flags = match["kind"], match["tiles"], match["flags"].split("+")[1:]
         if (kind == "mixed") != (tiles is not None):
             raise ValueError(f"accumulation model {text!r}: mixed, and only mixed, carries a number of tiles")
-        model = cls(kind, tiles=int(tiles or 1))
-        for flag in match["flags"].split("+")[1:]:
-            if flag not in _FLAGS:
-                raise ValueError(f"accumulation model {text!r}: unknown flag {flag!r}, known are {_FLAGS}")
-            field = dict(zip(_FLAGS, ("flushes_subnormals", "cast_flushes", "saturates"), strict=True))[flag]
-            model = replace(model, **{field: True})
-        return model
+        unknown = [flag for flag in flags if flag not in _FLAGS]
+        if unknown:
+            raise ValueError(f"accumulation model {text!r}: unknown flag {unknown[0]!r}, known are {_FLAGS}")
+        raised = (flag in flags for flag in _FLAGS)
+        return cls(cast(Kind, kind), int(tiles or 1), *raised)
 
 
 ACC32 = AccumulationModel("acc32")

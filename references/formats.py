@@ -7,12 +7,14 @@ Answers what a format can represent and where a real number lands in it. Everyth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
+Float64 = NDArray[np.floating[Any]]
+"""An array of float64: every value of every format, and exact sums of them."""
 
 
 @dataclass(frozen=True)

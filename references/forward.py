@@ -20,7 +20,7 @@ _CHUNK = 1 << 22
 
 
 def forward_maximum(values: NDArray, axes: Sequence[Axis]) -> tuple[NDArray, Int64]:
-    """(maxima, flat indices), each of shape (planes, \\*windows), of ``values`` of shape (planes, \\*sizes).
+    """(maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
 
     Every window must have a cell inside the input (`Axis.has_empty_window`).
     """
@@ -41,15 +41,14 @@ def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
 
     Taps that are not valid carry some in-range index, so that they can be gathered and masked.
     """
-    cells = np.zeros((1, 1), np.int64)
+    cells: Int64 = np.zeros((1, 1), np.int64)
     valid = np.ones((1, 1), bool)
     for axis in axes:
         windows, taps = axis.positions.shape
         coordinate = np.where(axis.valid, axis.positions, 0)
-        cells = cells[:, None, :, None] * axis.size + coordinate[None, :, None, :]
-        valid = valid[:, None, :, None] & axis.valid[None, :, None, :]
-        cells = cells.reshape(cells.shape[0] * windows, cells.shape[2] * taps)
-        valid = valid.reshape(cells.shape)
+        shape = (len(cells) * windows, cells.shape[1] * taps)
+        cells = (cells[:, None, :, None] * axis.size + coordinate[None, :, None, :]).reshape(shape)
+        valid = (valid[:, None, :, None] & axis.valid[None, :, None, :]).reshape(shape)
     return cells, valid
 
 

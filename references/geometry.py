@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+Int64 = NDArray[np.integer[Any]]
+"""An array of integers, int64 throughout."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: i
 
 @lru_cache(maxsize=4096)
 def adaptive_axis(size: int, windows: int) -> Axis:
-    """Windows of an adaptive pool: window o covers floor(o size / windows) up to ceil((o + 1) size / windows), end excluded."""
+    """Windows of an adaptive pool: o covers floor(o size / windows) to ceil((o + 1) size / windows), end excluded."""
     if windows <= 0:
         raise ValueError(f"an adaptive pool over {size} cells cannot have {windows} windows")
     output = np.arange(windows)

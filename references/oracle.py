@@ -7,11 +7,13 @@ terms that land there. Sums are error-free for any data that float64 holds; no r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64
+from poolproof.references.geometry import Int64
 
 NO_LATTICE = np.iinfo(np.int32).max // 2
 
@@ -34,7 +36,7 @@ class ExactSums:
         Whether a term of that kind lands here.
     """
 
-    count: NDArray[np.int64]
+    count: Int64
     sum: Float64
     residue: Float64
     positive: Float64
@@ -45,7 +47,7 @@ class ExactSums:
     negative_infinity: NDArray[np.bool_]
 
 
-def scatter_sums(cells: NDArray[np.int64], terms: Float64, size: int) -> ExactSums:
+def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
     """Sum ``terms`` into ``cells`` exactly.
 
     ``cells`` and ``terms`` are flat and of equal length, cells lie in [0, size). OverflowError when finite
@@ -79,14 +81,14 @@ def lowest_bit_exponent(values: Float64) -> NDArray[np.int32]:
     return np.where(integer == 0, NO_LATTICE, exponent - 53 + lowest - 1).astype(np.int32)
 
 
-def _exact_sum(cells: NDArray[np.int64], values: Float64, size: int) -> tuple[Float64, Float64]:
+def _exact_sum(cells: Int64, values: Float64, size: int) -> tuple[Float64, Float64]:
     """(S rounded to float64, S - that) per cell, by error-free extraction.
 
     Each round cuts the leading bits of all values at one common place, so that their float64 sum is exact
     whatever the order (Rump, Ogita and Oishi, "Accurate floating-point summation part I", 2008).
     """
     total, rest = np.zeros(size), values
-    parts: list[Float64] = []
+    parts: list[NDArray[Any]] = []
     headroom = int(len(values) + 2).bit_length()
     while rest.size and (largest := float(np.abs(rest).max())) > 0.0:
         exponent = int(np.frexp(largest)[1]) + headroom
@@ -94,7 +96,7 @@ def _exact_sum(cells: NDArray[np.int64], values: Float64, size: int) -> tuple[Fl
             raise OverflowError("gradients this close to float64's limit have no exact float64 sum")
         anchor = 2.0**exponent
         leading = (anchor + rest) - anchor
-        parts.append(np.bincount(cells, weights=leading, minlength=size))
+        parts.append(np.bincount(cells, leading, size))
         rest = rest - leading
     if not parts:
         return total, np.zeros(size)
@@ -112,15 +114,13 @@ def _renormalise(parts: list[Float64]) -> tuple[Float64, Float64]:
 
 
 def _two_sum(a: Float64, b: Float64) -> tuple[Float64, Float64]:
-    """a + b as (rounded sum, exact error) (Knuth)."""
+    """A + b as (rounded sum, exact error) (Knuth)."""
     s = a + b
     from_b = s - a
     return s, (a - (s - from_b)) + (b - from_b)
 
 
-def _rounded_up_sum(
-    cells: NDArray[np.int64], values: Float64, lattice: NDArray[np.int32], count: NDArray[np.int64]
-) -> Float64:
+def _rounded_up_sum(cells: Int64, values: Float64, lattice: NDArray[np.int32], count: Int64) -> Float64:
     """Sums of non-negative values: exact where they fit into 53 bits above the lattice, else an upper bound."""
     sums = np.bincount(cells, weights=values, minlength=len(count))
     with np.errstate(over="ignore"):
@@ -128,7 +128,7 @@ def _rounded_up_sum(
     return np.where(exact, sums, sums * (1.0 + count * 2.0**-50))
 
 
-def _lands(cells: NDArray[np.int64], selected: NDArray[np.bool_], size: int, none: bool) -> NDArray[np.bool_]:
+def _lands(cells: Int64, selected: NDArray[np.bool_], size: int, none: bool) -> NDArray[np.bool_]:
     landed = np.zeros(size, bool)
     if not none:
         landed[cells[selected]] = True

@@ -11,8 +11,9 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -21,7 +22,6 @@ from rich.console import Console
 from poolproof.reports import tables, terminal
 from poolproof.reports.environment import host_environment
 from poolproof.reports.pages.run import write_run_page
-from poolproof.reports.schema import Row
 from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
 from poolproof.reports.waivers import Waivers
 
@@ -55,7 +55,9 @@ class _Run:
         planned, elapsed = self.record["planned_cases"], time.time() - self.record["started"]
         rate = self.done / elapsed
         left = (planned - self.done) / rate if rate else 0.0
-        return f"{self.done:,} of {planned:,} cases, {self.failed:,} failed, {rate:,.0f} a second, {_duration(left)} left"
+        return (
+            f"{self.done:,} of {planned:,} cases, {self.failed:,} failed, {rate:,.0f} a second, {_duration(left)} left"
+        )
 
     def finish(self, rows: pd.DataFrame, exit_status: int) -> None:
         self.record |= {
@@ -82,7 +84,9 @@ def run_folder(given: Path | None, resume: bool) -> Path:
         return folder
     if folder.exists() and any(folder.iterdir()):
         if given is not None:
-            raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with the run in it by --resume")
+            raise CannotOpen(
+                f"{folder} is not empty: name another --report folder, or go on with the run in it by --resume"
+            )
         _check_is_run(folder)
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +96,11 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 def what_is_done(folder: Path) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """(blocks judged to their end, (block, case id) of the rows in all others) of an interrupted run."""
     blocks = finished_blocks(folder)
-    frame = tables.load(folder, ["block", "case_id"]) if (folder / "rows").is_dir() else pd.DataFrame(columns=["block", "case_id"])
+    frame = (
+        tables.load(folder, ["block", "case_id"])
+        if (folder / "rows").is_dir()
+        else pd.DataFrame(columns=["block", "case_id"])
+    )
     rest = frame[~frame["block"].isin(blocks)]
     return blocks, frozenset(zip(rest["block"], rest["case_id"], strict=True))
 
@@ -142,8 +150,9 @@ class _Progress:
         run = self._config.stash[_RUN]
         for name, value in report.user_properties:
             if name == "poolproof":
-                run.done += value[0]
-                run.failed += value[1]
+                cases, failures = cast(tuple[int, int], value)
+                run.done += cases
+                run.failed += failures
         line = run.progress()
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if line and reporter is not None:
@@ -158,7 +167,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     writer = session.config.stash.get(_ROWS, None)
     if writer is not None:
         writer.close()
@@ -175,8 +184,10 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
     page = write_run_page(run.folder)
     terminalreporter.section("poolproof")
     writer = config.get_terminal_writer()
-    console = Console(file=writer._file, width=writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140))
-    terminal.show(frame, run.record, console)
+    width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
+    text = StringIO()
+    terminal.show(frame, run.record, Console(file=text, width=width, force_terminal=writer.hasmarkup))
+    writer.write(text.getvalue())
     terminalreporter.write_line(f"\nrows and evidence: {run.folder}, page: {page}")
 
 
@@ -189,7 +200,16 @@ def waiver_states(frame: pd.DataFrame, waivers: Waivers) -> list[dict[str, Any]]
     states = []
     for waiver in waivers.all:
         state = "expired" if waiver.id in expired else "used" if uses[waiver.id] else "unused"
-        states.append({"id": waiver.id, "state": state, "uses": uses[waiver.id], "reason": waiver.reason, "owner": waiver.owner, "expires": waiver.expires.isoformat()})
+        states.append(
+            {
+                "id": waiver.id,
+                "state": state,
+                "uses": uses[waiver.id],
+                "reason": waiver.reason,
+                "owner": waiver.owner,
+                "expires": waiver.expires.isoformat(),
+            }
+        )
     return states
 
 

@@ -93,7 +93,12 @@ STATISTICS = (
     Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S"),
     Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S"),
     Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite"),
-    Column("bias_ulp", _REAL, "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even", "ulp of S"),
+    Column(
+        "bias_ulp",
+        _REAL,
+        "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even",
+        "ulp of S",
+    ),
     Column("margin_min", _REAL, "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound"),
 )
 

@@ -7,7 +7,6 @@ parts, written aside and renamed. Readers take parts and journals together, so w
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,7 +122,7 @@ def _write_part(folder: Path, name: str, table: pa.Table) -> None:
     part = _unused(folder, name, "parquet")
     aside = part.with_suffix(".tmp")
     pq.write_table(table, aside, compression="zstd")
-    os.replace(aside, part)
+    aside.replace(part)
 
 
 def _unused(folder: Path, name: str, suffix: str) -> Path:

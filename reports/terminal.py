@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from rich import box
@@ -46,7 +46,8 @@ def _verdict_table(rows: pd.DataFrame) -> Table:
     table.add_column("all", justify="right")
     lines = counts.groupby(["backend", "operator", "dtype", "index_dtype"], sort=False)
     backend = ""
-    for (name, operator, dtype, index_dtype), group in lines:
+    for key, group in lines:
+        name, operator, dtype, index_dtype = map(str, cast(tuple[Any, ...], key))
         if name != backend:
             table.add_section()
             table.add_row(Text(name, style="bold"))
@@ -76,7 +77,8 @@ def _key() -> Text:
 
 def _reasons(skipped: pd.Series) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, title="Not judged", title_justify="left")
-    for (backend, verdict, reason), count in skipped.items():
+    for key, count in skipped.items():
+        backend, verdict, reason = map(str, cast(tuple[Any, ...], key))
         table.add_row(f"{count:>6}", backend, verdict, Text(reason, overflow="fold"))
     return table
 
@@ -88,7 +90,12 @@ def _waiver_lines(run: Mapping[str, Any]) -> list[RenderableType]:
     table = Table(box=None, pad_edge=False, show_header=False, title="\nWaivers", title_justify="left")
     for waiver in waivers:
         style = {"expired": "bold red", "unused": "yellow"}.get(waiver["state"], "")
-        table.add_row(f"{waiver['uses']:>6}", Text(waiver["state"], style=style), waiver["id"], Text(waiver["reason"], overflow="fold"))
+        table.add_row(
+            f"{waiver['uses']:>6}",
+            Text(waiver["state"], style=style),
+            waiver["id"],
+            Text(waiver["reason"], overflow="fold"),
+        )
     return [table]
 
 

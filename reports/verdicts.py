@@ -18,7 +18,9 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-JUDGED = frozenset({Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT})
+JUDGED = frozenset(
+    {Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT}
+)
 """A verdict about the implementation was reached."""
 
 FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})

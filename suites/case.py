@@ -18,8 +18,8 @@ from poolproof.backends.base import Attributes
 from poolproof.references.formats import FORMATS
 from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
 from poolproof.references.operators import Operator, find_operator
-from poolproof.suites.recipes import RECIPES
 from poolproof.suites.layouts import CONTIGUOUS, Layout, expanded_axis, extent
+from poolproof.suites.recipes import RECIPES
 
 INDEX_DTYPES = ("int32", "int64", "int8")
 
@@ -112,9 +112,7 @@ class Case:
 
     @property
     def attributes(self) -> Attributes:
-        return Attributes(
-            self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.output_size
-        )
+        return Attributes(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.output_size)
 
     @property
     def leading_shape(self) -> tuple[int, ...]:
@@ -210,7 +208,12 @@ def _check_attributes(case: Case) -> None:
         if len(case.output_size) != rank:
             raise CaseError(f"{case.api.name} needs an output_size of length {rank}")
     else:
-        for name, lengths in (("kernel_size", (1, rank)), ("stride", (0, 1, rank)), ("padding", (0, 1, rank)), ("dilation", (0, 1, rank))):
+        for name, lengths in (
+            ("kernel_size", (1, rank)),
+            ("stride", (0, 1, rank)),
+            ("padding", (0, 1, rank)),
+            ("dilation", (0, 1, rank)),
+        ):
             if len(getattr(case, name)) not in lengths:
                 raise CaseError(f"{name} of {case.api.name} has length {' or '.join(map(str, sorted(set(lengths))))}")
         for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
@@ -243,7 +246,7 @@ def _read_boolean(name: str, value: Any) -> bool:
     return value
 
 
-def _read_operator(name: str, value: Any) -> str:
+def _read_operator(_name: str, value: Any) -> str:
     try:
         return find_operator(value).name
     except KeyError as error:

@@ -46,7 +46,7 @@ def _check(claim: str, applies: Callable[[Trial], bool]) -> Callable[..., Callab
     return register
 
 
-def _always(trial: Trial) -> bool:
+def _always(_trial: Trial) -> bool:
     return True
 
 
@@ -151,7 +151,9 @@ def memory_untouched(trial: Trial) -> Finding | None:
         trespass = guard_and_gap_mask(tensor) & (tensor.buffer != POISONS[0])
         if trespass.any():
             place = _place_text(int(trespass.argmax()), tensor.guard, len(tensor.buffer))
-            return _counted("memory_untouched", f"memory of {name} that belongs to no element was written {place}", trespass)
+            return _counted(
+                "memory_untouched", f"memory of {name} that belongs to no element was written {place}", trespass
+            )
     return None
 
 
@@ -196,7 +198,9 @@ def _scales(trial: Trial) -> bool:
     magnitude = sums.positive + sums.negative
     if not _all_finite(trial):
         return False
-    return bool((magnitude * 2.0 ** (_SCALE + 1) < trial.fmt.max).all() and (sums.lattice >= trial.fmt.min_exponent).all())
+    return bool(
+        (magnitude * 2.0 ** (_SCALE + 1) < trial.fmt.max).all() and (sums.lattice >= trial.fmt.min_exponent).all()
+    )
 
 
 @_check("gradients times 8 give grad_input times 8", _scales)
@@ -248,7 +252,10 @@ def index_points(trial: Trial) -> Finding | None:
     )
 
 
-@_check("a window without cells yields -inf and an index inside the plane", lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window())
+@_check(
+    "a window without cells yields -inf and an index inside the plane",
+    lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window(),
+)
 def empty_window(trial: Trial) -> Finding | None:
     _, valid = window_cells(trial.case.axes)
     empty = np.broadcast_to(~valid.any(axis=-1), (trial.case.planes, len(valid))).reshape(trial.case.pooled_shape)
@@ -334,7 +341,8 @@ def _difference(trial: Trial, check: str, name: str, differs: NDArray, other: Ru
         return _counted(check, f"{name} differs from {title} at byte {element[0]}", differs, element)
     got = format_value(trial.first.output(name)[element])
     owed = format_value(other.output(name)[element])
-    message = f"{element_text(name, element)} is {got}, but {owed} with {title}; {int(differs.sum())} of {differs.size} differ"
+    count = f"{int(differs.sum())} of {differs.size} differ"
+    message = f"{element_text(name, element)} is {got}, but {owed} with {title}; {count}"
     return _counted(check, message, differs, element, owed, got)
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.reports.commands import COMMANDS
+from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, SKIPPED
 from poolproof.suites.case import Case, CaseError
 from poolproof.suites.isolation import Bench, Survey
@@ -64,7 +65,12 @@ def list_blocks(backend: str, plan_name: str) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     for block in blocks(cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
         counts[block.cell.operator.name, block.aspect.id] += block.count
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{sum(counts.values()):,} cases of plan {plan_name} on {backend}", title_justify="left")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=f"{sum(counts.values()):,} cases of plan {plan_name} on {backend}",
+        title_justify="left",
+    )
     table.add_column("operator")
     table.add_column("dtypes")
     table.add_column("indices")
@@ -84,7 +90,14 @@ def list_blocks(backend: str, plan_name: str) -> None:
 
 @main.command()
 @click.argument("case")
-@click.option("--backend", "backend_names", multiple=True, default=["torch-cpu"], show_default=True, help="Backend to judge, repeatable.")
+@click.option(
+    "--backend",
+    "backend_names",
+    multiple=True,
+    default=["torch-cpu"],
+    show_default=True,
+    help="Backend to judge, repeatable.",
+)
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
 def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
     """Judge one CASE again: the line of JSON that a failure prints."""
@@ -111,17 +124,20 @@ for _command in COMMANDS:
     main.add_command(_command)
 
 
-def _print_row(row: dict[str, object]) -> None:
+def _print_row(row: Row) -> None:
     if row["verdict"] in FAILED:
         _console.print(Text(failure_text(row), style="red"))
         return
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
-    checks = ", ".join(row["checks_judged"] or [])  # type: ignore[call-overload]
-    _console.print(Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style))
+    checks = ", ".join(row["checks_judged"] or [])
+    _console.print(
+        Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
+    )
     _console.print(f"judged: {checks}")
     if row.get("max_ulp") is not None:
-        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {row['n_bits_owed']} of {row['n']} cells owed bits, model {row['model']}")
+        owed = f"{row['n_bits_owed']} of {row['n']} cells owed bits"
+        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
 
 
 def _survey(name: str) -> Survey:

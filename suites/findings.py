@@ -70,7 +70,7 @@ def unravel(case: Case, cell: int) -> tuple[int, ...]:
 
 
 def owed_text(acceptance: Acceptance, cell: int) -> str:
-    """The admissible outputs of one cell in words: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``nan``, ``65504 or inf``."""
+    """The admissible outputs of one cell in words: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
     low, high = float(acceptance.low[cell]), float(acceptance.high[cell])
     parts = []
     if low == high:

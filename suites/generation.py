@@ -114,10 +114,11 @@ class _PlainProvider(PrimitiveProvider):
         min_value: int | None = None,
         max_value: int | None = None,
         *,
-        weights: dict[int, float] | None = None,
-        shrink_towards: int = 0,
+        weights: dict[int, float] | None = None,  # noqa: ARG002  (only nudges towards the ends)
+        shrink_towards: int = 0,  # noqa: ARG002
     ) -> int:
-        assert min_value is not None and max_value is not None
+        assert min_value is not None
+        assert max_value is not None
         return min_value + (self.random.getrandbits(64) * (max_value - min_value + 1) >> 64)
 
     def draw_float(self, **constraints: Any) -> float:

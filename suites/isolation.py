@@ -29,8 +29,8 @@ from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import CHECKS
-from poolproof.suites.plans import Cell, cells
 from poolproof.suites.judge import Question, describe, judge, verdict
+from poolproof.suites.plans import Cell, cells
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -206,8 +206,14 @@ def _warm_up(backend: Backend) -> None:
     """Touch now what every judge would otherwise load anew, and keep the garbage collector off the shared pages."""
     for operator in OPERATORS.values():
         size = (1,) * operator.spatial_rank
-        windows = {"output_size": size} if operator.pooling == "adaptive" else {"kernel_size": size}
-        judge(Question(Case(operator=operator.name, shape=(1, *size), **windows), tuple(CHECKS)), backend)
+        adaptive = operator.pooling == "adaptive"
+        case = Case(
+            operator=operator.name,
+            shape=(1, *size),
+            output_size=size if adaptive else (),
+            kernel_size=() if adaptive else size,
+        )
+        judge(Question(case, tuple(CHECKS)), backend)
     gc.collect()
     gc.freeze()
 

@@ -22,7 +22,7 @@ from poolproof.suites.trial import RunFailed, Trial
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a backend: a case, the checks to hold against it, and how often the determinism check repeats."""
+    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it."""
 
     case: Case
     checks: tuple[str, ...]

@@ -30,7 +30,9 @@ class Tally:
         """The failures for a person: each with its cause and the line that reruns it."""
         shown = "\n\n".join(failure_text(row) for row in self.failures[:most])
         more = len(self.failures) - most
-        return f"{len(self.failures)} of {self.rows} cases failed\n\n{shown}" + (f"\n\nand {more} more" if more > 0 else "")
+        return f"{len(self.failures)} of {self.rows} cases failed\n\n{shown}" + (
+            f"\n\nand {more} more" if more > 0 else ""
+        )
 
 
 class Jury:
@@ -108,10 +110,14 @@ class Jury:
 
         def still_fails(case: Case) -> bool:
             (other,) = self._rows(row["backend"], [_question(case, block.aspect, block.id)])
-            return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(other["checks_violated"])
+            return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
+                other["checks_violated"]
+            )
 
         failing = Case.from_json(row["case"])
-        return {"shrunk": shrink(block.strategy, block.count, block.seed, failing, still_fails, SHRINK_SECONDS).to_json()}
+        return {
+            "shrunk": shrink(block.strategy, block.count, block.seed, failing, still_fails, SHRINK_SECONDS).to_json()
+        }
 
 
 def failure_text(row: Row) -> str:

@@ -58,7 +58,7 @@ def expanded_axis(shape: Shape, spatial_rank: int) -> int | None:
 
 
 def _nested(shape: Shape, order: tuple[int, ...], pitch: int = 1, widen: int = 0) -> Strides:
-    """Strides of axes nested in ``order`` (outermost first), the innermost with stride ``pitch`` and its rows ``widen`` longer."""
+    """Strides of axes nested in ``order``, outermost first, the innermost of stride ``pitch`` and ``widen`` longer."""
     strides = [0] * len(shape)
     step = pitch
     for position, axis in enumerate(reversed(order)):

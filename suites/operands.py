@@ -36,7 +36,7 @@ class Contents:
     """What the input tensors of a case mean, in logical order.
 
     ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
-    exactly; ``indices`` are int64 of shape (planes, \\*windows). Forward operators have no gradient and no indices.
+    exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
     """
 
     case: Case

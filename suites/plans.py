@@ -25,7 +25,16 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-_INEXACT = ("uniform", "positive", "wide", "big_among_ones", "cancellation", "rounding_probe", "near_overflow", "subnormal")
+_INEXACT = (
+    "uniform",
+    "positive",
+    "wide",
+    "big_among_ones",
+    "cancellation",
+    "rounding_probe",
+    "near_overflow",
+    "subnormal",
+)
 _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
 
 
@@ -81,7 +90,9 @@ ASPECTS = {
         Aspect(
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
-            Profile(gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)),
+            Profile(
+                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)
+            ),
         ),
         Aspect(
             "determinism",

@@ -51,18 +51,60 @@ _SESSION = pytest.StashKey[Session]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
     add = group.addoption
-    add("--backend", action="append", metavar="NAME", help=f"implementation under test, repeatable: {', '.join(names())}, or your own as module:attribute (default: torch-cpu)")
-    add("--plan", choices=sorted(PLANS), default="smoke", help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()))
+    add(
+        "--backend",
+        action="append",
+        metavar="NAME",
+        help=f"implementation under test, repeatable: {', '.join(names())}, "
+        "or your own as module:attribute (default: torch-cpu)",
+    )
+    add(
+        "--plan",
+        choices=sorted(PLANS),
+        default="smoke",
+        help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
+    )
     add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
-    add("--seed", type=int, default=0, help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)")
-    add("--report", type=Path, metavar="DIR", help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
+    )
+    add(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
+    )
     add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add("--case", action="append", metavar="JSON", help="judge this one case instead of a plan, repeatable; takes the line that a failure prints")
-    add("--operator", action="append", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
+    add(
+        "--case",
+        action="append",
+        metavar="JSON",
+        help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
+    )
+    add(
+        "--operator",
+        action="append",
+        metavar="NAME",
+        help="only this operator, repeatable; aclnn and aten names work too",
+    )
     add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
     add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
-    add("--waivers", action="append", metavar="FILE", help="TOML file of accepted deviations, repeatable, besides those that come with the suite; 'none' leaves those out")
-    add("--case-timeout", type=float, default=60.0, metavar="SECONDS", help="how long one case may take before it counts as hung (default: 60)")
+    add(
+        "--waivers",
+        action="append",
+        metavar="FILE",
+        help="TOML file of accepted deviations, repeatable; 'none' leaves out those that come with the suite",
+    )
+    add(
+        "--case-timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long one case may take before it counts as hung (default: 60)",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
@@ -101,7 +143,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend_name", list(session.surveys))
     if "unsupported_cell" in metafunc.fixturenames:
         cells = [cell for cell in _chosen_cells(metafunc.config, session) if cell.unsupported]
-        metafunc.parametrize("unsupported_cell", cells, ids=lambda cell: f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}")
+        metafunc.parametrize(
+            "unsupported_cell",
+            cells,
+            ids=lambda cell: f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}",
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -36,7 +36,9 @@ class Measurement:
     rejected: dict[str, int]
 
 
-def measure_accumulation(backend: Backend, operator: Operator, dtype: str, index_dtype: str, memory_format: str) -> Measurement:
+def measure_accumulation(
+    backend: Backend, operator: Operator, dtype: str, index_dtype: str, memory_format: str
+) -> Measurement:
     """Run the crafted gradients and see which models survive."""
     judged, rejected = 0, {str(model): 0 for model in _CANDIDATES}
     for case in probe_cases(operator, dtype, index_dtype, memory_format):
@@ -58,10 +60,7 @@ def probe_cases(operator: Operator, dtype: str, index_dtype: str, memory_format:
     layouts = {} if memory_format == "contiguous" else dict.fromkeys(operator.tensors, memory_format)
     for gradient in ("big_among_ones", "cancellation", "positive", "uniform"):
         for seed, length in enumerate((6, 9, 12)):
-            if operator.pooling == "adaptive":
-                windows = {"output_size": (length * 3,) + (length,) * (rank - 1)}
-            else:
-                windows = {"kernel_size": (3,) * rank, "stride": (1,) * rank, "padding": (1,) * rank}
+            adaptive = operator.pooling == "adaptive"
             yield Case(
                 operator=operator.name,
                 dtype=dtype,
@@ -71,5 +70,8 @@ def probe_cases(operator: Operator, dtype: str, index_dtype: str, memory_format:
                 indices="crowded",
                 layouts=tuple(sorted(layouts.items())),
                 seed=seed,
-                **windows,
+                output_size=(length * 3, *(length,) * (rank - 1)) if adaptive else (),
+                kernel_size=() if adaptive else (3,),
+                stride=() if adaptive else (1,),
+                padding=() if adaptive else (1,),
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -28,7 +29,39 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41
 LONG_LENGTHS = (79, 80, 81, 95, 96, 97, 113, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 258, 384, 511, 512, 513)
 """Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters)."""
 
-PLANES = (1, 2, 3, 4, 5, 6, 8, 12, 15, 16, 17, 19, 20, 21, 24, 25, 31, 32, 33, 39, 40, 41, 47, 48, 49, 63, 64, 65, 127, 128, 129)
+PLANES = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    12,
+    15,
+    16,
+    17,
+    19,
+    20,
+    21,
+    24,
+    25,
+    31,
+    32,
+    33,
+    39,
+    40,
+    41,
+    47,
+    48,
+    49,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+)
 """N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
 
 MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
@@ -44,7 +77,16 @@ class Profile:
     """
 
     gradients: tuple[str, ...] = ("integers",)
-    indices: tuple[str, ...] = ("in_window", "forward", "crowded", "shared", "first", "last", "plane_edges", "tile_borders")
+    indices: tuple[str, ...] = (
+        "in_window",
+        "forward",
+        "crowded",
+        "shared",
+        "first",
+        "last",
+        "plane_edges",
+        "tile_borders",
+    )
     values: tuple[str, ...] = ("normal",)
     scales: tuple[int, ...] = (0,)
     budgets: tuple[int, ...] = (64, 256, 1024, 4096)
@@ -72,46 +114,64 @@ def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) ->
 
 @st.composite
 def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
-    budget = draw(st.sampled_from(profile.budgets))
+    budget = _choose(draw, profile.budgets)
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
     if operator.pooling == "adaptive":
         spatial, attributes = _adaptive_geometry(draw, operator.spatial_rank, remaining, profile)
     else:
         spatial, attributes = _windowed_geometry(draw, operator.spatial_rank, remaining, profile)
-    data: dict[str, Any] = {"values": draw(st.sampled_from(profile.values))}
+    data: dict[str, Any] = {"values": _choose(draw, profile.values)}
     if operator.is_backward:
-        data["gradient"] = draw(st.sampled_from(profile.gradients))
-        data["indices"] = draw(st.sampled_from(profile.indices))
-        data["scale"] = draw(st.sampled_from(profile.scales))
+        data["gradient"] = _choose(draw, profile.gradients)
+        data["indices"] = _choose(draw, profile.indices)
+        data["scale"] = _choose(draw, profile.scales)
     case = Case(
         operator=operator.name,
         dtype=dtype,
         index_dtype=index_dtype,
         shape=(*leading, *spatial),
-        deterministic=draw(st.sampled_from(profile.deterministic)),
-        seed=draw(st.integers(0, 2**32 - 1)),
+        deterministic=_choose(draw, profile.deterministic),
+        seed=_between(draw, 0, 2**32 - 1),
         **attributes,
         **data,
     )
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
+def _between(draw: Draw, low: int, high: int) -> int:
+    return low + draw(_index(high - low + 1))
+
+
+def _choose(draw: Draw, options: Sequence[Any]) -> Any:
+    """One of ``options``, shrinking towards the first; ``sampled_from`` would validate its list each time."""
+    return options[draw(_index(len(options)))]
+
+
+def _flip(draw: Draw) -> bool:
+    return bool(draw(_index(2)))
+
+
+@cache
+def _index(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
 def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]:
     """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
-    planes = draw(st.sampled_from(counts[:4] if draw(st.booleans()) else counts))
-    shape = draw(st.sampled_from(["channels", "batch", "both", "unbatched"]))
+    planes = _choose(draw, counts[:4] if _flip(draw) else counts)
+    shape = _choose(draw, ["channels", "batch", "both", "unbatched"])
     if shape == "unbatched":
         return (planes,)
     if shape == "channels":
         return (1, planes)
     if shape == "batch":
         return (planes, 1)
-    if profile.empty_batches and draw(st.integers(0, 31)) == 31:
+    if profile.empty_batches and _between(draw, 0, 31) == 31:
         return (0, planes)
     divisors = [divisor for divisor in range(1, planes + 1) if planes % divisor == 0]
-    batch = draw(st.sampled_from(divisors))
+    batch = _choose(draw, divisors)
     return (batch, planes // batch)
 
 
@@ -119,10 +179,12 @@ def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length <= remaining] or [1]
 
 
-def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[tuple[int, ...], dict[str, Any]]:
+def _adaptive_geometry(
+    draw: Draw, rank: int, remaining: int, profile: Profile
+) -> tuple[tuple[int, ...], dict[str, Any]]:
     sizes, outputs, windows = [], [], 4 * remaining
     for _ in range(rank):
-        size = draw(st.sampled_from(_lengths(remaining, profile.lengths)))
+        size = _choose(draw, _lengths(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))
         sizes.append(size)
         outputs.append(output)
@@ -132,25 +194,27 @@ def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) 
 
 def _adaptive_output(draw: Draw, size: int) -> int:
     """An output length that divides the input, does not, equals it, or exceeds it."""
-    style = draw(st.sampled_from(["any", "divisor", "near", "larger", "much_larger"]))
+    style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
     if style == "divisor":
-        return draw(st.sampled_from([divisor for divisor in range(1, size + 1) if size % divisor == 0]))
+        return _choose(draw, [divisor for divisor in range(1, size + 1) if size % divisor == 0])
     if style == "near":
-        return max(1, size + draw(st.integers(-1, 1)))
+        return max(1, size + _between(draw, -1, 1))
     if style == "larger":
-        return draw(st.integers(size, 3 * size))
+        return _between(draw, size, 3 * size)
     if style == "much_larger":
-        return draw(st.sampled_from([16, 17, 64, 65, 255, 256, 300, 1000]))
-    return draw(st.integers(1, size))
+        return _choose(draw, [16, 17, 64, 65, 255, 256, 300, 1000])
+    return _between(draw, 1, size)
 
 
-def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[tuple[int, ...], dict[str, Any]]:
-    ceil_mode = draw(st.booleans())
-    isotropic = draw(st.booleans())
+def _windowed_geometry(
+    draw: Draw, rank: int, remaining: int, profile: Profile
+) -> tuple[tuple[int, ...], dict[str, Any]]:
+    ceil_mode = _flip(draw)
+    isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
     for number in range(rank):
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
-        size = draw(st.sampled_from(_lengths(room, profile.lengths)))
+        size = _choose(draw, _lengths(room, profile.lengths))
         pattern = axes[0] if isotropic and number else _window_pattern(draw, size, room)
         if profile.empty_windows and number == rank - 1:
             axis = _with_an_empty_window(draw)
@@ -162,7 +226,18 @@ def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) 
     return tuple(axis.size for axis in axes), attributes
 
 
-_STYLES = ("unit", "tiling", "sparse", "overlapping", "overlapping", "overlapping", "dilated", "dilated", "whole", "beyond")
+_STYLES = (
+    "unit",
+    "tiling",
+    "sparse",
+    "overlapping",
+    "overlapping",
+    "overlapping",
+    "dilated",
+    "dilated",
+    "whole",
+    "beyond",
+)
 """Relations of kernel, stride and length; repeated ones are drawn more often."""
 
 
@@ -172,10 +247,10 @@ def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
     The number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
     """
-    style = draw(st.sampled_from(_STYLES if room > 4 else _STYLES[:6]))
-    small = draw(st.integers(2, min(7, max(room, 2))))
-    extra = draw(st.integers(0, 5))
-    spread = draw(st.integers(2, 4))
+    style = _choose(draw, _STYLES if room > 4 else _STYLES[:6])
+    small = _between(draw, 2, min(7, max(room, 2)))
+    extra = _between(draw, 0, 5)
+    spread = _between(draw, 2, 4)
     kernel, stride, dilation = {
         "unit": (1, 1 + extra % 3, 1),
         "tiling": (small, small, 1),
@@ -185,12 +260,12 @@ def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
         "whole": (size, max(1, size // (1 + extra)), 1),
         "beyond": (size + extra, max(1, (size + spread) // (1 + extra % 4)), 1),
     }[style]
-    padding = draw(st.sampled_from([0, kernel // 2, (kernel // 2 + 1) // 2]))
+    padding = _choose(draw, [0, kernel // 2, (kernel // 2 + 1) // 2])
     return _WindowedAxis(size, kernel, stride, padding, dilation)
 
 
 def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
-    """The pattern on an axis just long enough for one window, with dilation dropped where a window would miss the input."""
+    """The pattern on an axis long enough for one window; dilation is dropped where a window would miss the input."""
     kernel, stride, padding = pattern.kernel, pattern.stride, pattern.padding
     for dilation in dict.fromkeys((pattern.dilation, 1)):
         length = size
@@ -204,8 +279,8 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
 
 def _with_an_empty_window(draw: Draw) -> _WindowedAxis:
     """A legal axis whose only window steps over the whole input: one tap before it and one behind."""
-    size = draw(st.integers(1, 6))
-    return _WindowedAxis(size, kernel=2, stride=draw(st.integers(1, 3)), padding=1, dilation=size + 1)
+    size = _between(draw, 1, 6)
+    return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
 
 
 def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
@@ -216,7 +291,7 @@ def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
         "padding": tuple(axis.padding for axis in axes),
         "dilation": tuple(axis.dilation for axis in axes),
     }
-    if not draw(st.booleans()):
+    if not _flip(draw):
         return lists
     shortened = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
     if lists["stride"] == lists["kernel_size"]:
@@ -229,11 +304,11 @@ def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     tensors = case.api.tensors
     if case.api.indices == "mask":
         tensors = tuple(name for name in tensors if name != "indices")
-    alone = draw(st.booleans())
-    chosen = [draw(st.sampled_from(tensors))] if alone else list(tensors)
+    alone = _flip(draw)
+    chosen = [_choose(draw, tensors)] if alone else list(tensors)
     layouts = {}
     for name in chosen:
-        layout = Layout(draw(st.sampled_from(_possible_layouts(case, name, profile))), draw(st.sampled_from([0, 0, 1, 3, 17])))
+        layout = Layout(_choose(draw, _possible_layouts(case, name, profile)), _choose(draw, [0, 0, 1, 3, 17]))
         if str(layout) != "contiguous":
             layouts[name] = str(layout)
     return replace(case, layouts=tuple(sorted(layouts.items())))

@@ -86,7 +86,7 @@ class Trial:
 
     @cached_property
     def maximum(self) -> tuple[Float64, Int64]:
-        """(maxima, indices) that a forward owes, of shape (planes, \\*windows)."""
+        """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self.content.values.reshape(self.case.planes, *self.case.spatial_shape), self.case.axes)
 
     def repetition(self, number: int = 1) -> Run:
@@ -111,7 +111,9 @@ class Trial:
         if key not in self._runs:
             run = self._execute(build())  # type: ignore[operator]
             if run.outcome.status is not Status.COMPLETED:
-                raise RunFailed(f"the case runs, but varied by {key} it ends as {run.outcome.status}: {run.outcome.message}")
+                raise RunFailed(
+                    f"the case runs, but varied by {key} it ends as {run.outcome.status}: {run.outcome.message}"
+                )
             self._runs[key] = run
         return self._runs[key]
 

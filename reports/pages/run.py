@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -23,7 +23,9 @@ def write_run_page(folder: Path) -> Path:
         totals=tables.verdict_counts(rows, ["backend"]).sum(),
         aspects=aspects,
         matrix=_matrix(rows, aspects),
-        failures=[failure | {"line": failure["shrunk"] or failure["case"]} for failure in _records(tables.failures(rows))],
+        failures=[
+            failure | {"line": failure["shrunk"] or failure["case"]} for failure in _records(tables.failures(rows))
+        ],
         skipped=_records(tables.skip_reasons(rows).rename("count").reset_index()),
         checks=_records(tables.check_counts(rows).reset_index()),
         environment={"host": run["host"], **run["backends"]},
@@ -34,9 +36,10 @@ def _matrix(rows: pd.DataFrame, aspects: list[str]) -> dict[str, list[dict[str, 
     """Per backend one line for each operator and pair of dtypes, with a cell for each aspect."""
     counts = tables.verdict_matrix(rows[rows["aspect"].isin(aspects)])
     matrix: dict[str, list[dict[str, Any]]] = {}
-    for (backend, operator, dtype, index_dtype), group in counts.groupby(level=[0, 1, 2, 3]):
-        by_aspect = group.droplevel([0, 1, 2, 3]).to_dict("index")
-        line = {"operator": operator, "dtype": dtype, "index_dtype": index_dtype}
+    for key, group in counts.groupby(level=[0, 1, 2, 3]):
+        backend, operator, dtype, index_dtype = map(str, cast(tuple[Any, ...], key))
+        by_aspect = cast(dict[str, dict[str, Any]], group.droplevel([0, 1, 2, 3]).to_dict("index"))
+        line: dict[str, Any] = {"operator": operator, "dtype": dtype, "index_dtype": index_dtype}
         line["cells"] = [_cell(by_aspect.get(aspect)) for aspect in aspects]
         matrix.setdefault(backend, []).append(line)
     return matrix
@@ -51,4 +54,4 @@ def _cell(counts: dict[str, Any] | None) -> dict[str, Any]:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as plain dictionaries, missing values as None."""
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return cast(list[dict[str, Any]], frame.astype(object).where(frame.notna(), None).to_dict("records"))

@@ -19,7 +19,7 @@ from poolproof.suites.recipes.stream import Stream
 
 @dataclass(frozen=True)
 class Landing:
-    """Where the gradients go: ``cells[i]`` is the cell (plane * plane size + index) of gradient i, of ``size`` cells."""
+    """Where the gradients go: ``cells[i]`` of ``size`` is the cell of gradient i, plane * plane size + index."""
 
     cells: Int64
     size: int
@@ -45,7 +45,7 @@ class Landing:
 
     @property
     def rotation(self) -> Int64:
-        """A rank within each gradient's cell that moves on from cell to cell, so that no order of additions always meets it first."""
+        """A rank within each cell that moves on from cell to cell: no order of additions always meets it first."""
         return self.cells % self.multiplicity
 
 

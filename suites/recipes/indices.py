@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from poolproof.references.forward import forward_maximum
 from poolproof.references.formats import Float64
+from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.recipes.stream import Stream
 
 Recipe = Callable[[Sequence[Axis], Float64, Stream], Int64]
-"""(axes, self as (planes, \\*sizes), stream) -> flat indices of shape (planes, \\*windows); every window has a cell."""
+"""(axes, self as (planes, *sizes), stream) -> flat indices of shape (planes, *windows); every window has a cell."""
 
 
 def forward(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
@@ -89,6 +89,5 @@ def _best(axes: Sequence[Axis], scores: Sequence[Int64], planes: int) -> Int64:
 
 
 INDICES: dict[str, Recipe] = {
-    recipe.__name__: recipe
-    for recipe in (forward, in_window, shared, crowded, first, last, plane_edges, tile_borders)
+    recipe.__name__: recipe for recipe in (forward, in_window, shared, crowded, first, last, plane_edges, tile_borders)
 }

@@ -35,5 +35,5 @@ class Stream:
         return 1.0 - 2.0 * self.below(2, size)
 
     def normal(self, size: int) -> Float64:
-        """Close to the standard normal distribution: twelve uniforms summed, so that no library function decides a bit."""
+        """Close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
         return sum((self.uniform(size) for _ in range(12)), np.zeros(size)) - 6.0
