@@ -1,22 +1,22 @@
-"""What every backend is asked and answers: `Call`, `Outcome` and the `Backend` protocol.
+"""What every backend is asked and answers: `Call`, `Outcome` and the `Backend` class.
 
-To add one, write a class with these methods and name it in the entry point group ``poolproof.backends`` of your
+To add one, write a subclass and name it in the entry point group ``poolproof.backends`` of your
 package, or pass it as ``--backend your.module:YourClass``.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Protocol
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.operators import Operator
 
 
@@ -130,32 +130,64 @@ class Outcome:
     complaints: tuple[str, ...] = ()
 
 
-class Backend(Protocol):
-    """One implementation under test.
+@dataclass(frozen=True)
+class Refusal:
+    """A documented rule by which an implementation turns a call down.
+
+    ``required``: it must, and accepting the call is a deviation. Otherwise it may, because its page and its code
+    disagree, and a call it accepts must come out right.
+    """
+
+    reason: str
+    required: bool = True
+
+
+class Backend(ABC):
+    """One implementation under test. Only `unsupported` and `run` have no default.
 
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
+    ``modes`` names ways to execute a call, besides the plain one, that must not change its result.
     """
 
-    survives_fork: bool
+    survives_fork: bool = False
+    modes: tuple[str, ...] = ()
 
+    @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         """Why no call of that operator and dtypes can be made here, or None if they can."""
 
-    def documented_refusal(self, call: Call) -> str | None:
-        """The documented rule by which this implementation must refuse ``call``, or None if it must run it."""
+    @abstractmethod
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        """Execute ``call`` in the tensors' own memory, in one of ``modes`` if that is named.
+
+        Raises nothing that the implementation itself reports.
+        """
+
+    def refusal(self, call: Call) -> Refusal | None:
+        """The documented rule by which this implementation turns ``call`` down, or None if it must run it."""
+        return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
+        return ACC32
 
     def route(self, call: Call) -> str:
         """Name of the branch of the implementation that ``call`` is expected to take, empty where that is unknown."""
+        return ""
 
     def is_deterministic(self, call: Call) -> bool:
         """Whether repeating ``call`` must give the same bits."""
+        return True
 
     def environment(self) -> Mapping[str, str]:
         """Versions and devices that a reader needs to tell two runs apart."""
+        return {}
 
-    def run(self, call: Call) -> Outcome:
-        """Execute ``call`` in the tensors' own memory. Raises nothing that the implementation itself reports."""
+    def is_usable(self) -> bool:
+        """Whether this process can make further calls; false once a device context is lost."""
+        return True
+
+    def device_memory_in_use(self) -> int | None:
+        """Bytes of device memory taken by anything, None where that cannot be told."""
+        return None

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import BackendUnavailable, Call, Outcome, Status, Tensor
+from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Refusal, Status, Tensor
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
-class TorchEager:
+class TorchEager(Backend):
     """One torch device. BackendUnavailable when torch or the device is missing."""
 
     def __init__(self, device: str) -> None:
@@ -39,9 +39,10 @@ class TorchEager:
             return "torch takes int64 indices only"
         return None
 
-    def documented_refusal(self, call: Call) -> str | None:
+    def refusal(self, call: Call) -> Refusal | None:
         if self._device != "cpu" and call.deterministic and call.operator.is_backward:
-            return f"no deterministic implementation of {call.operator.aten} on {self._device}"
+            reason = f"torch lists {call.operator.aten} on {self._device} as not deterministic"
+            return Refusal(reason, required=False)
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
@@ -67,7 +68,7 @@ class TorchEager:
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         }
 
-    def run(self, call: Call) -> Outcome:
+    def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002  (there are no modes)
         torch = self._torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:  # the setter imports much
             torch.use_deterministic_algorithms(call.deterministic)

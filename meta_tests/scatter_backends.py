@@ -13,15 +13,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from poolproof.backends.base import Call, Outcome, Status
-from poolproof.references.accumulation import ACC32, AccumulationModel
+from poolproof.backends.base import Backend, Call, Outcome, Refusal, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.geometry import adaptive_axis, expand, windowed_axis
 from poolproof.references.operators import Operator
 
 
-class Scatter:
+class Scatter(Backend):
     """Float32 accumulation in memory order and one rounding, or the forward maximum. Override one step to break it."""
 
     survives_fork = True
@@ -31,28 +30,19 @@ class Scatter:
             return "no masks"
         return "no int8 indices" if index_dtype == "int8" else None
 
-    def documented_refusal(self, call: Call) -> str | None:
+    def refusal(self, call: Call) -> Refusal | None:
         axes = _axes(call)
         if not call.operator.is_backward and any(axis.has_empty_window() for axis in axes):
-            return "windows without a cell are refused"
+            return Refusal("windows without a cell are refused")
         return None
-
-    def accumulation(self, call: Call) -> AccumulationModel:
-        return ACC32
-
-    def route(self, call: Call) -> str:
-        return ""
-
-    def is_deterministic(self, call: Call) -> bool:
-        return True
 
     def environment(self) -> Mapping[str, str]:
         return {"numpy": np.__version__}
 
-    def run(self, call: Call) -> Outcome:
-        refusal = self.documented_refusal(call)
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        refusal = self.refusal(call)
         if refusal:
-            return Outcome(Status.REFUSED, code=161002, message=refusal)
+            return Outcome(Status.REFUSED, code=161002, message=refusal.reason)
         started = time.perf_counter()
         if call.operator.is_backward:
             self.backward(call)
@@ -298,7 +288,7 @@ class WindowLocalIndices(Scatter):
 class IndexOutsideForEmptyWindow(Scatter):
     """Windows without a cell are accepted and get an index behind the plane."""
 
-    def documented_refusal(self, call):  # type: ignore[no-untyped-def]
+    def refusal(self, call):  # type: ignore[no-untyped-def]
         return None
 
     def forward(self, call):  # type: ignore[no-untyped-def]
@@ -312,37 +302,37 @@ class IndexOutsideForEmptyWindow(Scatter):
 class RefusesDilation(Scatter):
     """Legal calls with dilation are turned down."""
 
-    def run(self, call):  # type: ignore[no-untyped-def]
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         if max(call.attributes.dilation, default=1) > 1:
             return Outcome(Status.REFUSED, code=161002, message="dilation must be 1")
-        return super().run(call)
+        return super().run(call, mode)
 
 
 class Crashing(Scatter):
     """Dies on the first call with ceil_mode."""
 
-    def run(self, call):  # type: ignore[no-untyped-def]
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         if call.attributes.ceil_mode:
             os.kill(os.getpid(), 11)
-        return super().run(call)
+        return super().run(call, mode)
 
 
 class Hanging(Scatter):
     """Never returns from a call with ceil_mode."""
 
-    def run(self, call):  # type: ignore[no-untyped-def]
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         while call.attributes.ceil_mode:
             time.sleep(1)
-        return super().run(call)
+        return super().run(call, mode)
 
 
 class Exiting(Scatter):
     """Ends its process on a call with ceil_mode."""
 
-    def run(self, call):  # type: ignore[no-untyped-def]
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         if call.attributes.ceil_mode:
             os._exit(7)
-        return super().run(call)
+        return super().run(call, mode)
 
 
 class Unforkable(Crashing):
@@ -351,10 +341,26 @@ class Unforkable(Crashing):
     survives_fork = False
 
 
+class LosesContext(Scatter):
+    """Reports a device exception for ceil_mode, after which nothing works any more; cannot be forked."""
+
+    survives_fork = False
+    lost = False
+
+    def is_usable(self):  # type: ignore[no-untyped-def]
+        return not self.lost
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        self.lost |= call.attributes.ceil_mode
+        if self.lost:
+            return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
+        return super().run(call, mode)
+
+
 class Environment(Scatter):
     """Kernel binaries are not installed."""
 
-    def run(self, call):  # type: ignore[no-untyped-def]
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
 
 
@@ -387,3 +393,4 @@ honest = Scatter
 for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
+loses_context = LosesContext

@@ -66,6 +66,13 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
             assert Case.from_json(row["case"]) == asked.case
 
 
+def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
+    rows = judged("loses_context", tmp_path)
+    assert [row["verdict"] for row in rows] == [
+        Verdict.VIOLATES if asked.case.ceil_mode else Verdict.CONFORMS for asked in QUESTIONS
+    ]
+
+
 def test_a_broken_claim_costs_the_judge_but_no_row(tmp_path: Path) -> None:
     rows = judged("lost", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)

@@ -59,6 +59,10 @@ class _Died:
     reason: str
 
 
+class _Retired:
+    """In place of an answer: the judge stopped before it took the question, having lost its device context."""
+
+
 class Bench:
     """Judges questions on one backend, surviving whatever the implementation does.
 
@@ -108,9 +112,12 @@ class Bench:
             if self._connection is None:
                 self.start()
             assert self._connection is not None
-            self._connection.send(questions[position:])
+            with suppress(ConnectionError):
+                self._connection.send(questions[position:])
             for question in questions[position:]:
                 answer = self._receive(self._timeout)
+                if isinstance(answer, _Retired):
+                    break
                 position += 1
                 if isinstance(answer, _Died):
                     yield self._row_of_the_dead(question, answer)
@@ -137,7 +144,8 @@ class Bench:
             try:
                 answer = self._connection.recv()
             except (EOFError, ConnectionError):
-                answer = _Died(Verdict.CRASHED, f"ended by {_ending(self._end_nursery())}")
+                status = self._end_nursery()
+                answer = _Retired() if status == _RETIRED else _Died(Verdict.CRASHED, f"ended by {_ending(status)}")
             if isinstance(answer, _Serving):
                 self._judge = answer.pid
                 continue
@@ -219,7 +227,7 @@ def _warm_up(backend: Backend) -> None:
 
 
 _HUNG_UP, _RETIRED = 90, 91
-"""Exit statuses of a judge that ended by itself: nobody asks any more; a claim was broken."""
+"""Exit statuses of a judge that ended by itself: nobody asks any more; a claim was broken and it may be damaged."""
 
 
 def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> NoReturn:
@@ -232,9 +240,9 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
                 _note_in_flight(descriptor, backend_name, question)
                 row = judge(question, backend)
                 connection.send(row)
-                if row["verdict"] in FAILED and backend.survives_fork:
-                    os._exit(_RETIRED)
                 if row["verdict"] in FAILED:
+                    if backend.survives_fork or not backend.is_usable():
+                        os._exit(_RETIRED)
                     break
             os.ftruncate(descriptor, 0)
     except (EOFError, ConnectionError):

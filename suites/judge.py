@@ -91,15 +91,15 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     outcome = trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
     row["route"] = backend.route(trial.first.call)
-    refusal = backend.documented_refusal(trial.first.call)
+    refusal = backend.refusal(trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
     if outcome.status is Status.REFUSED:
         if refusal:
-            return row | verdict(Verdict.REFUSED, refusal)
+            return row | verdict(Verdict.REFUSED, refusal.reason)
         return row | _violation(Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message))
-    if refusal:
-        return row | _violation(Finding("refusal", f"the call was accepted, although documented as refused: {refusal}"))
+    if refusal and refusal.required:
+        return row | _violation(Finding("refusal", f"the call was accepted, although {refusal.reason}"))
     try:
         judged, findings = run_checks(trial, question.checks)
     except RunFailed as error:

@@ -1,0 +1,164 @@
+"""One NPU through the AscendCL runtime: streams, guarded memory, options and what the device is.
+
+Every function that fails raises `AclError` with the library's own text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.aclnn.libraries import Libraries
+from poolproof.backends.aclnn.prototypes import (
+    DEVICE_TO_HOST,
+    HBM_MEMORY,
+    HOST_TO_DEVICE,
+    MALLOC_HUGE_FIRST,
+    OPTION_DETERMINISTIC,
+)
+from poolproof.backends.aclnn.status import SUCCESS, AclError, describe
+from poolproof.backends.base import BackendUnavailable
+
+_ALREADY_INITIALISED = 100002
+_STUB = 100039
+
+SYNCHRONISE_MILLISECONDS = 60_000
+"""How long a stream may take before `AclError` 507046; the case's own time-out is shorter or the user's choice."""
+
+
+class Device:
+    """The device ``number``, initialised, with one stream that is not the default one.
+
+    `BackendUnavailable` when the runtime is a stub, no device is there or it cannot be opened.
+    """
+
+    def __init__(self, libraries: Libraries, number: int) -> None:
+        self._functions = libraries.runtime()
+        self.number = number
+        self._initialise()
+        self.stream = self.create_stream()
+
+    def call(self, function: str, *arguments: object) -> None:
+        """Call a runtime function that returns a status."""
+        code = self._functions[function](*arguments)
+        if code != SUCCESS:
+            raise AclError(function, code, self.recent_error())
+
+    def handle(self, function: str, *arguments: object) -> int:
+        """Call a function that returns a pointer; `AclError` when it is null."""
+        pointer = self._functions[function](*arguments)
+        if not pointer:
+            raise AclError(function, 0, self.recent_error() or "returned a null pointer")
+        return int(pointer)
+
+    def recent_error(self) -> str:
+        """The library's text for the last error of this thread, first line, empty when there is none."""
+        text = self._functions["aclGetRecentErrMsg"]()
+        return text.decode(errors="replace").strip().splitlines()[0] if text and text.strip() else ""
+
+    @property
+    def soc_name(self) -> str:
+        """Name of the chip, e.g. ``Ascend910B1``."""
+        return (self._functions["aclrtGetSocName"]() or b"").decode()
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the runtime and its packages, as far as this generation of the runtime tells them."""
+        found = {}
+        for package in ("runtime", "driver", "opp", "compiler"):
+            buffer = ctypes.create_string_buffer(128)
+            get = self._functions.get("aclsysGetVersionStr")
+            if get is not None and get(package.encode(), buffer) == SUCCESS:
+                found[package] = buffer.value.decode(errors="replace")
+        parts = [ctypes.c_int32() for _ in range(3)]
+        get = self._functions.get("aclrtGetVersion")
+        if get is not None and get(*map(ctypes.byref, parts)) == SUCCESS:
+            found["acl"] = ".".join(str(part.value) for part in parts)
+        return found
+
+    def set_deterministic(self, enabled: bool) -> None:
+        """Set both determinism options: pages name the context's, the library reads the process's."""
+        for function in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
+            self.call(function, OPTION_DETERMINISTIC, int(enabled))
+
+    def free_memory(self) -> int:
+        """Bytes of device memory that are free."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def create_stream(self) -> int:
+        stream = ctypes.c_void_p()
+        self.call("aclrtCreateStream", ctypes.byref(stream))
+        return int(stream.value or 0)
+
+    @contextmanager
+    def another_stream(self) -> Iterator[int]:
+        """A stream of its own for the duration of the block."""
+        stream = self.create_stream()
+        try:
+            yield stream
+        finally:
+            self.call("aclrtDestroyStream", stream)
+
+    def synchronise(self, stream: int) -> None:
+        self.call("aclrtSynchronizeStreamWithTimeout", stream, SYNCHRONISE_MILLISECONDS)
+
+    @contextmanager
+    def memory(self, size: int) -> Iterator[int]:
+        """``size`` bytes of device memory, freed at the end of the block; address 0 for size 0."""
+        if size == 0:
+            yield 0
+            return
+        address = ctypes.c_void_p()
+        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
+        try:
+            yield int(address.value or 0)
+        finally:
+            self.call("aclrtFree", address)
+
+    def upload(self, address: int, data: NDArray[np.uint8]) -> None:
+        if data.size:
+            self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
+
+    def download(self, data: NDArray[np.uint8], address: int) -> None:
+        if data.size:
+            self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
+
+    def timed(self, stream: int, action: Callable[[], Any]) -> float:
+        """Run ``action``, which works on ``stream``, to its end; seconds between two events around it."""
+        events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        for event in events:
+            self.call("aclrtCreateEvent", ctypes.byref(event))
+        try:
+            self.call("aclrtRecordEvent", events[0], stream)
+            action()
+            self.call("aclrtRecordEvent", events[1], stream)
+            self.synchronise(stream)
+            elapsed = ctypes.c_float()
+            self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), *events)
+            return elapsed.value / 1000.0
+        finally:
+            for event in events:
+                self.call("aclrtDestroyEvent", event)
+
+    def _initialise(self) -> None:
+        code = self._functions["aclInit"](None)
+        if code == _STUB:
+            raise BackendUnavailable(
+                f"aclInit returned {describe(code)}: a compile-time stub of the runtime was loaded; "
+                "put the real library's folder before the one of the stubs"
+            )
+        if code not in (SUCCESS, _ALREADY_INITIALISED):
+            raise BackendUnavailable(f"aclInit returned {describe(code)} {self.recent_error()}")
+        count = ctypes.c_uint32()
+        code = self._functions["aclrtGetDeviceCount"](ctypes.byref(count))
+        if code != SUCCESS or count.value <= self.number:
+            raise BackendUnavailable(f"there is no NPU {self.number} here: the runtime counts {count.value} devices")
+        code = self._functions["aclrtSetDevice"](self.number)
+        if code != SUCCESS:
+            raise BackendUnavailable(f"NPU {self.number} cannot be opened: {describe(code)} {self.recent_error()}")

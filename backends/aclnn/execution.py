@@ -1,0 +1,139 @@
+"""The two-phase call: operands on the device, phase one, an exact workspace, phase two, everything back.
+
+Device buffers hold the caller's guard bands around each storage, and a workspace lies between guard bands of its
+own, so a kernel that leaves its tensors is seen wherever it goes first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.operands import format_tag, list_object, tensor_object
+from poolproof.backends.aclnn.status import SUCCESS, AclError
+from poolproof.backends.base import Call
+
+WORKSPACE_GUARD = 512
+"""Bytes of guard band on either side of a workspace."""
+
+_WORKSPACE_POISON = 0xFF
+"""NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
+
+
+@dataclass(frozen=True)
+class Operands:
+    """One call's tensors on the device.
+
+    ``arguments`` are phase one's up to the two results; ``objects`` and ``addresses`` (of the storages) go by
+    tensor name, ``allocations`` (of the buffers with their guard bands) too.
+    """
+
+    call: Call
+    arguments: tuple[object, ...]
+    objects: dict[str, int]
+    addresses: dict[str, int]
+    allocations: dict[str, int]
+
+    def download(self, device: Device) -> None:
+        """Bring every buffer back into the call's own memory."""
+        for name, tensor in self.call.tensors.items():
+            device.download(tensor.buffer, self.allocations[name])
+
+
+class TwoPhase:
+    """The pair of functions of one operator. Every failure is an `AclError`."""
+
+    def __init__(self, device: Device, name: str, phases: tuple[Any, Any]) -> None:
+        self._device = device
+        self._name = f"aclnn{name}"
+        self._first, self._second = phases
+
+    @contextmanager
+    def operands(self, call: Call) -> Iterator[Operands]:
+        """The call's tensors and lists, uploaded and wrapped, until the end of the block."""
+        device = self._device
+        with ExitStack() as stack:
+            allocations, addresses, objects = {}, {}, {}
+            for name, tensor in call.tensors.items():
+                allocations[name] = stack.enter_context(device.memory(len(tensor.buffer)))
+                device.upload(allocations[name], tensor.buffer)
+                addresses[name] = allocations[name] + tensor.guard
+            for name, tensor in call.tensors.items():
+                tag = format_tag(len(tensor.shape))
+                objects[name] = stack.enter_context(tensor_object(device, tensor, addresses[name], tag))
+            attributes = call.attributes
+            if call.operator.pooling == "adaptive":
+                lists: tuple[object, ...] = ()
+                if not call.operator.is_backward:
+                    lists = (stack.enter_context(list_object(device, attributes.output_size)),)
+            else:
+                values = (
+                    attributes.kernel_size,
+                    attributes.stride,
+                    attributes.padding or (0,),
+                    attributes.dilation or (1,),
+                )
+                lists = (*(stack.enter_context(list_object(device, value)) for value in values), attributes.ceil_mode)
+            inputs = (objects[name] for name in call.operator.inputs)
+            outputs = (objects[name] for name in call.operator.outputs)
+            yield Operands(call, (*inputs, *lists, *outputs), objects, addresses, allocations)
+
+    def prepare(self, operands: Operands) -> tuple[int, int]:
+        """Phase one: (workspace size in bytes, executor)."""
+        size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+        code = self._first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
+        if code != SUCCESS:
+            raise AclError(f"{self._name}GetWorkspaceSize", code, self._device.recent_error())
+        return size.value, int(executor.value or 0)
+
+    def run(self, workspace: int, size: int, executor: int, stream: int) -> None:
+        """Phase two: enqueue on ``stream``."""
+        code = self._second(workspace or None, size, executor, stream)
+        if code != SUCCESS:
+            raise AclError(self._name, code, self._device.recent_error())
+
+
+@contextmanager
+def guarded_workspace(device: Device, size: int) -> Iterator[GuardedWorkspace]:
+    """A poisoned workspace of exactly ``size`` bytes between guard bands; no memory at all for size 0."""
+    with device.memory(size + 2 * WORKSPACE_GUARD if size else 0) as allocation:
+        workspace = GuardedWorkspace(device, allocation, size)
+        workspace.poison()
+        yield workspace
+
+
+@dataclass(frozen=True)
+class GuardedWorkspace:
+    device: Device
+    allocation: int
+    size: int
+
+    @property
+    def address(self) -> int:
+        return self.allocation + WORKSPACE_GUARD if self.size else 0
+
+    def poison(self) -> None:
+        self.device.upload(self.allocation, np.full(self._length, _WORKSPACE_POISON, np.uint8))
+
+    def complaints(self) -> tuple[str, ...]:
+        """What was written outside the workspace, in words."""
+        if not self.size:
+            return ()
+        found = []
+        for side, address in (("before", self.allocation), ("past", self.address + self.size)):
+            band: NDArray[np.uint8] = np.empty(WORKSPACE_GUARD, np.uint8)
+            self.device.download(band, address)
+            if (band != _WORKSPACE_POISON).any():
+                found.append(f"memory {side} the workspace of {self.size} bytes was written")
+        return tuple(found)
+
+    @property
+    def _length(self) -> int:
+        return self.size + 2 * WORKSPACE_GUARD if self.size else 0

@@ -1,0 +1,152 @@
+"""Which shared objects an aclnn call needs, where they are, and the symbols in them.
+
+The order is the one that torch_npu follows, because that is what users have working: what the user names, then
+custom operators, then the installed vendors' packages, then CANN itself, split libraries before the monolithic
+one. The two generations of CANN's own operator library are never loaded into one process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from poolproof.backends.aclnn.prototypes import BASE, OPTIONAL_RUNTIME, RUNTIME, Prototype, declare, operator_prototypes
+from poolproof.backends.base import BackendUnavailable
+from poolproof.references.operators import Operator
+
+LIBRARY_VARIABLE = "POOLPROOF_ACLNN_LIBRARY"
+"""Files and folders named by ``--aclnn-library``, separated like PATH; they win over every installation."""
+
+_RUNTIME_NAMES = ("libascendcl.so", "libacl_rt.so")
+_BASE_NAME = "libnnopbase.so"
+_SPLIT_NAMES = ("libopapi_math.so", "libopapi_nn.so")
+_MONOLITHIC_NAME = "libopapi.so"
+_CUSTOM_NAME = "libcust_opapi.so"
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Loaded libraries, searched in order."""
+
+    paths: tuple[Path, ...]
+    handles: tuple[ctypes.CDLL, ...]
+
+    def function(self, name: str, prototype: Prototype) -> Any:
+        """The first library's symbol of that name, typed. `BackendUnavailable` names it when no library has it."""
+        function = self.find(name, prototype)
+        if function is None:
+            places = ", ".join(map(str, self.paths))
+            raise BackendUnavailable(f"symbol {name} is missing: none of {places} exports it")
+        return function
+
+    def find(self, name: str, prototype: Prototype) -> Any | None:
+        for handle in self.handles:
+            function = getattr(handle, name, None)
+            if function is not None:
+                declare(function, prototype)
+                return function
+        return None
+
+    def runtime(self) -> dict[str, Any]:
+        """AscendCL and the aclnn base, optional functions where they exist."""
+        functions = {name: self.function(name, prototype) for name, prototype in (RUNTIME | BASE).items()}
+        for name, prototype in OPTIONAL_RUNTIME.items():
+            function = self.find(name, prototype)
+            if function is not None:
+                functions[name] = function
+        return functions
+
+    def operator(self, operator: Operator) -> tuple[Any, Any] | None:
+        """(phase one, phase two) of an operator, or None if the libraries do not have it."""
+        prototypes = operator_prototypes(operator.name, operator.pooling == "windowed", operator.is_backward)
+        phases = [self.find(name, prototype) for name, prototype in prototypes.items()]
+        return None if None in phases else (phases[0], phases[1])
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Libraries:
+    """Find and load what the environment offers; `BackendUnavailable` says what is missing and where it was sought."""
+    paths = discover(environment)
+    handles = []
+    for path in paths:
+        try:
+            handles.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+        except OSError as error:
+            raise BackendUnavailable(f"library {path} cannot be loaded: {error}") from error
+    return Libraries(tuple(paths), tuple(handles))
+
+
+def discover(environment: Mapping[str, str]) -> list[Path]:
+    """The files to load, in order: runtime and base first, then operator libraries by priority."""
+    named = [Path(entry) for entry in environment.get(LIBRARY_VARIABLE, "").split(os.pathsep) if entry]
+    for path in named:
+        if not path.exists():
+            raise BackendUnavailable(f"--aclnn-library {path}: there is no such file or folder")
+    files = [path for path in named if path.is_file()]
+    folders = [path for path in named if path.is_dir()] + list(_installed_folders(environment))
+    if files and not folders:
+        return files  # everything in the named files
+    runtime = _first(folders, _RUNTIME_NAMES)
+    if runtime is None and not files:
+        sought = ", ".join(map(str, folders)) or "nowhere: ASCEND_HOME_PATH is not set"
+        raise BackendUnavailable(
+            f"library {_RUNTIME_NAMES[0]} is missing (sought in {sought}): "
+            "source CANN's set_env.sh, or name a folder or file by --aclnn-library"
+        )
+    base = _first(folders, (_BASE_NAME,))
+    operators = [*_custom_libraries(environment), *_operator_libraries(folders)]
+    if not operators and not files:
+        raise BackendUnavailable(
+            f"libraries {_SPLIT_NAMES[1]} and {_MONOLITHIC_NAME} are missing in {', '.join(map(str, folders))}"
+        )
+    return [*(path for path in (runtime, base) if path), *files, *operators]
+
+
+def _installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    home = environment.get("ASCEND_HOME_PATH")
+    if home:
+        yield Path(home) / "lib64"
+
+
+def _custom_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
+    """User-built operators, then the vendors' packages in the order of their own configuration."""
+    for entry in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep):
+        if entry:
+            yield from _existing(Path(entry) / "op_api" / "lib" / _CUSTOM_NAME)
+    vendors = Path(environment.get("ASCEND_OPP_PATH", "/nonexistent")) / "vendors"
+    for vendor in _vendor_order(vendors / "config.ini"):
+        yield from _existing(vendors / vendor / "op_api" / "lib" / _CUSTOM_NAME)
+
+
+def _vendor_order(configuration: Path) -> list[str]:
+    """Vendors by priority, from the line ``load_priority=a,b``."""
+    if not configuration.is_file():
+        return []
+    for line in configuration.read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "load_priority":
+            return [vendor.strip() for vendor in value.split(",") if vendor.strip()]
+    return []
+
+
+def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
+    """CANN's own operators from the first folder that has any: the split libraries, else the monolithic one."""
+    for folder in folders:
+        split = [folder / name for name in _SPLIT_NAMES if (folder / name).is_file()]
+        if folder / _SPLIT_NAMES[1] in split:
+            return split
+        if (folder / _MONOLITHIC_NAME).is_file():
+            return [folder / _MONOLITHIC_NAME]
+    return []
+
+
+def _first(folders: Sequence[Path], names: Sequence[str]) -> Path | None:
+    return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
+
+
+def _existing(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path

@@ -1,0 +1,124 @@
+"""The C prototypes of everything that is called, as ctypes types.
+
+Everything is spelled out, because ctypes would otherwise cut pointers and 64-bit sizes to int.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_bool, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+Prototype = tuple[object, tuple[object, ...]]
+"""(result type, argument types)."""
+
+Status = c_int32
+_Handle = c_void_p
+_Out = POINTER(c_void_p)
+_Int64s = POINTER(c_int64)
+
+RUNTIME: dict[str, Prototype] = {
+    "aclInit": (Status, (c_char_p,)),
+    "aclFinalize": (Status, ()),
+    "aclrtSetDevice": (Status, (c_int32,)),
+    "aclrtResetDevice": (Status, (c_int32,)),
+    "aclrtGetDeviceCount": (Status, (POINTER(c_uint32),)),
+    "aclrtCreateStream": (Status, (_Out,)),
+    "aclrtDestroyStream": (Status, (_Handle,)),
+    "aclrtSynchronizeStreamWithTimeout": (Status, (_Handle, c_int32)),
+    "aclrtMalloc": (Status, (_Out, c_size_t, c_int)),
+    "aclrtFree": (Status, (c_void_p,)),
+    "aclrtMemcpy": (Status, (c_void_p, c_size_t, c_void_p, c_size_t, c_int)),
+    "aclrtMemset": (Status, (c_void_p, c_size_t, c_int32, c_size_t)),
+    "aclrtGetMemInfo": (Status, (c_int, POINTER(c_size_t), POINTER(c_size_t))),
+    "aclrtGetSocName": (c_char_p, ()),
+    "aclGetRecentErrMsg": (c_char_p, ()),
+    "aclrtSetSysParamOpt": (Status, (c_int, c_int64)),
+    "aclrtCtxSetSysParamOpt": (Status, (c_int, c_int64)),
+    "aclrtCreateEvent": (Status, (_Out,)),
+    "aclrtDestroyEvent": (Status, (_Handle,)),
+    "aclrtRecordEvent": (Status, (_Handle, _Handle)),
+    "aclrtSynchronizeEvent": (Status, (_Handle,)),
+    "aclrtEventElapsedTime": (Status, (POINTER(c_float), _Handle, _Handle)),
+}
+
+OPTIONAL_RUNTIME: dict[str, Prototype] = {
+    "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
+    "aclsysGetCANNVersion": (Status, (c_int, c_void_p)),
+    "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
+    "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
+}
+"""Only some generations of the runtime have these."""
+
+BASE: dict[str, Prototype] = {
+    "aclCreateTensor": (
+        c_void_p,
+        (_Int64s, c_uint64, c_int, _Int64s, c_int64, c_int, _Int64s, c_uint64, c_void_p),
+    ),
+    "aclDestroyTensor": (Status, (_Handle,)),
+    "aclCreateIntArray": (c_void_p, (_Int64s, c_uint64)),
+    "aclDestroyIntArray": (Status, (_Handle,)),
+    "aclSetAclOpExecutorRepeatable": (Status, (_Handle,)),
+    "aclDestroyAclOpExecutor": (Status, (_Handle,)),
+    "aclSetInputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
+    "aclSetOutputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
+}
+
+_ENDING = (POINTER(c_uint64), _Out)
+_WINDOWED_BACKWARD = (*(_Handle,) * 3, *(_Handle,) * 4, c_bool, _Handle, *_ENDING)
+_ADAPTIVE_BACKWARD = (*(_Handle,) * 3, _Handle, *_ENDING)
+_WINDOWED_FORWARD = (_Handle, *(_Handle,) * 4, c_bool, *(_Handle,) * 2, *_ENDING)
+_ADAPTIVE_FORWARD = (_Handle, _Handle, *(_Handle,) * 2, *_ENDING)
+
+_SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
+"""(workspace, workspace size, executor, stream)."""
+
+
+def operator_prototypes(name: str, windowed: bool, backward: bool) -> dict[str, Prototype]:
+    """Both phases of ``aclnn<name>``."""
+    first = {
+        (True, True): _WINDOWED_BACKWARD,
+        (False, True): _ADAPTIVE_BACKWARD,
+        (True, False): _WINDOWED_FORWARD,
+        (False, False): _ADAPTIVE_FORWARD,
+    }[windowed, backward]
+    return {f"aclnn{name}GetWorkspaceSize": (Status, first), f"aclnn{name}": (Status, _SECOND_PHASE)}
+
+
+def declare(function: object, prototype: Prototype) -> None:
+    """Give a ctypes function its types."""
+    function.restype, function.argtypes = prototype[0], list(prototype[1])  # type: ignore[attr-defined]
+
+
+def int64_array(values: tuple[int, ...]) -> ctypes.Array[c_int64]:
+    return (c_int64 * len(values))(*values)
+
+
+DTYPES = {
+    "float32": 0,
+    "float16": 1,
+    "int8": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int64": 9,
+    "float64": 11,
+    "bfloat16": 27,
+}
+"""aclDataType of each dtype."""
+
+FORMATS = {
+    "NCHW": 0,
+    "NHWC": 1,
+    "ND": 2,
+    "NC1HWC0": 3,
+    "HWCN": 16,
+    "NDHWC": 27,
+    "NCDHW": 30,
+    "NC": 35,
+    "NCL": 47,
+}
+"""aclFormat of each tag."""
+
+MALLOC_HUGE_FIRST = 0
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
+HBM_MEMORY = 1
+OPTION_DETERMINISTIC = 0
