@@ -48,7 +48,7 @@ def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:
 
 
 def self_axes(call: ContractCall) -> Axes:
-    """self's axes as a windowed API's checks read them: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
+    """The axes of ``self`` as a windowed API's checks read them: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
     tensor, signature = call.tensor("self"), call.signature
     honoured = "NHWC" if signature.spatial_rank == 2 else None if signature.is_backward else "NDHWC"
     return axes(tensor.shape, signature.spatial_rank, tensor.format == honoured)
