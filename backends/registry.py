@@ -14,6 +14,7 @@ _BUILT_IN = {
     "torch-cpu": "poolproof.backends.torch_eager:cpu",
     "torch-cuda": "poolproof.backends.torch_eager:cuda",
     "torch-npu": "poolproof.backends.torch_eager:npu",
+    "aclnn": "poolproof.backends.aclnn.backend:npu",
 }
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.operands import format_tag, list_object, tensor_object
 from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call
+from poolproof.backends.base import Call, Outcome, Status
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
@@ -98,6 +98,34 @@ class TwoPhase:
         code = self._second(workspace or None, size, executor, stream)
         if code != SUCCESS:
             raise AclError(self._name, code, self._device.recent_error())
+
+
+def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
+    """One call from upload to download."""
+    with operator.operands(call) as operands:
+        size, executor = operator.prepare(operands)
+        with workspace_for(device, executor, size) as workspace:
+            seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
+            complaints = workspace.complaints()
+        operands.download(device)
+    return completed(call, seconds, complaints)
+
+
+def completed(call: Call, seconds: float, complaints: tuple[str, ...]) -> Outcome:
+    results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
+    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, complaints=complaints)
+
+
+@contextmanager
+def workspace_for(device: Device, executor: int, size: int) -> Iterator[GuardedWorkspace]:
+    """The workspace of an executor, which is destroyed when there is no memory for it: phase two will not do it."""
+    with ExitStack() as stack:
+        try:
+            workspace = stack.enter_context(guarded_workspace(device, size))
+        except AclError:
+            device.call("aclDestroyAclOpExecutor", executor)
+            raise
+        yield workspace
 
 
 @contextmanager

@@ -122,3 +122,5 @@ MALLOC_HUGE_FIRST = 0
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 HBM_MEMORY = 1
 OPTION_DETERMINISTIC = 0
+SATURATION = 0
+"""aclrtFloatOverflowMode of a device without infinities."""
