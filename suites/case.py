@@ -161,8 +161,7 @@ class Case:
         if tensor in ("self", "grad_input"):
             return self.shape
         if tensor == "indices" and self.api.indices == "mask":
-            taps = prod(expand(self.kernel_size, self.api.spatial_rank))
-            return (*self.leading_shape, taps, (-(-self.plane_windows // 16) + 1) * 32)
+            return (*self.leading_shape, self.taps, (-(-self.plane_windows // 16) + 1) * 32)
         return self.pooled_shape
 
     def tensor_dtype(self, tensor: str) -> str:
@@ -180,6 +179,11 @@ class Case:
             elements = layout.offset + extent(shape, layout.strides(shape, self.api.spatial_rank))
             total += elements * _ITEM_SIZES[self.tensor_dtype(tensor)]
         return total
+
+    @property
+    def taps(self) -> int:
+        """Cells of one window, those outside the plane included; windowed operators only."""
+        return prod(expand(self.kernel_size, self.api.spatial_rank))
 
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""

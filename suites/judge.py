@@ -39,6 +39,8 @@ def judge(question: Question, backend: Backend) -> Row:
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
+    elif case.api.indices == "mask" and case.taps == 1:
+        row |= verdict(Verdict.NOT_RUN, "a mask for windows of one cell holds bits in an order that is not published")
     else:
         row |= _judge_supported(question, backend)
     row["seconds"] = time.perf_counter() - started

@@ -133,6 +133,10 @@ class Device:
         if data.size:
             self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        if size:
+            self.call("aclrtMemset", address, size, byte, size)
+
     def download(self, data: NDArray[np.uint8], address: int) -> None:
         if data.size:
             self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)

@@ -148,7 +148,8 @@ class GuardedWorkspace:
         return self.allocation + WORKSPACE_GUARD if self.size else 0
 
     def poison(self) -> None:
-        self.device.upload(self.allocation, np.full(self._length, _WORKSPACE_POISON, np.uint8))
+        if self.size:
+            self.device.fill(self.allocation, self.size + 2 * WORKSPACE_GUARD, _WORKSPACE_POISON)
 
     def complaints(self) -> tuple[str, ...]:
         """What was written outside the workspace, in words."""
@@ -161,7 +162,3 @@ class GuardedWorkspace:
             if (band != _WORKSPACE_POISON).any():
                 found.append(f"memory {side} the workspace of {self.size} bytes was written")
         return tuple(found)
-
-    @property
-    def _length(self) -> int:
-        return self.size + 2 * WORKSPACE_GUARD if self.size else 0
