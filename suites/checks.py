@@ -253,7 +253,7 @@ def index_points(trial: Trial) -> Finding | None:
 
 
 @_check(
-    "a window without cells yields -inf and an index inside the plane",
+    "a window without cells yields -inf and an index inside the plane, or -1 for none",
     lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window(),
 )
 def empty_window(trial: Trial) -> Finding | None:
@@ -264,12 +264,12 @@ def empty_window(trial: Trial) -> Finding | None:
     finding = _forward_finding(trial, "empty_window", "out", empty & (out != -np.inf), minus_infinity, out)
     if finding:
         return finding
-    outside = empty & ((indices < 0) | (indices >= trial.case.plane_size))
+    outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     if not outside.any():
         return None
     element = tuple(map(int, np.argwhere(outside)[0]))
-    owed, got = f"0 .. {trial.case.plane_size - 1}", str(indices[element])
-    message = f"{element_text('indices', element)} is {got}, outside the plane's {owed}: the backward would write there"
+    owed, got = f"-1 .. {trial.case.plane_size - 1}", str(indices[element])
+    message = f"{element_text('indices', element)} is {got}, owed {owed}: the backward would write outside the plane"
     return _counted("empty_window", message, outside, element, owed, got)
 
 

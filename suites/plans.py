@@ -119,7 +119,7 @@ ASPECTS = {
         ),
         Aspect(
             "empty_windows",
-            "a window without any cell inside the plane is refused, or gives -inf and an index inside the plane",
+            "a window without any cell inside the plane is refused, or gives -inf and a harmless index",
             Profile(values=("normal", "negative_infinity"), budgets=(64, 256), empty_windows=True, empty_batches=False),
             weight=0.1,
             directions=("forward",),
