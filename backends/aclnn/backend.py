@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase
@@ -13,9 +14,9 @@ from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
 from poolproof.backends.aclnn.products import product_of
 from poolproof.backends.aclnn.status import AclError, Blame, blame
-from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Refusal, Status
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Outcome, Refusal, Status
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.contract import PRODUCTS, clauses, expectations
+from poolproof.references.contract import PRODUCTS, ContractCall, clauses, expectations
 from poolproof.references.operators import OPERATORS, Operator
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
@@ -93,6 +94,10 @@ class Aclnn(Backend):
             return MODES[mode](self._device, self._operators[call.operator.name], call)
         except AclError as error:
             return self._outcome_of(error)
+
+    def attempt(self, call: ContractCall) -> Attempt:
+        self._device.set_deterministic(False)
+        return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """The operator answers for its own status; a lack of memory or of an installation proves nothing."""

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from poolproof.backends.aclnn.operands import format_tag
-from poolproof.backends.base import Call, Tensor
+from poolproof.backends.aclnn.operands import DTYPE_NAMES, describe_tensor, format_tag
+from poolproof.backends.base import Call
 from poolproof.references.contract import SIGNATURES, ContractCall, TensorArgument
 from poolproof.references.operators import Operator
-
-CONTRACT_DTYPES = {
-    "float32": "FLOAT",
-    "float16": "FLOAT16",
-    "bfloat16": "BF16",
-    "float64": "DOUBLE",
-    "int32": "INT32",
-    "int64": "INT64",
-    "int8": "INT8",
-}
-"""aclDataType names of our dtypes."""
 
 
 def contract_call(call: Call) -> ContractCall:
@@ -34,7 +23,7 @@ def contract_call(call: Call) -> ContractCall:
     names = dict(zip(signature.tensors, call.operator.tensors, strict=True))
     return ContractCall(
         api=api,
-        tensors={theirs: _argument(call.tensors[ours]) for theirs, ours in names.items()},
+        tensors={theirs: describe_tensor(call.tensors[ours]) for theirs, ours in names.items()},
         lists={name: values[name] for name in signature.lists},
         ceil_mode=attributes.ceil_mode if signature.is_windowed else None,
     )
@@ -51,7 +40,7 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
     indices = mask if operator.indices == "mask" else pooled
     tensors = {}
     for name in signature.tensors:
-        kind = CONTRACT_DTYPES[index_dtype if name == signature.indices else dtype]
+        kind = DTYPE_NAMES[index_dtype if name == signature.indices else dtype]
         chosen = indices if name == signature.indices else shapes.get(name, pooled)
         tensors[name] = TensorArgument.contiguous(chosen, kind, format_tag(len(chosen)))
     lists = {"kernelSize": (2,), "stride": (2,), "padding": (0,), "dilation": (1,)}
@@ -61,15 +50,4 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
         tensors=tensors,
         lists={name: lists[name] for name in signature.lists},
         ceil_mode=False if signature.is_windowed else None,
-    )
-
-
-def _argument(tensor: Tensor) -> TensorArgument:
-    return TensorArgument(
-        shape=tensor.shape,
-        dtype=CONTRACT_DTYPES[tensor.dtype.name],
-        format=format_tag(len(tensor.shape)),
-        strides=tensor.strides,
-        offset=tensor.offset,
-        storage=(tensor.storage_elements,),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.operands import format_tag, list_object, tensor_object
+from poolproof.backends.aclnn.operands import describe_tensor, list_object, tensor_object
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Call, Outcome, Status
 
@@ -53,7 +53,7 @@ class TwoPhase:
     def __init__(self, device: Device, name: str, phases: tuple[Any, Any]) -> None:
         self._device = device
         self._name = f"aclnn{name}"
-        self._first, self._second = phases
+        self.first, self._second = phases
 
     @contextmanager
     def operands(self, call: Call) -> Iterator[Operands]:
@@ -66,8 +66,7 @@ class TwoPhase:
                 device.upload(allocations[name], tensor.buffer)
                 addresses[name] = allocations[name] + tensor.guard
             for name, tensor in call.tensors.items():
-                tag = format_tag(len(tensor.shape))
-                objects[name] = stack.enter_context(tensor_object(device, tensor, addresses[name], tag))
+                objects[name] = stack.enter_context(tensor_object(device, describe_tensor(tensor), addresses[name]))
             attributes = call.attributes
             if call.operator.pooling == "adaptive":
                 lists: tuple[object, ...] = ()
@@ -88,7 +87,7 @@ class TwoPhase:
     def prepare(self, operands: Operands) -> tuple[int, int]:
         """Phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-        code = self._first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
+        code = self.first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
             raise AclError(f"{self._name}GetWorkspaceSize", code, self._device.recent_error())
         return size.value, int(executor.value or 0)
