@@ -39,6 +39,9 @@ IDENTITY = (
     Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
     Column("index_dtype", _TEXT, "dtype of indices"),
     Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
+    Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
+    Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
+    Column("follows", _TEXT, "whether the answer is that of the library's code, of its page, of both or of neither"),
     Column("model", _TEXT, "declared accumulation model"),
 )
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +29,20 @@ class Question:
     aspect: str = ""
     block: str = ""
     repeats: int = 1
+
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+    def to_record(self) -> dict[str, Any]:
+        """What identifies the question on disk while it is being answered."""
+        return cast(dict[str, Any], json.loads(self.case.to_json()))
+
+    def describe(self) -> Row:
+        return describe(self)
+
+    def judge(self, backend: Backend) -> Row:
+        return judge(self, backend)
 
 
 def judge(question: Question, backend: Backend) -> Row:

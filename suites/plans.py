@@ -17,6 +17,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.case import INDEX_DTYPES, Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.generation import derive_seed, generate
+from poolproof.suites.judge import Question
 from poolproof.suites.layouts import LAYOUTS
 from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
 
@@ -185,8 +186,16 @@ class Block:
         cell = self.cell
         return cases(cell.operator, cell.dtype, cell.index_dtype, self.aspect.profile)
 
+    @property
+    def backend(self) -> str:
+        return self.cell.backend
+
     def cases(self) -> list[Case]:
         return generate(self.strategy, self.count, self.seed)
+
+    def questions(self) -> list[Question]:
+        aspect = self.aspect
+        return [Question(case, aspect.checks, aspect.id, self.id, aspect.repeats) for case in self.cases()]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:

@@ -43,8 +43,8 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
         kind = DTYPE_NAMES[index_dtype if name == signature.indices else dtype]
         chosen = indices if name == signature.indices else shapes.get(name, pooled)
         tensors[name] = TensorArgument.contiguous(chosen, kind, format_tag(len(chosen)))
-    lists = {"kernelSize": (2,), "stride": (2,), "padding": (0,), "dilation": (1,)}
-    lists["outputSize"] = (1,) * operator.spatial_rank
+    output_size = (1,) * operator.spatial_rank
+    lists = {"kernelSize": (2,), "stride": (2,), "padding": (0,), "dilation": (1,), "outputSize": output_size}
     return ContractCall(
         api=api,
         tensors=tensors,

@@ -76,6 +76,10 @@ class ContractCall:
     def __hash__(self) -> int:
         return hash(self.to_json())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as JSON: a mapping proxy cannot be pickled."""
+        return ContractCall.from_json, (self.to_json(),)
+
     @property
     def signature(self) -> Signature:
         return SIGNATURES[self.api]
