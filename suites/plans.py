@@ -39,6 +39,11 @@ _INEXACT = (
 _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
 
 
+_COSTLY = ("modes", "state", "round_trip", "memory_kept")
+_USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
+
+
 @dataclass(frozen=True)
 class Aspect:
     """One side of conformance: what is drawn for it and why.
@@ -52,7 +57,7 @@ class Aspect:
     weight: float = 1.0
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
-    checks: tuple[str, ...] = tuple(CHECKS)
+    checks: tuple[str, ...] = _USUAL
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -105,6 +110,34 @@ ASPECTS = {
             ),
             weight=0.5,
             repeats=5,
+        ),
+        Aspect(
+            "state",
+            "earlier calls, other streams, reused executors and a busy device change nothing",
+            Profile(
+                gradients=("integers", "uniform"),
+                indices=("crowded", "in_window", "forward"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+            ),
+            weight=0.25,
+            checks=(*_USUAL, "modes", "state"),
+        ),
+        Aspect(
+            "round_trip",
+            "a backward accepts the indices of the implementation's own forward",
+            Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
+            weight=0.25,
+            directions=("backward",),
+            checks=(*_USUAL, "round_trip"),
+        ),
+        Aspect(
+            "memory",
+            "calls leave no device memory behind",
+            Profile(values=("normal",), budgets=(256, 4096)),
+            weight=0.025,
+            repeats=200,
+            checks=(*_USUAL, "memory_kept"),
         ),
         Aspect(
             "scale",
