@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast, get_args
 
 Layout = Literal["single", "split", "monolithic"]
 Sanitizer = Literal["address", "thread"]
@@ -62,9 +62,10 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None) -> Pa
     """Build the emulator if need be.
 
     For ``single`` the path of the one library. For the other layouts the root of an installation, with the
-    libraries in ``lib64``, as ``ASCEND_HOME_PATH`` names one.
+    libraries in ``lib64``, as ``ASCEND_HOME_PATH`` names one. Without ``sanitizer`` the environment variable
+    POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
     """
-    root = _installation(layout, sanitizer)
+    root = _installation(layout, sanitizer or _environment_sanitizer())
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
@@ -73,6 +74,13 @@ def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
     found = _run([_compiler(), f"-print-file-name={name}"]).strip()
     return Path(found).resolve()
+
+
+def _environment_sanitizer() -> Sanitizer | None:
+    name = os.environ.get("POOLPROOF_EMULATOR_SANITIZER", "")
+    if name not in ("", *get_args(Sanitizer)):
+        raise ValueError(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
+    return cast(Sanitizer, name) if name else None
 
 
 @lru_cache
@@ -118,7 +126,8 @@ def _once(folder: Path, fill: Callable[[Path], None]) -> Path:
 def _compile(folder: Path, flags: Sequence[str]) -> None:
     sources = [path for part in _PARTS for path in sorted((_SOURCES / part).glob("*.cpp"))]
     commands = [
-        [_compiler(), *flags, "-c", str(path), "-o", str(folder / f"{path.parent.name}.{path.stem}.o")] for path in sources
+        [_compiler(), *flags, "-c", str(path), "-o", str(folder / f"{path.parent.name}.{path.stem}.o")]
+        for path in sources
     ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(_run, commands))
@@ -132,7 +141,13 @@ def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> 
     earlier: list[str] = []
     for name, parts in _LAYOUTS[layout].items():
         inputs = [str(path) for part in parts for path in sorted(objects.glob(f"{part}.*.o"))]
-        options = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script,{exports}"]
+        options = [
+            "-shared",
+            "-pthread",
+            f"-Wl,-soname,{name}",
+            "-Wl,-rpath,$ORIGIN",
+            f"-Wl,--version-script,{exports}",
+        ]
         _run([_compiler(), *flags, *options, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))
 

@@ -27,7 +27,8 @@ LISTS = ("kernelSize", "stride", "padding", "dilation")
 
 DTYPES = {
     "UNDEFINED": -1, "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8,
-    "INT64": 9, "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "COMPLEX64": 16, "BF16": 27, "HIFLOAT8": 34, "FLOAT8_E4M3FN": 36,
+    "INT64": 9, "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "COMPLEX64": 16, "BF16": 27, "HIFLOAT8": 34,
+    "FLOAT8_E4M3FN": 36,
 }  # fmt: skip
 DTYPE_OF = {
     "float32": "FLOAT", "float16": "FLOAT16", "bfloat16": "BF16", "float64": "DOUBLE", "int32": "INT32",
@@ -93,7 +94,7 @@ class View:
         return np.ndarray(
             tuple(self.shape),
             self.storage.dtype,
-            buffer=self.storage.data,
+            buffer=self.storage.view(np.uint8).data,
             offset=self.offset * size,
             strides=tuple(stride * size for stride in strides),
         )
@@ -103,7 +104,7 @@ class View:
         return FORMATS[self.format or FORMAT_OF_RANK.get(len(self.shape), "ND")]
 
 
-def dense(array: NDArray, format: str | None = None) -> View:  # noqa: A002
+def dense(array: NDArray, format: str | None = None) -> View:
     """A view of all of ``array``, which is copied."""
     return View(np.ascontiguousarray(array).reshape(-1).copy(), array.shape, format=format)
 
@@ -174,7 +175,7 @@ class Emulator:
         return text.decode().splitlines()[0] if text else ""
 
     def living(self, kind: str) -> int:
-        return self.library.poolproof_emulator_living(kind.encode())
+        return int(self.library.poolproof_emulator_living(kind.encode()))
 
     def free_memory(self) -> int:
         free, total = c_size_t(), c_size_t()
@@ -220,15 +221,13 @@ class Emulator:
     def create_list(self, values: Sequence[int]) -> c_void_p:
         return c_void_p(self.library.aclCreateIntArray(_int64s(values), len(values)))
 
-    def phase_one(
-        self, api: str, arguments: Sequence[Any], size: c_uint64 | None, executor: c_void_p | None
-    ) -> int:
+    def phase_one(self, api: str, arguments: Sequence[Any], size: c_uint64 | None, executor: c_void_p | None) -> int:
         """Call ``…GetWorkspaceSize``; ``size`` and ``executor`` receive the results, None passes a null pointer."""
         results = [None if result is None else byref(result) for result in (size, executor)]
-        return getattr(self.library, f"{api}GetWorkspaceSize")(*arguments, *results)
+        return int(getattr(self.library, f"{api}GetWorkspaceSize")(*arguments, *results))
 
     def phase_two(self, api: str, workspace: c_void_p | None, size: int, executor: c_void_p, stream: c_void_p) -> int:
-        return getattr(self.library, api)(workspace, c_uint64(size), executor, stream)
+        return int(getattr(self.library, api)(workspace, c_uint64(size), executor, stream))
 
     def run(
         self,
@@ -251,7 +250,7 @@ class Emulator:
         ceil_mode: bool = False,
     ) -> Iterator[PreparedCall]:
         """The call with its device memory, tensors and lists in place, all destroyed on the way out."""
-        call = PreparedCall(self, api, dict(views), dict(lists or {}), ceil_mode)
+        call = PreparedCall(self, api, views, lists or {}, ceil_mode)
         try:
             yield call
         finally:
@@ -262,7 +261,12 @@ class PreparedCall:
     """A call whose operands are on the device; it may be launched several times."""
 
     def __init__(
-        self, emulator: Emulator, api: str, views: dict[str, View], lists: dict[str, Sequence[int]], ceil_mode: bool
+        self,
+        emulator: Emulator,
+        api: str,
+        views: Mapping[str, View],
+        lists: Mapping[str, Sequence[int]],
+        ceil_mode: bool,
     ) -> None:
         self.emulator, self.api, self.views = emulator, api, views
         self.buffers = {name: emulator.upload(view.storage) for name, view in views.items()}

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "census.h"
 #include "environment.h"

@@ -2,6 +2,7 @@
 //
 // Stricter than a device in one respect: the side that a copy kind calls device memory must be a living device
 // block of sufficient size, because a real device reports such a mistake late, or never.
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <set>

@@ -23,10 +23,11 @@ void destroy(aclOpExecutor* executor) {
     delete executor;
 }
 
-// The addresses with which a plan ran first.
-std::vector<void*> first_addresses(const Plan* plan, const std::vector<void*>& now) {
-    static auto& first = *new std::map<const Plan*, std::vector<void*>>;
-    return first.emplace(plan, now).first->second;
+// The addresses with which a cached plan ran first.
+std::vector<void*> first_addresses(const aclOpExecutor& executor, const std::vector<void*>& now) {
+    static auto& first = *new std::map<std::string, std::vector<void*>>;
+    if (!executor.from_cache) first[executor.cache_key] = now;
+    return first[executor.cache_key];
 }
 
 std::vector<void*> current_addresses(const aclOpExecutor& executor) {
@@ -34,7 +35,7 @@ std::vector<void*> current_addresses(const aclOpExecutor& executor) {
     for (size_t i = 0; i < addresses.size(); ++i) {
         if (addresses[i] == nullptr) addresses[i] = executor.tensors[i]->data;
     }
-    return seeded(Defect::stale_cached_address) ? first_addresses(executor.plan.get(), addresses) : addresses;
+    return seeded(Defect::stale_cached_address) ? first_addresses(executor, addresses) : addresses;
 }
 
 aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream handle) {

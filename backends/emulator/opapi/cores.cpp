@@ -38,11 +38,16 @@ Box Grid::box(int64_t tile) const {
 void run_on_cores(int64_t units, int64_t cores, bool concurrent, const std::function<void(Range)>& body) {
     const int64_t share = ceil_divide(units, std::max<int64_t>(1, cores));
     const int64_t used = share == 0 ? 0 : ceil_divide(units, share);
+    if (!concurrent || used < 2) {
+        for (int64_t core = 0; core < used; ++core) body(piece(core, share, units));
+        return;
+    }
+    static std::atomic<int64_t> launches{0};
+    const int64_t first = launches++;
     std::atomic<int64_t> next{0};
     const auto work = [&] {
-        for (int64_t core = next++; core < used; core = next++) body(piece(core, share, units));
+        for (int64_t turn = next++; turn < used; turn = next++) body(piece((first + turn) % used, share, units));
     };
-    if (!concurrent || used < 2) return work();
     std::vector<std::thread> threads;
     for (int64_t i = 1; i < thread_count(used); ++i) threads.emplace_back(work);
     work();

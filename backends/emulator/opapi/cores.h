@@ -31,8 +31,8 @@ class Grid {
     std::array<int64_t, kAxes> tile_;
 };
 
-// Gives every core one contiguous share of `units` and runs body(share). A concurrent run uses a few threads and
-// starts the cores in no particular order, as cores do; otherwise core follows core.
+// Gives every core one contiguous share of `units` and runs body(share). A concurrent run uses a few threads and, as
+// cores do, starts in an order that differs from launch to launch; otherwise core follows core.
 void run_on_cores(int64_t units, int64_t cores, bool concurrent, const std::function<void(Range)>& body);
 
 }  // namespace emulator

@@ -24,13 +24,17 @@ void cast_sums(const Problem& problem, const Route& route, const BackwardMemory&
     });
 }
 
+namespace {
+
 // Kernel and stride of one: every cell is its own window, and what the indices say does not matter.
-static int run_copy(const Problem& problem, const Route& route, const BackwardMemory& memory) {
+int run_copy(const Problem& problem, const Route& route, const BackwardMemory& memory) {
     run_on_cores(problem.planes() * problem.cells(), route.cores, false, [&](Range share) {
         for (int64_t i = share.begin; i < share.end; ++i) memory.result.copy(i, memory.gradient, i);
     });
     return status::kSuccess;
 }
+
+}  // namespace
 
 int run_backward(const Problem& problem, const Route& route, const BackwardMemory& memory) {
     switch (route.algorithm) {

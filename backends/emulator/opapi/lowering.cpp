@@ -162,8 +162,7 @@ std::shared_ptr<const PoolPlan> make_plan(const Call& call) {
     if (plan->branch.has_scratch) {
         plan->scratch = workspace.reserve(plan->problem.planes() * plan->problem.cells() * item_size(ACL_FLOAT));
     }
-    plan->needed_workspace = workspace.size();
-    plan->workspace_size = plan->needed_workspace;
+    plan->workspace_size = workspace.size();
     if (seeded(Defect::workspace_underreported) && plan->workspace_size > 32) plan->workspace_size -= 32;
     return plan;
 }

@@ -31,7 +31,6 @@ class PoolPlan : public Plan, public std::enable_shared_from_this<PoolPlan> {
     Route branch;
     std::vector<Operand> operands;  // API order
     int64_t scratch = -1;           // where the float32 sums lie
-    uint64_t needed_workspace = 0;  // what is really used
     // Whether the refusal shows in phase one already.
     bool refuses_early = false;
 };
