@@ -418,6 +418,26 @@ def test_the_cache_is_bounded(limit: str, hits: bool) -> None:
         assert emulator.aclSetAclOpExecutorRepeatable(executor) == (561000 if hits else 0)
 
 
+def test_threads_work_side_by_side(cached: Emulator) -> None:
+    results: set[bytes] = set()
+
+    def body() -> None:
+        cached.call("aclrtSetDevice", 0)
+        for _ in range(5):
+            call = prepared(cached)
+            assert call.launch().ok
+            results.add(call.views["gradInput"].storage.tobytes())
+            call.destroy()
+
+    cached.call("aclrtSetSysParamOpt", 0, 1)
+    threads = [threading.Thread(target=body) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 1
+
+
 def test_a_workspace_that_is_no_device_memory_poisons_the_context() -> None:
     with fresh(library(), "A2") as emulator:
         _, size, executor = prepared(emulator, "float16").plan()

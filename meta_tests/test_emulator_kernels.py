@@ -98,17 +98,31 @@ def test_forward_values(emulators: dict[str, Emulator], product: str, operator: 
         pytest.skip("refused on this product")
     for rng in draws(2, CASES // 2):
         geometry = draw_geometry(rng, operator, product == "950" and operator.pooling == "windowed")
-        dtype = str(rng.choice(["float32", *HALVES]))
-        values = rng.choice(
-            [np.nan, -np.inf, -1.0, 0.0, 1.0, 2.0], size=geometry.input_shape, p=[0.1, 0.3, *[0.15] * 4]
-        )
-        check_forward(emulators[product], operator, geometry, values.astype(FORMATS[dtype].dtype), rng)
+        values = draw_values(rng, geometry.input_shape, str(rng.choice(["float32", *HALVES])))
+        index_dtype = str(rng.choice(forward_index_types(operator, product)))
+        check_forward(emulators[product], operator, geometry, values, index_dtype, rng)
+
+
+def draw_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Few different values, so that ties are frequent, and NaN and -inf among them."""
+    values = rng.choice([np.nan, -np.inf, -1.0, 0.0, 1.0, 2.0], size=shape, p=[0.1, 0.3, *[0.15] * 4])
+    return values.astype(FORMATS[dtype].dtype)
+
+
+def forward_index_types(operator: Operator, product: str) -> tuple[str, ...]:
+    if operator.name == "AdaptiveMaxPool2d":
+        return ("int64",)
+    return ("int32", "int64") if product == "950" or operator.name == "MaxPool2dWithIndices" else ("int32",)
 
 
 def check_forward(
-    emulator: Emulator, operator: Operator, geometry: Geometry, values: np.ndarray, rng: np.random.Generator
+    emulator: Emulator,
+    operator: Operator,
+    geometry: Geometry,
+    values: np.ndarray,
+    index_dtype: str,
+    rng: np.random.Generator,
 ) -> None:
-    index_dtype = "int64" if operator.name == "AdaptiveMaxPool2d" else "int32"
     masked = operator.indices == "mask"
     indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(geometry.output_shape, -1, index_dtype)
     views = {
@@ -116,13 +130,41 @@ def check_forward(
         "out": spread(rng, np.zeros(geometry.output_shape, values.dtype), False),
         "indices": View(indices.reshape(-1), indices.shape) if masked else spread(rng, indices, False),
     }
-    lists = geometry.lists or {"outputSize": list(geometry.output_shape[len(geometry.leading) :])}
-    outcome = emulator.run(f"aclnn{operator.name}", views, lists, geometry.ceil_mode)
+    outcome = emulator.run(f"aclnn{operator.name}", views, forward_lists(geometry), geometry.ceil_mode)
     assert outcome.ok, (outcome, geometry)
     maxima, expected = expected_forward(views["self"].array, geometry)
     np.testing.assert_array_equal(views["out"].array.astype(np.float64), maxima.astype(np.float64))
-    found = views["indices"].storage[: expected.size * 4].view(np.int32).reshape(expected.shape) if masked else None
-    np.testing.assert_array_equal(views["indices"].array if found is None else found, expected)
+    found = views["indices"].array
+    if masked:
+        found = views["indices"].storage[: expected.size * 4].view(np.int32).reshape(expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+def forward_lists(geometry: Geometry) -> dict[str, list[int]]:
+    return geometry.lists or {"outputSize": list(geometry.output_shape[len(geometry.leading) :])}
+
+
+CHANNELS_LAST = [
+    ("MaxPool2dWithIndices", windowed((2, 3), [7, 9], [3, 2], [2, 2], [1, 1]), "NHWC", "float32"),
+    ("MaxPool3dWithArgmax", windowed((2, 3), [4, 5, 6], [2, 3, 2]), "NDHWC", "float16"),
+    ("AdaptiveMaxPool2d", adaptive((2, 3), [7, 9], [3, 4]), "NHWC", "float64"),
+]
+
+
+@pytest.mark.parametrize(("name", "geometry", "tag", "dtype"), CHANNELS_LAST, ids=str)
+def test_forward_channels_last(
+    emulators: dict[str, Emulator], name: str, geometry: Geometry, tag: str, dtype: str
+) -> None:
+    values = draw_values(np.random.default_rng(11), geometry.input_shape, dtype)
+    maxima, expected = expected_forward(values, geometry)
+    views = {
+        "self": dense(np.moveaxis(values, 1, -1), tag),
+        "out": dense(np.moveaxis(np.zeros_like(maxima), 1, -1), tag),
+        "indices": dense(np.moveaxis(np.zeros_like(expected), 1, -1), tag),
+    }
+    assert emulators["950"].run(f"aclnn{name}", views, forward_lists(geometry), geometry.ceil_mode).ok
+    np.testing.assert_array_equal(np.moveaxis(views["out"].array, -1, 1).astype(np.float64), maxima.astype(np.float64))
+    np.testing.assert_array_equal(np.moveaxis(views["indices"].array, -1, 1), expected)
 
 
 def test_index_content_does_not_matter_to_a_kernel_of_one(emulators: dict[str, Emulator]) -> None:

@@ -1,9 +1,10 @@
 // What the device and the software call themselves and can do.
+#include "about.h"
+
 #include <atomic>
 #include <cstring>
 #include <string>
 
-#include "about.h"
 #include "context.h"
 #include "errors.h"
 #include "heap.h"
@@ -27,7 +28,9 @@ int current_overflow_mode() {
     return product().is_220 || product().is_950 ? ACL_RT_OVERFLOW_MODE_INFNAN : ACL_RT_OVERFLOW_MODE_SATURATION;
 }
 
-int null_result(const char* function) { return fail(status::kInvalidParam, text(function, ": the result pointer is null")); }
+int null_result(const char* function) {
+    return fail(status::kInvalidParam, text(function, ": the result pointer is null"));
+}
 
 }  // namespace
 
@@ -64,7 +67,8 @@ extern "C" aclError aclsysGetCANNVersion(int package, aclCANNPackageVersion* ver
     if (package < 0 || package >= kPackages) return fail(status::kInvalidParam, text("no package ", package));
     *version = {};
     std::strcpy(version->version, kVersion);
-    char* const parts[] = {version->majorVersion, version->minorVersion, version->releaseVersion, version->patchVersion};
+    char* const parts[] = {version->majorVersion, version->minorVersion, version->releaseVersion,
+                           version->patchVersion};
     for (size_t i = 0; i < std::size(parts); ++i) std::strcpy(parts[i], kVersionParts[i]);
     return status::kSuccess;
 }
@@ -87,7 +91,8 @@ extern "C" aclError aclrtGetRunMode(aclrtRunMode* mode) {
 
 extern "C" aclError aclrtGetDeviceInfo(uint32_t device, aclrtDevAttr attribute, int64_t* value) {
     if (value == nullptr) return null_result("aclrtGetDeviceInfo");
-    if (device >= static_cast<uint32_t>(device_count())) return fail(status::kRtInvalidDevice, text("no device ", device));
+    if (device >= static_cast<uint32_t>(device_count()))
+        return fail(status::kRtInvalidDevice, text("no device ", device));
     switch (attribute) {
         case ACL_DEV_ATTR_AICPU_CORE_NUM: *value = 1; return status::kSuccess;
         case ACL_DEV_ATTR_AICORE_CORE_NUM:

@@ -8,7 +8,7 @@ namespace emulator {
 namespace {
 
 constexpr int kKinds = static_cast<int>(Kind::kCount);
-constexpr const char* kNames[kKinds] = {"tensors", "int_arrays", "executors", "streams",
+constexpr const char* kNames[kKinds] = {"tensors", "int_arrays", "executors",     "streams",
                                         "events",  "contexts",   "device_blocks", "host_blocks"};
 
 std::array<std::atomic<int64_t>, kKinds> living{};

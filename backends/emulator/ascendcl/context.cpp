@@ -118,9 +118,8 @@ void Context::abandon_streams() {
     for (const auto& stream : all_streams()) stream->abandon();
 }
 
-int Context::synchronize() {
+void Context::synchronize() {
     for (const auto& stream : all_streams()) stream->synchronize(-1);
-    return fault();
 }
 
 std::shared_ptr<Context> current_context() { return current.lock(); }
@@ -130,6 +129,22 @@ int require_context(std::shared_ptr<Context>* context) {
     if (*context == nullptr) return fail(status::kRtNoContext, "this thread has no context: call aclrtSetDevice first");
     const int fault = (*context)->fault();
     return fault == status::kSuccess ? fault : fail(fault, "an earlier exception has poisoned this context");
+}
+
+int synchronize_device(int device) {
+    std::vector<std::shared_ptr<Context>> contexts;
+    {
+        const std::lock_guard lock(registry().mutex);
+        for (const auto& [handle, context] : registry().contexts) {
+            if (context->device() == device) contexts.push_back(context);
+        }
+    }
+    int result = status::kSuccess;
+    for (const auto& context : contexts) {
+        context->synchronize();
+        if (result == status::kSuccess) result = context->fault();
+    }
+    return result;
 }
 
 int device_count() {

@@ -29,7 +29,7 @@ class Context {
     // Lets every stream forget what it has not started, so that a hanging task cannot hold up the destruction.
     void abandon_streams();
     // Waits for every stream in turn.
-    int synchronize();
+    void synchronize();
 
   private:
     std::vector<std::shared_ptr<Stream>> all_streams();
@@ -47,6 +47,9 @@ std::shared_ptr<Context> current_context();
 
 // Success with `context` set, or why no device work is possible: no context, or a poisoned one.
 int require_context(std::shared_ptr<Context>* context);
+
+// Waits for every stream of every context of the device; the first exception among them, or success.
+int synchronize_device(int device);
 
 int device_count();
 

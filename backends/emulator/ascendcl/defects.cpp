@@ -40,8 +40,9 @@ std::array<bool, kDefects> read_switches() {
 std::string as_json() {
     std::string rows;
     for (const Row& row : kRows) {
-        rows += text(rows.empty() ? "" : ",\n", R"({"id": ")", row.id, R"(", "class": ")", row.group, R"(", "clause": ")",
-                     row.clause, R"(", "trigger": ")", row.trigger, R"(", "severity": ")", row.severity, R"("})");
+        rows +=
+            text(rows.empty() ? "" : ",\n", R"({"id": ")", row.id, R"(", "class": ")", row.group, R"(", "clause": ")",
+                 row.clause, R"(", "trigger": ")", row.trigger, R"(", "severity": ")", row.severity, R"("})");
     }
     return text("[", rows, "]");
 }

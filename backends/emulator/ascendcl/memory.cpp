@@ -63,7 +63,8 @@ int check_copy(void* destination, size_t capacity, const void* source, size_t co
     }
     std::shared_ptr<Context> context;
     int status = require_context(&context);
-    if (status == status::kSuccess && writes_device(kind)) status = check_device_side("destination", destination, count);
+    if (status == status::kSuccess && writes_device(kind))
+        status = check_device_side("destination", destination, count);
     if (status == status::kSuccess && reads_device(kind)) status = check_device_side("source", source, count);
     return status;
 }
@@ -130,7 +131,8 @@ extern "C" aclError aclrtMallocHost(void** address, size_t size) {
 
 extern "C" aclError aclrtFreeHost(void* address) {
     if (address == nullptr) return fail(status::kInvalidParam, "aclrtFreeHost: the pointer is null");
-    if (!host_blocks.remove(address)) return fail(status::kRtMemoryFree, "aclrtFreeHost: not a block of aclrtMallocHost");
+    if (!host_blocks.remove(address))
+        return fail(status::kRtMemoryFree, "aclrtFreeHost: not a block of aclrtMallocHost");
     std::free(address);
     return status::kSuccess;
 }

@@ -52,7 +52,8 @@ extern "C" aclError aclrtCtxSetSysParamOpt(aclSysParamOpt option, int64_t value)
     int status = check(option, value);
     if (status == status::kSuccess) status = require_context(&context);
     if (status != status::kSuccess) return status;
-    if (is_process_only(option)) return fail(status::kRtInvalidValue, text("parameter ", option, " has no context scope"));
+    if (is_process_only(option))
+        return fail(status::kRtInvalidValue, text("parameter ", option, " has no context scope"));
     context->options()[option] = value;
     return status::kSuccess;
 }

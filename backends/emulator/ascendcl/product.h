@@ -16,9 +16,9 @@ struct ProductFacts {
     bool is_950;
     int vector_cores;
     int cube_cores;
-    int64_t buffer_bytes;      // unified buffer of one vector core
-    uint64_t allocation_guard; // bytes that the runtime adds behind every allocation
-    uint64_t system_workspace; // bytes of every workspace that belong to the runtime
+    int64_t buffer_bytes;       // unified buffer of one vector core
+    uint64_t allocation_guard;  // bytes that the runtime adds behind every allocation
+    uint64_t system_workspace;  // bytes of every workspace that belong to the runtime
     bool has_bfloat16;
 };
 

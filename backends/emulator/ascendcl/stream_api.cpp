@@ -58,6 +58,6 @@ extern "C" aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_
 extern "C" aclError aclrtSynchronizeDevice() {
     const std::shared_ptr<Context> context = current_context();
     if (context == nullptr) return fail(status::kRtNoContext, "this thread has no context");
-    const int result = context->synchronize();
+    const int result = synchronize_device(context->device());
     return result == status::kSuccess ? result : fail(result, "the device did not complete its tasks");
 }

@@ -72,7 +72,7 @@ aclOpExecutor* create_executor(const char* api, std::shared_ptr<const Plan> plan
                                size_t inputs, std::string cache_key, bool from_cache) {
     born(Kind::kExecutor);
     std::vector<void*> addresses(tensors.size(), nullptr);
-    return new aclOpExecutor{api,    std::move(plan), std::move(tensors),   inputs, std::move(cache_key),
+    return new aclOpExecutor{api,        std::move(plan),     std::move(tensors), inputs, std::move(cache_key),
                              from_cache, std::move(addresses)};
 }
 
@@ -114,8 +114,7 @@ extern "C" aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const siz
     return set_address(executor, Group::kOutputs, index, tensor, address);
 }
 
-extern "C" aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
-                                        void* address) {
+extern "C" aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {
     return set_address(executor, Group::kAll, index, tensor, address);
 }
 
@@ -129,8 +128,7 @@ extern "C" aclnnStatus AclSetOutputTensorAddr(aclOpExecutor* executor, const siz
     return set_address(executor, Group::kOutputs, index, tensor, address);
 }
 
-extern "C" aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
-                                        void* address) {
+extern "C" aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {
     return set_address(executor, Group::kAll, index, tensor, address);
 }
 

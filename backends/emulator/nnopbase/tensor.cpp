@@ -47,13 +47,13 @@ aclnnStatus give(const std::vector<int64_t>& values, int64_t** result, uint64_t*
 }
 
 template <class Value>
-aclnnStatus give_field(const char* function, const aclTensor* tensor, Value aclTensor::*field, Value* result) {
+aclnnStatus give_field(const char* function, const aclTensor* tensor, Value aclTensor::* field, Value* result) {
     if (tensor == nullptr || result == nullptr) return null_argument(function);
     *result = tensor->*field;
     return status::kSuccess;
 }
 
-aclnnStatus give_list(const char* function, const aclTensor* tensor, std::vector<int64_t> aclTensor::*field,
+aclnnStatus give_list(const char* function, const aclTensor* tensor, std::vector<int64_t> aclTensor::* field,
                       int64_t** result, uint64_t* size) {
     if (tensor == nullptr || result == nullptr || size == nullptr) return null_argument(function);
     return give(tensor->*field, result, size);

@@ -18,8 +18,8 @@ std::string key_of(const Call& call) {
         if (tensor == nullptr) {
             key += "|null";
         } else {
-            key += text('|', tensor->shape, tensor->strides, tensor->storage, ' ', tensor->dtype, ' ', tensor->offset, ' ',
-                        tensor->format);
+            key += text('|', tensor->shape, tensor->strides, tensor->storage, ' ', tensor->dtype, ' ', tensor->offset,
+                        ' ', tensor->format);
         }
     }
     for (const aclIntArray* list : call.lists) key += list == nullptr ? "|null" : text('|', list->values);
@@ -100,46 +100,46 @@ Call adaptive_forward(const char* api, const aclTensor* self, const aclIntArray*
 
 using namespace emulator;
 
-#define PHASE_TWO(API)                                                                                             \
-    extern "C" aclnnStatus API(void* workspace, uint64_t size, aclOpExecutor* executor, aclrtStream stream) {      \
-        return run_executor(workspace, size, executor, stream);                                                    \
+#define PHASE_TWO(API)                                                                                        \
+    extern "C" aclnnStatus API(void* workspace, uint64_t size, aclOpExecutor* executor, aclrtStream stream) { \
+        return run_executor(workspace, size, executor, stream);                                               \
     }
 
-#define WINDOWED_BACKWARD(API)                                                                                     \
-    extern "C" aclnnStatus API##GetWorkspaceSize(                                                                  \
-        const aclTensor* gradient, const aclTensor* self, const aclTensor* indices, const aclIntArray* kernel,     \
-        const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation, bool ceil_mode,        \
-        aclTensor* result, uint64_t* size, aclOpExecutor** executor) {                                             \
-        return phase_one(windowed_backward(#API, gradient, self, indices, kernel, stride, padding, dilation,       \
-                                           ceil_mode, result),                                                     \
-                         size, executor);                                                                          \
-    }                                                                                                              \
+#define WINDOWED_BACKWARD(API)                                                                                      \
+    extern "C" aclnnStatus API##GetWorkspaceSize(                                                                   \
+        const aclTensor* gradient, const aclTensor* self, const aclTensor* indices, const aclIntArray* kernel,      \
+        const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation, bool ceil_mode,         \
+        aclTensor* result, uint64_t* size, aclOpExecutor** executor) {                                              \
+        return phase_one(                                                                                           \
+            windowed_backward(#API, gradient, self, indices, kernel, stride, padding, dilation, ceil_mode, result), \
+            size, executor);                                                                                        \
+    }                                                                                                               \
     PHASE_TWO(API)
 
-#define ADAPTIVE_BACKWARD(API)                                                                                     \
-    extern "C" aclnnStatus API##GetWorkspaceSize(const aclTensor* gradient, const aclTensor* self,                 \
-                                                 const aclTensor* indices, aclTensor* result, uint64_t* size,      \
-                                                 aclOpExecutor** executor) {                                       \
-        return phase_one(adaptive_backward(#API, gradient, self, indices, result), size, executor);                \
-    }                                                                                                              \
+#define ADAPTIVE_BACKWARD(API)                                                                                \
+    extern "C" aclnnStatus API##GetWorkspaceSize(const aclTensor* gradient, const aclTensor* self,            \
+                                                 const aclTensor* indices, aclTensor* result, uint64_t* size, \
+                                                 aclOpExecutor** executor) {                                  \
+        return phase_one(adaptive_backward(#API, gradient, self, indices, result), size, executor);           \
+    }                                                                                                         \
     PHASE_TWO(API)
 
 #define WINDOWED_FORWARD(API)                                                                                      \
-    extern "C" aclnnStatus API##GetWorkspaceSize(                                                                  \
-        const aclTensor* self, const aclIntArray* kernel, const aclIntArray* stride, const aclIntArray* padding,   \
-        const aclIntArray* dilation, bool ceil_mode, aclTensor* out, aclTensor* indices, uint64_t* size,           \
-        aclOpExecutor** executor) {                                                                                \
+    extern "C" aclnnStatus API##GetWorkspaceSize(const aclTensor* self, const aclIntArray* kernel,                 \
+                                                 const aclIntArray* stride, const aclIntArray* padding,            \
+                                                 const aclIntArray* dilation, bool ceil_mode, aclTensor* out,      \
+                                                 aclTensor* indices, uint64_t* size, aclOpExecutor** executor) {   \
         return phase_one(windowed_forward(#API, self, kernel, stride, padding, dilation, ceil_mode, out, indices), \
                          size, executor);                                                                          \
     }                                                                                                              \
     PHASE_TWO(API)
 
-#define ADAPTIVE_FORWARD(API)                                                                                      \
-    extern "C" aclnnStatus API##GetWorkspaceSize(const aclTensor* self, const aclIntArray* output_size,            \
-                                                 aclTensor* out, aclTensor* indices, uint64_t* size,               \
-                                                 aclOpExecutor** executor) {                                       \
-        return phase_one(adaptive_forward(#API, self, output_size, out, indices), size, executor);                 \
-    }                                                                                                              \
+#define ADAPTIVE_FORWARD(API)                                                                           \
+    extern "C" aclnnStatus API##GetWorkspaceSize(const aclTensor* self, const aclIntArray* output_size, \
+                                                 aclTensor* out, aclTensor* indices, uint64_t* size,    \
+                                                 aclOpExecutor** executor) {                            \
+        return phase_one(adaptive_forward(#API, self, output_size, out, indices), size, executor);      \
+    }                                                                                                   \
     PHASE_TWO(API)
 
 WINDOWED_BACKWARD(aclnnMaxPool3dWithArgmaxBackward)

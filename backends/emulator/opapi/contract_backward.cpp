@@ -48,10 +48,14 @@ Rules null_checks() {
 }
 
 Rules list_checks_3d() {
-    return {list_length(kKernelSize, {1, 3}, kParamInvalid),  list_at_least(kKernelSize, 1),
-            list_length(kStride, {0, 1, 3}, kParamInvalid),   list_at_least(kStride, 1),
-            list_length(kPadding, {1, 3}, kParamInvalid),     list_at_least(kPadding, 0),
-            padding_within_half_kernel(),                     list_length(kDilation, {1, 3}, kParamInvalid),
+    return {list_length(kKernelSize, {1, 3}, kParamInvalid),
+            list_at_least(kKernelSize, 1),
+            list_length(kStride, {0, 1, 3}, kParamInvalid),
+            list_at_least(kStride, 1),
+            list_length(kPadding, {1, 3}, kParamInvalid),
+            list_at_least(kPadding, 0),
+            padding_within_half_kernel(),
+            list_length(kDilation, {1, 3}, kParamInvalid),
             list_at_least(kDilation, 1)};
 }
 
@@ -133,7 +137,8 @@ Rule tag_fits_rank_2d() {
 // Without N the result is tagged NCL and compared with gradInput's tag.
 Rule tag_is_ncl_without_batch() {
     return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
-        const bool fits = is_rank(call, 3) ? call.tensor(kSelf).format == ACL_FORMAT_NCL : !tag_misfits(call.tensor(kSelf));
+        const bool fits =
+            is_rank(call, 3) ? call.tensor(kSelf).format == ACL_FORMAT_NCL : !tag_misfits(call.tensor(kSelf));
         return fits ? Violation() : misfit(call);
     });
 }
@@ -156,8 +161,8 @@ Rule no_bit_mask() {
 Rules checks_2d() {
     Rules rules = {same_format(kData), public_format({kSelf, kGradOutput, kGradInput, kIndices})};
     rules = rules + rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) + list_checks_2d();
-    return rules + Rules{same_shape(kGradInput, kSelf), only_batch_empty(), padding_within_dilated_kernel(),
-                         gradient_has_pooled_size(), mention_indices_shape(), finish_if_empty({kSelf})};
+    return rules + Rules{same_shape(kGradInput, kSelf), only_batch_empty(),      padding_within_dilated_kernel(),
+                         gradient_has_pooled_size(),    mention_indices_shape(), finish_if_empty({kSelf})};
 }
 
 Rules adaptive_nulls() { return present({kGradOutput, kSelf, kIndices, kGradInput}); }
@@ -166,15 +171,16 @@ Rules adaptive_dtypes() {
     return {same_dtype(kGradOutput, kSelf), same_dtype(kGradInput, kSelf), dtype_among(kSelf, current_floats)};
 }
 
-Rules adaptive_shapes() {
-    return {same_ranks(kAll), same_shape(kGradOutput, kIndices), same_shape(kSelf, kGradInput)};
-}
+Rules adaptive_shapes() { return {same_ranks(kAll), same_shape(kGradOutput, kIndices), same_shape(kSelf, kGradInput)}; }
 
 }  // namespace
 
 Contract windowed_backward_3d() {
-    Rules rules = null_checks() + Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950),
-                                        same_dtype(kGradOutput, kSelf), same_dtype(kGradInput, kSelf), same_format(kData),
+    Rules rules = null_checks() + Rules{dtype_among(kSelf, current_floats),
+                                        dtype_among(kIndices, indices_int64_on_950),
+                                        same_dtype(kGradOutput, kSelf),
+                                        same_dtype(kGradInput, kSelf),
+                                        same_format(kData),
                                         public_format({kSelf, kGradOutput, kIndices, kGradInput})};
     rules = rules + rank_among({kGradOutput, kGradInput, kIndices, kSelf}, {4, 5}) + list_checks_3d();
     rules = rules + Rules{plane_within_int32(kSelf, on_950, kParamInvalid), same_shape(kIndices, kGradOutput),
@@ -193,17 +199,18 @@ Contract mask_backward() {
     early = early + present({kKernelSize}) + present({kSelf, kGradOutput});
     // 161001 where the page has 161002: the code confuses the two here, and here alone.
     early.push_back(list_length(kKernelSize, {1, 2}, kNullPointer));
-    const Rules dtypes = {dtype_among(kSelf, floats_mask), same_dtype(kGradOutput, kSelf), same_dtype(kGradInput, kSelf),
-                          dtype_among(kIndices, indices_mask)};
+    const Rules dtypes = {dtype_among(kSelf, floats_mask), same_dtype(kGradOutput, kSelf),
+                          same_dtype(kGradInput, kSelf), dtype_among(kIndices, indices_mask)};
     return {early, null_checks() + dtypes + checks_2d() + Rules{no_bit_mask(), tag_fits_rank_2d()}};
 }
 
 Contract adaptive_backward_2d() {
     const Rules tags = {same_format(kAll), public_format(kAll)};
-    return {{},
-            adaptive_nulls() + adaptive_dtypes() + Rules{dtype_among(kIndices, indices_either)} + adaptive_shapes() + tags +
-                rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) +
-                Rules{plane_within_int32(kSelf, on_950, kParamInvalid), finish_if_empty(kAll), tag_is_ncl_without_batch()}};
+    return {
+        {},
+        adaptive_nulls() + adaptive_dtypes() + Rules{dtype_among(kIndices, indices_either)} + adaptive_shapes() + tags +
+            rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) +
+            Rules{plane_within_int32(kSelf, on_950, kParamInvalid), finish_if_empty(kAll), tag_is_ncl_without_batch()}};
 }
 
 Contract adaptive_backward_3d() {

@@ -125,10 +125,14 @@ Rules windowed_nulls() {
 }
 
 Rules list_checks(size_t rank) {
-    return {list_length(kKernelSize, {1, rank}, kParamInvalid), list_length(kStride, {0, 1, rank}, kParamInvalid),
-            list_length(kPadding, {1, rank}, kParamInvalid),    list_length(kDilation, {1, rank}, kParamInvalid),
-            list_at_least(kKernelSize, 1),                      list_at_least(kStride, 1),
-            list_at_least(kPadding, 0),                         padding_within_half_kernel(),
+    return {list_length(kKernelSize, {1, rank}, kParamInvalid),
+            list_length(kStride, {0, 1, rank}, kParamInvalid),
+            list_length(kPadding, {1, rank}, kParamInvalid),
+            list_length(kDilation, {1, rank}, kParamInvalid),
+            list_at_least(kKernelSize, 1),
+            list_at_least(kStride, 1),
+            list_at_least(kPadding, 0),
+            padding_within_half_kernel(),
             dilation_is_one_unless(is_950)};
 }
 
@@ -138,8 +142,8 @@ Rules list_checks(size_t rank) {
 Contract windowed_forward_3d() {
     Rules rules = {runs_on(is_current)};
     rules = rules + windowed_nulls() +
-            Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950), same_dtype(kOut, kSelf),
-                  same_format({kSelf, kOut}), same_format({kSelf, kIndices})} +
+            Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950),
+                  same_dtype(kOut, kSelf), same_format({kSelf, kOut}), same_format({kSelf, kIndices})} +
             rank_among({kSelf}, {4, 5}) + Rules{format_among(kSelf, formats_3d)} + list_checks(3);
     return {{},
             rules + Rules{finish_if_empty({kSelf, kOut}), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
@@ -147,8 +151,9 @@ Contract windowed_forward_3d() {
 }
 
 Contract windowed_forward_2d() {
-    Rules rules = windowed_nulls() + Rules{dtype_among(kSelf, current_floats), same_dtype(kOut, kSelf),
-                                           dtype_among(kIndices, indices_either), same_format(kData), public_format({kSelf})};
+    Rules rules =
+        windowed_nulls() + Rules{dtype_among(kSelf, current_floats), same_dtype(kOut, kSelf),
+                                 dtype_among(kIndices, indices_either), same_format(kData), public_format({kSelf})};
     rules = rules + rank_among({kSelf}, {3, 4}) + list_checks(2) + Rules{list_at_least(kDilation, 1)};
     return {{},
             rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
@@ -158,8 +163,9 @@ Contract windowed_forward_2d() {
 Contract mask_forward() {
     Rules early = present({kKernelSize}) + present({kSelf, kOut});
     early = early + Rules{list_length(kKernelSize, {1, 2}, kParamInvalid), runs_on(except_950)};
-    Rules rules = windowed_nulls() + Rules{dtype_among(kSelf, floats_mask), same_dtype(kOut, kSelf),
-                                           dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
+    Rules rules =
+        windowed_nulls() + Rules{dtype_among(kSelf, floats_mask), same_dtype(kOut, kSelf),
+                                 dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
     rules = rules + rank_among({kSelf, kIndices}, {3, 4}) + list_checks(2);
     return {early, rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), mask_has_its_shape(),
                                  finish_if_empty({kSelf}), no_bit_mask(), channels_last_only_on_950()}};
@@ -178,8 +184,12 @@ Contract adaptive_forward_2d() {
 Contract adaptive_forward_3d() {
     Rules rules = present({kSelf}) + present({kOutputSize}) + present({kOut, kIndices});
     rules = rules + rank_among({kSelf, kOut, kIndices}, {4, 5}) +
-            Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950),
-                  format_among(kSelf, formats_adaptive_3d), same_format(kData), output_size_length_3d(), same_dtype(kOut, kSelf)};
+            Rules{dtype_among(kSelf, current_floats),
+                  dtype_among(kIndices, indices_int64_on_950),
+                  format_among(kSelf, formats_adaptive_3d),
+                  same_format(kData),
+                  output_size_length_3d(),
+                  same_dtype(kOut, kSelf)};
     rules = rules + Rules{runs_on(is_current), only_batch_empty(),
                           plane_within_int32(kSelf, on_950_with_int64, kParamInvalid), list_at_least(kOutputSize, 1),
                           adaptive_shapes_3d()};

@@ -108,7 +108,9 @@ struct Axis {
 
   private:
     // floor and ceil of a * b / c; 128 bits, because a large plane times a large output passes 2^63.
-    static int64_t scaled(int64_t a, int64_t b, int64_t c) { return static_cast<int64_t>(static_cast<__int128>(a) * b / c); }
+    static int64_t scaled(int64_t a, int64_t b, int64_t c) {
+        return static_cast<int64_t>(static_cast<__int128>(a) * b / c);
+    }
     static int64_t ceil_scaled(int64_t a, int64_t b, int64_t c) {
         return static_cast<int64_t>((static_cast<__int128>(a) * b + c - 1) / c);
     }

@@ -12,7 +12,10 @@ namespace {
 class NormalKernel {
   public:
     NormalKernel(const Problem& problem, const Route& route, const BackwardMemory& memory)
-        : problem_(problem), route_(route), memory_(memory), grid_(problem.planes(), route.planes_per_block, visited(), route.tile) {}
+        : problem_(problem),
+          route_(route),
+          memory_(memory),
+          grid_(problem.planes(), route.planes_per_block, visited(), route.tile) {}
 
     int64_t units() const { return grid_.blocks() * outer_tiles(); }
 
@@ -64,37 +67,20 @@ class NormalKernel {
                     const int64_t position = plane * problem_.windows() + flat;
                     const std::array<Window, kAxes> window = {problem_.axes[0].window(d), problem_.axes[1].window(h),
                                                               problem_.axes[2].window(w)};
-                    if (route_.compares_floats) {
-                        place_by_float(position, window, cells, buffer);
-                    } else {
-                        place_exactly(position, window, cells, taps, buffer);
-                    }
+                    place(position, window, cells, taps, buffer);
                 }
             }
         }
     }
 
     // An index that is not a position of its own window matches nothing, and its gradient is dropped.
-    void place_exactly(int64_t position, const std::array<Window, kAxes>& window, const Box& cells, Range taps,
-                       float* buffer) const {
+    void place(int64_t position, const std::array<Window, kAxes>& window, const Box& cells, Range taps,
+               float* buffer) const {
         const int64_t index = memory_.indices.load(position);
         if (!is_in_plane(problem_, index)) return;
         const Cell cell = decode(problem_, index);
         const bool matches = window[0].covers(cell.d) && window[1].covers(cell.h) && window[2].covers(cell.w);
         if (matches && taps.contains((cell.d - window[0].start) / window[0].step)) add(position, cell, cells, buffer);
-    }
-
-    // Every position of the window whose float32 value equals the index's receives the gradient: exact below 2^24.
-    void place_by_float(int64_t position, const std::array<Window, kAxes>& window, const Box& cells, float* buffer) const {
-        const auto index = static_cast<float>(memory_.indices.load(position));
-        for (int64_t d = window[0].start; d < window[0].end(); ++d) {
-            for (int64_t h = window[1].start; h < window[1].end(); ++h) {
-                const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
-                for (int64_t w = window[2].start; w < window[2].end(); ++w) {
-                    if (static_cast<float>(row + w) == index) add(position, {d, h, w}, cells, buffer);
-                }
-            }
-        }
     }
 
     void add(int64_t position, const Cell& cell, const Box& cells, float* buffer) const {

@@ -28,7 +28,8 @@ class MemoryFault {
 
 // Calls visit(position, target) for the windows `share` of all planes, in order.
 template <class Visit>
-void for_each_target(const Problem& problem, const BackwardMemory& memory, Range share, MemoryFault& fault, Visit visit) {
+void for_each_target(const Problem& problem, const BackwardMemory& memory, Range share, MemoryFault& fault,
+                     Visit visit) {
     for (int64_t position = share.begin; position < share.end; ++position) {
         const int64_t target = target_of(problem, position / problem.windows(), memory.indices.load(position));
         if (target < 0) return fault.raise();
@@ -48,8 +49,9 @@ int store_each(const Problem& problem, const Route& route, const BackwardMemory&
     clear_result(problem, memory);
     MemoryFault fault;
     run_on_cores(problem.planes(), route.cores, false, [&](Range planes) {
-        for_each_target(problem, memory, windows_of(problem, planes), fault,
-                        [&](int64_t position, int64_t target) { memory.result.copy(target, memory.gradient, position); });
+        for_each_target(problem, memory, windows_of(problem, planes), fault, [&](int64_t position, int64_t target) {
+            memory.result.copy(target, memory.gradient, position);
+        });
     });
     return fault.status();
 }
@@ -86,7 +88,8 @@ void add_native(const Problem& problem, const BackwardMemory& memory, int64_t ta
 }  // namespace
 
 int run_scatter(const Problem& problem, const Route& route, const BackwardMemory& memory) {
-    return route.algorithm == Template::kScatter ? store_each(problem, route, memory) : add_each(problem, route, memory);
+    return route.algorithm == Template::kScatter ? store_each(problem, route, memory)
+                                                 : add_each(problem, route, memory);
 }
 
 int run_native(const Problem& problem, const Route& route, const BackwardMemory& memory) {

@@ -49,7 +49,8 @@ class TileSums {
     size_t slot(int64_t plane, const Cell& cell) const {
         const int64_t row = (cell.d - cells_[0].begin) * cells_[1].size() + cell.h - cells_[1].begin;
         const int64_t in_plane = row * cells_[2].size() + cell.w - cells_[2].begin;
-        return static_cast<size_t>((plane - planes_.begin) * cells_[0].size() * cells_[1].size() * cells_[2].size() + in_plane);
+        return static_cast<size_t>((plane - planes_.begin) * cells_[0].size() * cells_[1].size() * cells_[2].size() +
+                                   in_plane);
     }
 
     void store_row(int64_t plane, int64_t d, int64_t h) const {

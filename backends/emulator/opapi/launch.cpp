@@ -1,6 +1,6 @@
 // What a launch does on the device: stage the inputs, run the kernel, deliver the outputs.
-#include <csignal>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -129,7 +129,8 @@ class Launch {
         const Problem& problem = plan_.problem;
         const Indices indices(data(kIndices), problem.index);
         if (!plan_.family->is_backward) {
-            run_forward(problem, plan_.branch, {Values(data(kSelf), problem.value), Values(data(kOut), problem.value), indices});
+            run_forward(problem, plan_.branch,
+                        {Values(data(kSelf), problem.value), Values(data(kOut), problem.value), indices});
             return status::kSuccess;
         }
         auto* scratch = plan_.scratch < 0 ? nullptr : reinterpret_cast<float*>(at(workspace_, plan_.scratch));

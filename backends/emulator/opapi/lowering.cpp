@@ -18,7 +18,8 @@ std::string tiling_refusal(const Call& call) {
     const Reading reading = kernel_reading(call);
     const std::vector<int64_t>& gradient = call.tensor(kGradOutput).shape;
     const aclTensor& indices = call.tensor(kIndices);
-    if (reading.leading(call.tensor(kSelf).shape) != reading.leading(gradient)) return "N or C of self and gradOutput differ";
+    if (reading.leading(call.tensor(kSelf).shape) != reading.leading(gradient))
+        return "N or C of self and gradOutput differ";
     if (call.family->is_adaptive) return "";
     const auto expected = pooled_shape(call, reading);
     if (!expected || reading.sizes(gradient) != reading.sizes(*expected)) {
@@ -131,7 +132,8 @@ Operand operand_of(const Call& call, Role role, const Problem& problem, Workspac
     if (!operand.is_touched) return operand;
     const int64_t count = operand.view.count();
     if (!operand.view.is_dense()) operand.staging = workspace.reserve(count * operand.view.item);
-    if (role == kIndices && needs_narrow_indices(call)) operand.narrow = workspace.reserve(count * item_size(ACL_INT32));
+    if (role == kIndices && needs_narrow_indices(call))
+        operand.narrow = workspace.reserve(count * item_size(ACL_INT32));
     return operand;
 }
 

@@ -16,9 +16,9 @@ namespace emulator {
 struct Operand {
     Role role;
     View view;
-    bool is_touched = true;    // the data of self is never read by a backward
-    int64_t staging = -1;      // where in the workspace its dense copy lies; -1: the kernel works in place
-    int64_t narrow = -1;       // where its int32 copy lies, for int64 indices of an int32 kernel; -1: none
+    bool is_touched = true;  // the data of self is never read by a backward
+    int64_t staging = -1;    // where in the workspace its dense copy lies; -1: the kernel works in place
+    int64_t narrow = -1;     // where its int32 copy lies, for int64 indices of an int32 kernel; -1: none
 };
 
 class PoolPlan : public Plan, public std::enable_shared_from_this<PoolPlan> {

@@ -117,7 +117,8 @@ class Indices {
 
     int64_t load(int64_t i) const {
         const int64_t index = wide_ ? static_cast<const int64_t*>(data_)[i] : static_cast<const int32_t*>(data_)[i];
-        return seeded(Defect::uint16_plane_index) ? static_cast<uint16_t>(index) : index;
+        if (seeded(Defect::uint16_plane_index)) return static_cast<uint16_t>(index);
+        return seeded(Defect::float32_plane_index) ? static_cast<int64_t>(static_cast<float>(index)) : index;
     }
 
     void store(int64_t i, int64_t index) const {

@@ -31,9 +31,8 @@ struct Route {
 
     std::array<int64_t, kAxes> tile{1, 1, 1};  // windows (normal) or input cells (tiled)
     int64_t planes_per_block = 1;
-    int split_axes = 0;        // how many of D, H, W are cut across cores; the rest is cut within a core
-    int64_t kernel_slab = 0;   // taps of the D axis per pass; 0: all of them
-    bool compares_floats = false;  // indices are compared as float32, exact below 2^24 only
+    int split_axes = 0;       // how many of D, H, W are cut across cores; the rest is cut within a core
+    int64_t kernel_slab = 0;  // taps of the D axis per pass; 0: all of them
     Lanes lanes = Lanes::kNone;
     bool drops_foreign = false;  // an index outside its own window is ignored
     int64_t cores = 1;

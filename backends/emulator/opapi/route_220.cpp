@@ -126,7 +126,8 @@ bool is_cut_kernel_geometry(const Problem& problem) {
     constexpr Tile kOut = {1, 6, 8}, kKernel = {5, 1, 6}, kStride = {8, 13, 18};
     for (int axis = 0; axis < kAxes; ++axis) {
         const Axis& a = problem.axes[axis];
-        if (a.out != kOut[axis] || a.kernel != kKernel[axis] || a.stride != kStride[axis] || a.dilation != 1) return false;
+        if (a.out != kOut[axis] || a.kernel != kKernel[axis] || a.stride != kStride[axis] || a.dilation != 1)
+            return false;
     }
     return problem.planes() <= kMostPlanes;
 }
@@ -169,10 +170,10 @@ Route route_220_adaptive(const Problem& problem) {
         route.name = problem.overlaps() ? "normal overlap" : "normal";
         route.key = problem.overlaps() ? 100 : 0;
         route.drops_foreign = true;
-        route.compares_floats = true;
         route.has_scratch = problem.overlaps() && problem.is_half();
         route.planes_per_block = lanes_for(problem);
-        route.tile = largest_fitting(problem, route.planes_per_block, {segment, problem.axes[1].out, problem.axes[2].out});
+        route.tile =
+            largest_fitting(problem, route.planes_per_block, {segment, problem.axes[1].out, problem.axes[2].out});
         route.split_axes = route.tile[0] == segment ? 1 : 0;
         route.cores = std::min<int64_t>(product().vector_cores, units_of(problem, route));
     }

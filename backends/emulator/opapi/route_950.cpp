@@ -36,7 +36,8 @@ int64_t tile_bytes(const Problem& problem, const Tile& tile) {
     const int64_t sums = tile[0] * tile[1] * align(tile[2], block);
     const int64_t windows = windows_over(problem.axes[0], tile[0]) * windows_over(problem.axes[1], tile[1]) *
                             align(windows_over(problem.axes[2], tile[2]), block);
-    return sums * (kAccumulatorBytes + value_bytes(problem)) + 2 * windows * (value_bytes(problem) + index_bytes(problem));
+    return sums * (kAccumulatorBytes + value_bytes(problem)) +
+           2 * windows * (value_bytes(problem) + index_bytes(problem));
 }
 
 bool fits(const Problem& problem, int64_t planes, const Tile& tile) {

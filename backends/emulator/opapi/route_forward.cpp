@@ -51,7 +51,8 @@ Choice windowed_950_3d(const Problem& problem) {
     const bool direct = !is_dilated(problem) && !problem.channels_last;
     const bool many_planes = problem.planes() >= 3072 && problem.windows() >= 32;
     if (direct && is_kernel_of_one(problem)) return {kOp, "kernel of one", 700001};
-    if (direct && !is_padded(problem) && kernel_volume(problem) <= 128 && many_planes) return {kOp, "transpose", 500001};
+    if (direct && !is_padded(problem) && kernel_volume(problem) <= 128 && many_planes)
+        return {kOp, "transpose", 500001};
     if (direct && row_bytes(problem) < 128) return {kOp, "gather", is_padded(problem) ? 400002 : 400001};
     if (direct) return {kOp, "big kernel"};
     return {kOp, "simt", problem.channels_last ? 600002 : 600001};
@@ -108,8 +109,9 @@ Route route_forward(const Call& call, const Problem& problem) {
 
 std::string Route::describe() const {
     const std::string number = key == kUnknownKey ? "unknown" : text(key);
-    return text(op, ": ", name, "; key ", number, "; cores ", cores, "; split ", split_axes, "; planes ", planes_per_block,
-                "; tile ", tile[0], "x", tile[1], "x", tile[2], "; scratch ", has_scratch, "; atomic ", is_atomic);
+    return text(op, ": ", name, "; key ", number, "; cores ", cores, "; split ", split_axes, "; planes ",
+                planes_per_block, "; tile ", tile[0], "x", tile[1], "x", tile[2], "; scratch ", has_scratch,
+                "; atomic ", is_atomic);
 }
 
 }  // namespace emulator

@@ -51,16 +51,16 @@ int64_t View::extent_bytes() const {
 void gather(const View& view, const void* data, void* dense) {
     const auto item = static_cast<size_t>(view.item);
     for_each_element(view, [&](int64_t position, int64_t offset) {
-        std::memcpy(static_cast<char*>(dense) + position * view.item, static_cast<const char*>(data) + offset * view.item,
-                    item);
+        std::memcpy(static_cast<char*>(dense) + position * view.item,
+                    static_cast<const char*>(data) + offset * view.item, item);
     });
 }
 
 void scatter(const View& view, const void* dense, void* data) {
     const auto item = static_cast<size_t>(view.item);
     for_each_element(view, [&](int64_t position, int64_t offset) {
-        std::memcpy(static_cast<char*>(data) + offset * view.item, static_cast<const char*>(dense) + position * view.item,
-                    item);
+        std::memcpy(static_cast<char*>(data) + offset * view.item,
+                    static_cast<const char*>(dense) + position * view.item, item);
     });
 }
 
