@@ -231,9 +231,8 @@ def memory_kept(trial: Trial) -> Finding | None:
     grown = levels[1] - levels[0]
     if grown <= 0:
         return None
-    return Finding(
-        "memory_kept", f"device memory in use grew by {grown} bytes over {half} identical calls", got=str(grown)
-    )
+    message = f"device memory in use grew by {grown} bytes over {half} identical calls"
+    return Finding("memory_kept", message, got=str(grown))
 
 
 def _has_other_index_dtype(trial: Trial) -> bool:
