@@ -1,5 +1,7 @@
 #include "heap.h"
 
+#include <malloc.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -26,6 +28,10 @@ constexpr size_t kLargestDirtied = size_t{64} << 20;
 
 // Enough to catch a use after free; the bound keeps a long run from growing.
 constexpr size_t kReleasedRemembered = 4096;
+
+// Large blocks go back to the system when they are freed. Left to itself the host's allocator keeps them, and cannot
+// use them again for a request of the same aligned size (glibc before 2.38): a long run would grow by every workspace.
+constexpr int kLargestKept = 1 << 20;
 
 size_t charge(size_t size) {
     return (size + kGranularity - 1) / kGranularity * kGranularity + product().allocation_guard;
@@ -114,7 +120,10 @@ void Heap::forget_released(uintptr_t start, size_t size) {
 }
 
 Heap& heap() {
-    static Heap& instance = *new Heap;  // never destroyed: worker threads may outlive static destructors
+    static Heap& instance = *[] {
+        mallopt(M_MMAP_THRESHOLD, kLargestKept);
+        return new Heap;  // never destroyed: worker threads may outlive static destructors
+    }();
     return instance;
 }
 
