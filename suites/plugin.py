@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -22,16 +23,14 @@ from poolproof.backends.registry import UnknownBackend, check_name, names
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.store import RowWriter
-from poolproof.reports.verdicts import FAILED, SKIPPED, Verdict
+from poolproof.reports.tables import CELL
+from poolproof.reports.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 from poolproof.suites.case import Case, CaseError
 from poolproof.suites.isolation import Bench, Survey
 from poolproof.suites.judge import verdict
 from poolproof.suites.jury import Jury, failure_text
 from poolproof.suites.plans import ASPECTS, DTYPES, EVERYTHING, PLANS, Aspect, Block, Cell, Plan, blocks
-
-CANNOT_RUN = 3
-"""Exit status of a run that could not start."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +182,24 @@ def note_unsupported(rows: RowWriter) -> Callable[[Cell], None]:
 
 def planned_blocks(config: pytest.Config, session: Session) -> list[Block]:
     """What the options ask for and an interrupted run has not finished; nothing when single cases were named."""
-    if config.getoption("case"):
-        return []
-    chosen = _chosen_aspects(config)
-    cells = _chosen_cells(config, session)
-    planned = blocks(cells, chosen, _plan(config), config.getoption("seed"))
-    return [block for block in planned if block.id not in session.finished_blocks]
+    return [block for block in _all_blocks(config, session) if block.id not in session.finished_blocks]
+
+
+def _all_blocks(config: pytest.Config, session: Session) -> list[Block]:
+    chosen, cells = _chosen_aspects(config), _chosen_cells(config, session)
+    return list(blocks(cells, chosen, _plan(config), config.getoption("seed")))
+
+
+def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
+    """The cells that the options ask for, with the number of cases that a complete run judges in each."""
+    cases = len(config.getoption("case") or [])
+    if cases:
+        return [{"backend": name, "aspect": EVERYTHING.id, "planned": cases} for name in session.surveys]
+    planned: Counter[tuple[str, ...]] = Counter()
+    for block in _all_blocks(config, session):
+        cell = block.cell
+        planned[cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id] += block.count
+    return [dict(zip(CELL, key, strict=True), planned=count) for key, count in planned.items()]
 
 
 def _begin(config: pytest.Config) -> Session:
@@ -203,7 +214,9 @@ def _begin(config: pytest.Config) -> Session:
         _stop(error.args[0])
     finished, already = recorder.what_is_done(folder)
     session = Session(folder, surveys, waivers, finished, already)
-    planned = planned_blocks(config, session)
+    mandatory = _mandatory(config, session)
+    if not mandatory:
+        _stop("nothing to judge: no backend has a cell that the options leave")
     recorder.begin(
         config,
         folder,
@@ -211,7 +224,8 @@ def _begin(config: pytest.Config) -> Session:
             "plan": config.getoption("plan"),
             "seed": config.getoption("seed"),
             "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in planned),
+            "planned_cases": sum(block.count for block in planned_blocks(config, session)),
+            "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
         },
         waivers,
@@ -229,7 +243,7 @@ def _survey(name: str, folder: Path) -> Survey:
 
 
 def _stop(reason: str) -> NoReturn:
-    pytest.exit(reason, returncode=CANNOT_RUN)
+    pytest.exit(reason, returncode=Overall.COULD_NOT_RUN)
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:
