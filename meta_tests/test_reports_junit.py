@@ -62,7 +62,7 @@ def test_characters_that_xml_does_not_have_are_replaced(tmp_path: Path) -> None:
 
 
 def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -> None:
-    write_run_summary(digest)
+    write_run_summary(digest, digest.folder / "summary.md")
     lines: list[str] = []
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md")}
     ci.annotate(digest, ci.service(environment), environment, lines.append)

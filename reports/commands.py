@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
-from poolproof.reports import terminal
+from poolproof.reports import terminal, terminal_verification
+from poolproof.reports.bundle import package as write_bundle
 from poolproof.reports.command_line import console
 from poolproof.reports.digest import read_digest
 from poolproof.reports.store import read_run
 from poolproof.reports.tables import failing_row
+from poolproof.reports.verification import verify as check_bundle
 from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for
 
 _PATH = click.Path(path_type=Path)
@@ -58,4 +60,30 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     click.echo(to_toml([waiver]), nl=False)
 
 
-COMMANDS = (show, waive)
+@click.command()
+@click.argument("run", type=_PATH)
+@click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
+def package(run: Path, output: Path) -> None:
+    """Put the RUN and all that its verdict rests on into one archive.
+
+    Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint).
+    """
+    fingerprint = write_bundle(run, output)
+    click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
+
+
+@click.command()
+@click.argument("bundle", type=_PATH)
+@click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
+def verify(bundle: Path, fingerprint: str | None) -> None:
+    """Check a BUNDLE offline, and judge again from the rows and the evidence in it.
+
+    Exits with 0 when it stands, whatever its verdict is; with 1 when something in it was changed or contradicts
+    itself; with 2 when it is sound, but was judged by another version of the suite.
+    """
+    verification = check_bundle(bundle, fingerprint)
+    terminal_verification.show(verification, console())
+    sys.exit(verification.overall)
+
+
+COMMANDS = (show, waive, package, verify)

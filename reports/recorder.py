@@ -230,8 +230,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _publish(folder: Path) -> Digest:
     """Write what people and CI read about the run in ``folder``."""
     digest = read_digest(folder)
-    write_run_page(digest)
-    write_run_summary(digest)
+    write_run_page(digest, folder / "index.html")
+    write_run_summary(digest, folder / "summary.md")
     write_junit(digest, folder / "junit.xml")
     return digest
 

@@ -20,11 +20,11 @@ _MOST_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "skipped"), 0)
 
 
-def write_run_page(digest: Digest) -> Path:
-    """Write ``index.html`` into the run's folder and return its path."""
+def write_run_page(digest: Digest, path: Path) -> Path:
+    """Write the page, whose links to evidence hold in the run's folder; returns its path."""
     aspects = aspects_in_order(digest.asked)
     return write_page(
-        digest.folder / "index.html",
+        path,
         "run.html.j2",
         **_common(digest),
         aspects=aspects,
@@ -37,10 +37,10 @@ def write_run_page(digest: Digest) -> Path:
     )
 
 
-def write_run_summary(digest: Digest) -> Path:
-    """Write ``summary.md``, for the summary of a CI job, into the run's folder and return its path."""
+def write_run_summary(digest: Digest, path: Path) -> Path:
+    """Write the Markdown for the summary of a CI job; returns its path."""
     totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
-    return write_page(digest.folder / "summary.md", "run.md.j2", **_common(digest), totals=records(totals))
+    return write_page(path, "run.md.j2", **_common(digest), totals=records(totals))
 
 
 def _common(digest: Digest) -> dict[str, Any]:
