@@ -9,12 +9,15 @@ from typing import Any
 
 import click
 
-from poolproof.reports import terminal, terminal_verification
+from poolproof.reports import terminal, terminal_comparison, terminal_verification
 from poolproof.reports.bundle import package as write_bundle
 from poolproof.reports.command_line import console
+from poolproof.reports.comparison import compare as compare_runs
 from poolproof.reports.digest import read_digest
+from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.store import read_run
 from poolproof.reports.tables import failing_row
+from poolproof.reports.verdicts import Overall
 from poolproof.reports.verification import verify as check_bundle
 from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for
 
@@ -86,4 +89,26 @@ def verify(bundle: Path, fingerprint: str | None) -> None:
     sys.exit(verification.overall)
 
 
-COMMANDS = (show, waive, package, verify)
+@click.command()
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@click.option("--markdown", type=_PATH, help="Also write it as Markdown, for a comment on a change.")
+@click.option("--page", type=_PATH, help="Also write it as a page.")
+@click.option("--fail-on-drift", is_flag=True, help="Slower calls and lost precision count as regressions, too.")
+def compare(before: Path, after: Path, markdown: Path | None, page: Path | None, fail_on_drift: bool) -> None:
+    """Tell what got worse and what got better from the run BEFORE to the run AFTER.
+
+    Exits with 1 when something fails that did not, with 2 when something is judged no more.
+    """
+    comparison = compare_runs(before, after)
+    drifted = fail_on_drift and comparison.has_drifted_for_the_worse
+    overall = Overall.VIOLATES if drifted else comparison.overall
+    if markdown:
+        write_comparison(comparison, overall, markdown, "comparison.md.j2")
+    if page:
+        write_comparison(comparison, overall, page, "comparison.html.j2")
+    terminal_comparison.show(comparison, overall, console())
+    sys.exit(overall)
+
+
+COMMANDS = (show, waive, package, verify, compare)

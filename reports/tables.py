@@ -32,6 +32,7 @@ COUNTED = (*CELL, "product", "verdict", "reason", "checks_judged", "checks_viola
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
 HAS_FAILED = pc.field("verdict").isin([str(verdict) for verdict in sorted(FAILED)])
+CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = pc.field("verdict").isin([str(verdict) for verdict in sorted(SKIPPED)])
 
 
@@ -136,7 +137,7 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     Rows that deviate are left out: one cell of garbage would hide what all others do, and a deviation is told by
     its verdict. The bias is weighted by the cells it is a mean over, those that were finite and not exact.
     """
-    judged = rows.filter((pc.field("verdict") == str(Verdict.CONFORMS)) & (pc.field("n") > 0))
+    judged = rows.filter(CONFORMS & (pc.field("n") > 0))
     inexact = pc.subtract(pc.subtract(judged["n"], judged["ulp_0"]), judged["ulp_nonfinite"])
     judged = judged.append_column("inexact", inexact)
     judged = judged.append_column("bias_sum", pc.multiply(judged["bias_ulp"], inexact))

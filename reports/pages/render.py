@@ -37,6 +37,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": lambda value: f"{value:,}",
+        "figure": _figure,
         "count_of": count_of,
         "time": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "day": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d"),
@@ -55,6 +56,13 @@ def _breakable(name: str) -> Markup:
         Markup("<wbr>") + letter if letter.isupper() and before.islower() else Markup.escape(letter)
         for before, letter in zip(" " + name, name, strict=False)
     )
+
+
+def _figure(value: object) -> object:
+    """A number as people read it: counts with commas, measurements with four digits; anything else as it is."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 def _table_cell(value: object) -> str:
