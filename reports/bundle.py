@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -28,14 +28,12 @@ from poolproof.reports.evidence import evidence_path, file_name, read_evidence
 from poolproof.reports.junit import write_junit
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.reproducers import evidence_script, replay_line, smallest_case
-from poolproof.reports.store import read_rows
+from poolproof.reports.store import read_rows, recorded_files
 from poolproof.reports.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.waivers.writing import to_toml
 
 SUMS = "SHA256SUMS"
 VERDICT = "verdict.json"
-RECORDED = ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz")
-"""What is taken over from the run's folder as it is."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _COMPRESSED = (".parquet", ".npz")
@@ -55,13 +53,6 @@ def package(run: Path, output: Path) -> str:
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()
-
-
-def recorded_files(run: Path) -> Iterator[tuple[str, Path]]:
-    """(name in the bundle, path) of what the run itself recorded."""
-    for pattern in RECORDED:
-        for path in sorted(run.glob(pattern)):
-            yield path.relative_to(run).as_posix(), path
 
 
 def derived_texts(digest: Digest) -> dict[str, str]:

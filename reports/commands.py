@@ -9,11 +9,14 @@ from typing import Any
 
 import click
 
-from poolproof.reports import terminal, terminal_comparison, terminal_verification
+from poolproof.reports import terminal, terminal_comparison, terminal_history, terminal_verification
 from poolproof.reports.bundle import package as write_bundle
-from poolproof.reports.command_line import console
+from poolproof.reports.command_line import CommandGroup, console
 from poolproof.reports.comparison import compare as compare_runs
 from poolproof.reports.digest import read_digest
+from poolproof.reports.history import Entries, read_entries
+from poolproof.reports.history import add as add_to_history
+from poolproof.reports.history import query as query_history
 from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.store import read_run
 from poolproof.reports.tables import failing_row
@@ -111,4 +114,56 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     sys.exit(overall)
 
 
-COMMANDS = (show, waive, package, verify, compare)
+@click.group(cls=CommandGroup)
+def history() -> None:
+    """Keep finished runs in a folder that several machines may add to, and ask questions about them."""
+
+
+@history.command("add")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("runs", nargs=-1, required=True, type=_PATH)
+def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
+    """Add finished RUNS to the HISTORY, which is made when there is none; a run is added once."""
+    for run in runs:
+        click.echo(add_to_history(folder, run))
+
+
+@history.command("list")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.option("--all", "every", is_flag=True, help="All runs, not the latest 20 alone.")
+def history_list(folder: Path, every: bool) -> None:
+    """List the runs of a HISTORY, the latest last."""
+    entries = _entries(folder)
+    runs = entries.runs if every else entries.runs.tail(20)
+    terminal_history.show_runs(runs, len(entries.runs), console())
+
+
+@history.command("query")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("sql")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+def history_query(folder: Path, sql: str, form: str) -> None:
+    """Answer a question in SQL (DuckDB's) about a HISTORY.
+
+    \b
+    Views:
+      runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+      cells  one line per run and cell: counts, precision, times
+      rows   one line per run and case, with all columns of the report
+
+    \b
+    Example: which operators got slower?
+      SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
+    """
+    click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
+
+
+def _entries(folder: Path) -> Entries:
+    """The complete runs; what was passed over is told on the error output."""
+    entries = read_entries(folder)
+    for warning in entries.warnings:
+        click.echo(f"poolproof: warning: {warning}", err=True)
+    return entries
+
+
+COMMANDS = (show, waive, package, verify, compare, history)

@@ -6,6 +6,7 @@ parts, written aside and renamed. Readers take parts and journals together, so w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,6 +97,22 @@ def compact_leftovers(folder: Path) -> None:
         if leftover:
             _write_part(journal.parent, journal.stem, to_table(leftover))
         journal.unlink()
+
+
+def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
+    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz"):
+        for path in sorted(folder.glob(pattern)):
+            yield path.relative_to(folder).as_posix(), path
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over everything a run recorded."""
+    content = hashlib.sha256()
+    for name, path in recorded_files(folder):
+        with path.open("rb") as file:
+            content.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return content.hexdigest()
 
 
 def write_run(folder: Path, record: Mapping[str, Any]) -> None:

@@ -148,6 +148,14 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     return combined.set_index(list(by)).sort_index()
 
 
+def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
+    """Per group the median of ``call_seconds`` and the sum of ``seconds``."""
+    measured = rows.group_by(list(by), use_threads=False)
+    table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
+    table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})
+    return table.set_index(list(by))
+
+
 PRECISION = ("verdict", *COMBINED, "bias_ulp")
 """Columns that `precision` needs besides those it groups by."""
 
