@@ -194,7 +194,7 @@ def _case_id(operator: str, dtype: str, aspect: str, number: int, seed: int) -> 
 
 def _reason(verdict: str) -> str:
     reasons = {
-        "violates": "grad_input[0, 0, 4, 9] is 0, owed 7; 1 of 192 cells are wrong; as if a gradient were lost",
+        "violates": "grad_input[0, 0, 5, 7] is 0, owed 7; 1 of 192 cells are wrong; as if a gradient were lost",
         "crashed": "the call ended by signal SIGSEGV",
         "not run": "no device is free",
     }
@@ -204,7 +204,7 @@ def _reason(verdict: str) -> str:
 def _findings(verdict: str) -> str:
     if verdict not in ("violates", "waived"):
         return ""
-    finding = {"check": "interval", "message": _reason(verdict), "wrong": 1, "judged": 192, "element": [0, 0, 4, 9]}
+    finding = {"check": "interval", "message": _reason(verdict), "wrong": 1, "judged": 192, "element": [0, 0, 5, 7]}
     return json.dumps([finding | {"owed": "7", "got": "0", "windows": [[0, 0, 2, 3]]}])
 
 

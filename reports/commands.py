@@ -18,6 +18,7 @@ from poolproof.reports.history import Entries, read_entries
 from poolproof.reports.history import add as add_to_history
 from poolproof.reports.history import query as query_history
 from poolproof.reports.pages.comparison import write_comparison
+from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.store import read_run
 from poolproof.reports.tables import failing_row
 from poolproof.reports.verdicts import Overall
@@ -158,6 +159,14 @@ def history_query(folder: Path, sql: str, form: str) -> None:
     click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
 
 
+@click.command()
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.option("-o", "--output", "site", type=_PATH, required=True, help="Folder to write the pages into.")
+def dashboard(folder: Path, site: Path) -> None:
+    """Draw how a HISTORY stands and went, as pages that open from disk."""
+    click.echo(write_dashboard(_entries(folder), site))
+
+
 def _entries(folder: Path) -> Entries:
     """The complete runs; what was passed over is told on the error output."""
     entries = read_entries(folder)
@@ -166,4 +175,4 @@ def _entries(folder: Path) -> Entries:
     return entries
 
 
-COMMANDS = (show, waive, package, verify, compare, history)
+COMMANDS = (show, waive, package, verify, compare, history, dashboard)

@@ -7,7 +7,7 @@ seeds share few cases; then a failure counts as new when nothing of its kind fai
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,18 @@ class Comparison:
     precision: pd.DataFrame
     time: pd.DataFrame
     environment: pd.DataFrame
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing that is told changed."""
+        told = (self.newly_failing, self.fixed, self.newly_unjudged, self.less_precise, self.drifted, self.environment)
+        return all(table.empty for table in told)
+
+    def of_backend(self, backend: str) -> Comparison:
+        """The part that is about one backend; transitions and what surrounds the runs stay whole."""
+        own = ("newly_failing", "fixed", "newly_unjudged", "precision", "time")
+        parts = {name: table[table["backend"] == backend] for name in own if len(table := getattr(self, name))}
+        return replace(self, **parts)
 
     @property
     def less_precise(self) -> pd.DataFrame:

@@ -150,6 +150,8 @@ def _cells(digest: Digest) -> pd.DataFrame:
     covered = digest.coverage
     if set(CELL).issubset(covered.columns):
         cells = cells.merge(covered[[*CELL, "planned", "missing"]], on=list(CELL), how="outer")
+    counts = cells.columns.intersection([*digest.counts.columns, "planned", "missing"])
+    cells[counts] = cells[counts].fillna(0).astype("int64")
     cells.insert(1, "product", cells["backend"].map(digest.products).fillna(""))
     return cells
 

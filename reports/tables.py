@@ -160,13 +160,13 @@ PRECISION = ("verdict", *COMBINED, "bias_ulp")
 """Columns that `precision` needs besides those it groups by."""
 
 
-def failures(folder: Path) -> pd.DataFrame:
-    """Failed rows, one per `KIND`: the smallest. ``cases`` counts its kind, ``violated`` names the checks."""
-    wanted = ["backend", "operator", "verdict", "aspect", "case_id", "elements", "shrunk", "checks_violated"]
+def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
+    """Failed rows, one per ``kind``: the smallest. ``cases`` counts its kind, ``violated`` names the checks."""
+    wanted = [*CELL, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED))
-    failed["cases"] = failed.groupby(list(KIND))["case_id"].transform("size")
+    failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"] = failed["shrunk"].isna()
-    smallest = failed.sort_values(["grown", "elements", "case_id"]).drop_duplicates(list(KIND))
+    smallest = failed.sort_values(["grown", "elements", "case_id"]).drop_duplicates(list(kind))
     key = ["backend", "aspect", "case_id"]
     chosen = pc.field("case_id").isin(pa.array(smallest["case_id"].to_list(), pa.string()))
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)

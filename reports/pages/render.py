@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from poolproof.reports.conclusion import count_of
 from poolproof.reports.reproducers import replay_line
+from poolproof.reports.tables import records
 
 
 def render(template: str, **values: Any) -> str:
@@ -24,6 +25,15 @@ def render(template: str, **values: Any) -> str:
 def write_page(path: Path, template: str, **values: Any) -> Path:
     path.write_text(render(template, **values), encoding="utf-8")
     return path
+
+
+def figure(value: object) -> object:
+    """A number as people read it: counts with commas, measurements with four digits; anything else as it is."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 @cache
@@ -37,7 +47,8 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": lambda value: f"{value:,}",
-        "figure": _figure,
+        "figure": figure,
+        "records": records,
         "count_of": count_of,
         "time": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "day": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d"),
@@ -56,13 +67,6 @@ def _breakable(name: str) -> Markup:
         Markup("<wbr>") + letter if letter.isupper() and before.islower() else Markup.escape(letter)
         for before, letter in zip(" " + name, name, strict=False)
     )
-
-
-def _figure(value: object) -> object:
-    """A number as people read it: counts with commas, measurements with four digits; anything else as it is."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else value
 
 
 def _table_cell(value: object) -> str:
