@@ -52,3 +52,14 @@ class Busy(TorchEager):
         if call.dtype != "float16":
             return outcome
         return replace(outcome, status=Status.UNAVAILABLE, message="no device is free")
+
+
+class OnCard(TorchEager):
+    """Says on every row which card its process was given."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.name = "reports_backends:OnCard"
+
+    def route(self, call: Call) -> str:
+        return f"card {os.environ.get('ASCEND_RT_VISIBLE_DEVICES')}"

@@ -27,7 +27,8 @@ PHONE, DESK = 390, 1280
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser of Playwright's; skips the test with the reason when there is none."""
-    driver = pytest.importorskip("playwright.sync_api", reason="pages are tested through Playwright: pip install playwright")
+    reason = "pages are tested through Playwright: pip install playwright"
+    driver = pytest.importorskip("playwright.sync_api", reason=reason)
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip(f"pages are tested in Chromium, and there is none of {', '.join(NAMES)}")
@@ -57,9 +58,7 @@ class Visit:
 
     def wait_for_charts(self) -> None:
         """Until every chart of the page is drawn."""
-        self.page.wait_for_function(
-            "document.querySelectorAll('figure[data-chart]').length === document.querySelectorAll('figure[data-drawn]').length"
-        )
+        self.page.wait_for_function("!document.querySelector('figure[data-chart]:not([data-drawn])')")
 
     def overflow(self) -> int:
         """How many CSS pixels the page is wider than its window."""

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow.compute as pc
 import pytest
 
+from poolproof.reports.store import read_rows
 from poolproof.reports.verdicts import Overall
 
 ROOT = Path(__file__).parents[1]
@@ -147,3 +149,16 @@ def test_a_run_that_is_resumed_owes_the_whole_plan(tmp_path: Path) -> None:
     assert "48 of 48 planned cases judged" in second.output
     again = run_session(tmp_path / "run", "torch-cpu", "--resume")
     assert again.status == Overall.CONFORMS
+
+
+def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
+    cards = [option for card in "01" for option in ("--tx", f"popen//env:ASCEND_RT_VISIBLE_DEVICES={card}")]
+    options = ["--dist", "load", *cards]
+    for sample in ("npu-github.yml", "npu-gitlab.yml"):
+        text = (ROOT / "docs" / "ci" / sample).read_text(encoding="utf-8")
+        assert '--tx "popen//env:ASCEND_RT_VISIBLE_DEVICES=$card"' in text
+        assert "--dist load" in text
+    ended = run_session(tmp_path / "run", "reports_backends:OnCard", *options)
+    assert ended.status == Overall.CONFORMS, ended.output
+    routes = read_rows(ended.folder, ["route"], pc.field("aspect") == "values")["route"]
+    assert set(routes.to_pylist()) == {"card 0", "card 1"}

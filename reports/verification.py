@@ -25,6 +25,7 @@ from poolproof.reports.schema import SCHEMA_VERSION
 from poolproof.reports.store import read_rows
 from poolproof.reports.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers
+from poolproof.reports.waivers.review import scope_columns
 
 _MOST_PROBLEMS = 20
 """Problems of one step that are told apart; a bundle of another run has thousands."""
@@ -190,10 +191,13 @@ def _conforming_rows_that_deviate(digest: Digest) -> Iterator[str]:
 
 
 def _wrongly_waived_rows(digest: Digest) -> Iterator[str]:
-    waivers = Waivers(waivers_of(digest.run), judging_day(digest.run))
+    given = waivers_of(digest.run)
+    waivers = Waivers(given, judging_day(digest.run))
     verdicts = [*sorted(FAILED), Verdict.WAIVED]
     deviating = pc.field("verdict").isin(pa.array([str(verdict) for verdict in verdicts]))
-    for row in read_rows(digest.folder, where=deviating).to_pylist():
+    columns = dict.fromkeys(("case_id", "backend", "verdict", "checks_violated", *scope_columns(given)))
+    batches = read_rows(digest.folder, list(columns), deviating).to_batches()
+    for row in (row for batch in batches for row in batch.to_pylist()):
         covering = waivers.covering(row, digest.run["backends"].get(row["backend"], {}))
         if row["verdict"] == Verdict.WAIVED and not covering:
             yield f"case {row['case_id']} on {row['backend']} is said to be waived, and no waiver covers it"

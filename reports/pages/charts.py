@@ -83,11 +83,13 @@ def plane_chart(column: str, source: str, columns: int, reach: float) -> Spec:
     colour = {"field": column, "type": "quantitative", "scale": scale, "legend": legend}
     encoding = _place() | {
         "color": {"condition": {"test": f"!isValid(datum.{column})", "value": "--faint"}, **colour},
-        "stroke": {"condition": {"test": "datum.rejected", "value": "--bad"}, "value": "--line"},
-        "strokeWidth": {"condition": {"test": "datum.rejected", "value": 2.5}, "value": 0.5},
         "tooltip": _cell_tooltip(),
     }
-    layers: list[Spec] = [{"mark": "rect", "encoding": encoding}]
+    frame = {"type": "rect", "filled": False, "stroke": "--bad", "strokeWidth": 2.5}
+    layers: list[Spec] = [
+        {"mark": {"type": "rect", "stroke": "--line", "strokeWidth": 0.5}, "encoding": encoding},
+        {"transform": [{"filter": "datum.rejected"}], "mark": frame, "encoding": _place()},
+    ]
     if columns <= _MOST_LABELLED_COLUMNS:
         layers.append(_labels(f"{column}_text"))
     return {"data": {"name": source}, "usermeta": {"keepsAspect": True}, "layer": layers}
