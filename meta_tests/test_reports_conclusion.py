@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from reports_made_up import Recipe, make_run
+from rich.console import Console
 
 from poolproof.reports.coverage import NEVER_ASKED
 from poolproof.reports.digest import read_digest
+from poolproof.reports.terminal import show
 from poolproof.reports.verdicts import Overall
 from poolproof.suites.cli import main
 
@@ -90,3 +93,29 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["show", str(tmp_path)])
     assert result.exit_code == Overall.COULD_NOT_RUN
     assert "are damaged" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("", "is damaged"), ("[1", "is damaged"), ("{}", "has no entry 'id'"), (None, "has no run.json")],
+)
+def test_a_wrong_run_json_is_named(tmp_path: Path, content: str | None, complaint: str) -> None:
+    make_run(tmp_path)
+    (tmp_path / "run.json").unlink()
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
+
+
+@pytest.mark.parametrize(("width", "shows_aspects"), [(80, False), (140, True)])
+def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: bool) -> None:
+    aspects = ("values", "precision", "special_values", "layouts", "determinism", "scale")
+    digest = read_digest(make_run(tmp_path, Recipe(aspects=aspects, verdicts={CELL: ["violates"]})))
+    console = Console(width=width, record=True, file=io.StringIO())
+    show(digest, console)
+    table = console.export_text().split("cases judged;")[0]
+    assert "…" not in table
+    assert "24 ✗1" in table
+    assert ("determinism" in table) == shows_aspects

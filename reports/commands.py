@@ -28,7 +28,7 @@ from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waive
 _PATH = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Print the verdicts of a run.")
 @click.argument("run", type=_PATH)
 def show(run: Path) -> None:
     """Print the verdicts of the RUN in a report folder, and exit with its overall verdict."""
@@ -37,7 +37,7 @@ def show(run: Path) -> None:
     sys.exit(digest.conclusion.overall)
 
 
-@click.command()
+@click.command(short_help="Accept a known deviation until a day.")
 @click.argument("run", type=_PATH)
 @click.argument("case_id")
 @click.option("--reason", required=True, help="Why the deviation is accepted.")
@@ -67,7 +67,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     click.echo(to_toml([waiver]), nl=False)
 
 
-@click.command()
+@click.command(short_help="Put a run and all it rests on into one archive.")
 @click.argument("run", type=_PATH)
 @click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
 def package(run: Path, output: Path) -> None:
@@ -79,7 +79,7 @@ def package(run: Path, output: Path) -> None:
     click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
 
 
-@click.command()
+@click.command(short_help="Check an archive offline, and judge it again.")
 @click.argument("bundle", type=_PATH)
 @click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
 def verify(bundle: Path, fingerprint: str | None) -> None:
@@ -93,7 +93,7 @@ def verify(bundle: Path, fingerprint: str | None) -> None:
     sys.exit(verification.overall)
 
 
-@click.command()
+@click.command(short_help="Tell what got worse and what got better.")
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
 @click.option("--markdown", type=_PATH, help="Also write it as Markdown, for a comment on a change.")
@@ -115,7 +115,7 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     sys.exit(overall)
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, short_help="Keep the runs of several machines, and ask about them.")
 def history() -> None:
     """Keep finished runs in a folder that several machines may add to, and ask questions about them."""
 
@@ -159,7 +159,7 @@ def history_query(folder: Path, sql: str, form: str) -> None:
     click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
 
 
-@click.command()
+@click.command(short_help="Draw a history as pages.")
 @click.argument("folder", metavar="HISTORY", type=_PATH)
 @click.option("-o", "--output", "site", type=_PATH, required=True, help="Folder to write the pages into.")
 def dashboard(folder: Path, site: Path) -> None:

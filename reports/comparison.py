@@ -196,7 +196,7 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
 
 
 def _planned(run: Mapping[str, Any]) -> dict[tuple[Any, ...], int]:
-    return {tuple(cell.get(name) for name in CELL): cell["planned"] for cell in run.get("mandatory", [])}
+    return {tuple(cell.get(name) for name in CELL): cell["planned"] for cell in run["mandatory"]}
 
 
 def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
@@ -223,7 +223,7 @@ def _environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]
 
 def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("plan", str(run["plan"])), ("seed", str(run["seed"])))
-    yield "waivers", ", ".join(waiver["id"] for waiver in run.get("waivers", []))
+    yield "waivers", ", ".join(waiver["id"] for waiver in run["waivers"])
     for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():
         for name, value in values.items():
             yield f"{title} {name}", str(value)

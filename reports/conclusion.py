@@ -61,7 +61,7 @@ def _deviations(totals: Mapping[str, int]) -> list[str]:
 
 def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[str]:
     stale = [f"{review.waiver.id} ({review.state})" for review in reviews if review.state in STALE]
-    if not stale or not run.get("strict_waivers"):
+    if not stale or not run["strict_waivers"]:
         return []
     return [f"stale waivers, about which this run is strict: {', '.join(stale)}"]
 
@@ -75,7 +75,7 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
 
 
 def _unfinished(run: Mapping[str, Any]) -> list[str]:
-    return [] if run.get("finished") else ["the run has not finished"]
+    return [] if run["finished"] else ["the run has not finished"]
 
 
 def count_of(number: int, thing: str) -> str:

@@ -62,7 +62,7 @@ def read_digest(folder: Path) -> Digest:
     """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read when asked for."""
     run = read_run(folder)
     waivers = waivers_of(run)
-    mandatory = run.get("mandatory", [])
+    mandatory = run["mandatory"]
     columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *cell_columns(mandatory), *scope_columns(waivers)])
     rows = read_rows(folder, list(columns))
     counts = tables.verdict_counts(rows)
@@ -83,7 +83,7 @@ def read_digest(folder: Path) -> Digest:
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
     """The waivers that a run was judged with."""
-    return from_records(run.get("waivers", []), "run.json")
+    return from_records(run["waivers"], "run.json")
 
 
 def judging_day(run: Mapping[str, Any]) -> date:

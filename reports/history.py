@@ -58,7 +58,7 @@ class Entries:
 def add(history: Path, run: Path) -> Path:
     """Add a finished run and return its place; adding the same run again changes nothing."""
     digest = read_digest(run)
-    if not digest.run.get("finished"):
+    if not digest.run["finished"]:
         raise HistoryError(f"{run} has not finished: go on with it by --resume, then add it")
     place = history / f"{_PREFIX}{_entry_id(digest.run)}"
     if not place.exists():

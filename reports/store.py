@@ -24,6 +24,13 @@ from poolproof.reports.schema import SCHEMA, Row, to_table
 ROWS_PER_PART = 5000
 
 
+RUN_ENTRIES = (
+    *("id", "plan", "seed", "arguments", "started", "finished", "mandatory", "suite", "host", "backends"),
+    *("waivers", "waivers_judged_on", "strict_waivers"),
+)
+"""What run.json always holds; a run that is still going on has not ``finished`` (null)."""
+
+
 class NotARun(BadInput):
     """The folder holds no run; the text says what is missing."""
 
@@ -126,11 +133,15 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> None:
 def read_run(folder: Path) -> dict[str, Any]:
     """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
     try:
-        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         raise NotARun(f"{folder} is no run: it has no run.json") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise NotARun(f"{folder}/run.json is damaged: {error}") from error
+    missing = [entry for entry in RUN_ENTRIES if entry not in run]
+    if missing:
+        raise NotARun(f"{folder}/run.json has no entry {missing[0]!r}: it was written by something else")
+    return run
 
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:

@@ -25,15 +25,15 @@ _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State
 
 def show(digest: Digest, console: Console) -> None:
     """Print the summary; long lines are left whole, so that a reproducer can be copied."""
-    for part in summary(digest):
+    for part in summary(digest, console):
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
-def summary(digest: Digest) -> list[RenderableType]:
+def summary(digest: Digest, console: Console) -> list[RenderableType]:
     """The verdict table, what was not judged and why, the waivers, the failures with reproducers, the conclusion."""
     parts: list[RenderableType] = []
     if len(digest.asked):
-        parts += [_verdict_table(digest.asked, aspects_in_order(digest.asked)), _key()]
+        parts += _verdict_table(digest.asked, console)
     parts += _skips(digest.skips)
     parts += _waivers(digest.waivers)
     parts += _failures(digest.failures)
@@ -57,14 +57,24 @@ def conclusion_line(conclusion: Conclusion) -> Text:
     return line
 
 
-def _verdict_table(counts: pd.DataFrame, aspects: list[str]) -> Table:
+def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
+    """The matrix with its key; where the terminal is too narrow for it, its last column alone."""
+    table = _matrix(counts, aspects_in_order(counts))
+    key = "cases judged; ✗ violated, crashed or timed out; w waived; s skipped"
+    if console.measure(table, options=console.options.update_width(1000)).maximum > console.width:
+        table = _matrix(counts, [])
+        key += "; a wider terminal shows each aspect"
+    return [table, Text(key, style="dim")]
+
+
+def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
     """One line per backend, operator and dtype pair, one column per aspect."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "dtype", "index"):
         table.add_column(heading, no_wrap=True)
     for aspect in aspects:
-        table.add_column(aspect.replace("_", "\n"), justify="right")
-    table.add_column("all", justify="right")
+        table.add_column(aspect.replace("_", "\n"), justify="right", no_wrap=True)
+    table.add_column("all", justify="right", no_wrap=True)
     backend = ""
     for line in matrix_lines(counts):
         if line.backend != backend:
@@ -87,10 +97,6 @@ def _cell(counts: Record) -> Text:
     if not (counts["violates"] or counts["waived"] or counts["skipped"]):
         text.stylize("green")
     return text
-
-
-def _key() -> Text:
-    return Text("cases judged; ✗ violated, crashed or timed out; w waived; s skipped\n", style="dim")
 
 
 def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[RenderableType]:
@@ -125,21 +131,24 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
-    """The mandatory cells with something missing, the largest gaps first."""
-    columns = [name for name in gaps.columns if name not in COUNTS]
-    worst = gaps.sort_values("missing", ascending=False, kind="stable")
+    """The mandatory cells with something missing, aspects and index dtypes together, the largest gaps first."""
+    if gaps.empty:
+        return []
+    columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect")]
+    together = gaps.groupby([*columns, "because"], dropna=False, as_index=False)[["missing", "planned"]].sum()
+    worst = together.sort_values("missing", ascending=False, kind="stable")
     lines = (
         (
-            f"{cell['missing']:>6}",
-            f"of {cell['planned']}",
+            f"{cell['missing']:>6,}",
+            f"of {cell['planned']:,}",
             " ".join(str(cell[name]) for name in columns if cell[name] is not None),
             Text(cell["because"]),
         )
         for cell in records(worst.head(_MOST_GAPS))
     )
     parts = _listing("Planned, but not judged", lines)
-    if len(gaps) > _MOST_GAPS:
-        parts.append(Text(f"       and {count_of(len(gaps) - _MOST_GAPS, 'more cell')}", style="dim"))
+    if len(worst) > _MOST_GAPS:
+        parts.append(Text(f"       and {count_of(len(worst) - _MOST_GAPS, 'more line')}", style="dim"))
     return parts
 
 
