@@ -74,7 +74,8 @@ def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
     assert "poolproof replay --backend aclnn" in visit.page.locator("pre").first.inner_text()
     titles = visit.page.locator("figcaption").all_inner_texts()
     assert titles == ["Owed", "Got", "Got − owed", "Windows that send to the worst cell, with their gradients"]
-    assert visit.page.locator("figure").nth(0).locator("svg path[aria-roledescription='rect mark']").count() == 12 * 16
+    cells_and_a_frame = visit.page.locator("figure").nth(0).locator("svg path[aria-roledescription='rect mark']")
+    assert cells_and_a_frame.count() == 12 * 16 + 1
     assert "1 of 192 cells are not admissible" in visit.page.locator("main").inner_text()
     visit.page.get_by_role("link", name="dashboard").click()
     assert visit.page.locator("#trends").is_visible()
@@ -128,18 +129,37 @@ def test_what_changed_is_told_and_leads_to_its_case(site: Path, browser: Any) ->
     lines = change.locator("li").all_inner_texts()
     assert sorted(line.split(" Max")[0] for line in lines) == ["newly failing", "newly failing", "newly not judged"]
     change.get_by_role("link").first.click()
-    assert "/cases/" in visit.page.url
+    assert "/cases/aclnn-A2-" in visit.page.url
 
 
 def test_the_site_stays_small_and_whole(site: Path) -> None:
     pages = list(site.rglob("*.html"))
-    assert len(pages) == 1 + 8 + 4
+    assert len(pages) == 1 + 8 + 4, [page.name for page in pages]
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert len(text) < 150_000, page
         assert not re.search(r'(?:src|href)="(?:https?:)?//', text), page
-        for target in re.findall(r'(?:src|href)="([^"#]+)[^"]*"', text):
-            assert (page.parent / target).exists(), (page, target)
+    assert not broken_links(site)
+
+
+def test_more_kinds_of_failures_than_are_shown_are_counted(
+    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("poolproof.reports.pages.dashboard.MOST_CASES", 1)
+    write_dashboard(read_entries(history), tmp_path / "site")
+    square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
+    assert "and 1 more kind" in square
+    assert not broken_links(tmp_path / "site")
+
+
+def broken_links(site: Path) -> list[tuple[str, str]]:
+    """(page, target) of all that leads nowhere."""
+    links = [
+        (page, target)
+        for page in site.rglob("*.html")
+        for target in re.findall(r'(?:src|href)="([^"#]+)[^"]*"', page.read_text(encoding="utf-8"))
+    ]
+    return [(page.name, target) for page, target in links if not (page.parent / target).exists()]
 
 
 def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(history: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from poolproof.reports.waivers.review import STALE
 
 GITLAB_FILE = "gl-code-quality-report.json"
 """Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
+
+_MOST_OF_GITHUB = 10
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,10 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Cal
         say(f"annotations for the artifact codequality: {path}")
 
 
-def github_lines(remarks: Iterable[Annotation]) -> list[str]:
-    """Workflow commands; GitHub shows the first ten errors and the first ten warnings of a step."""
-    return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in remarks]
+def github_lines(remarks: Sequence[Annotation]) -> list[str]:
+    """Workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
+    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MOST_OF_GITHUB]]
+    return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in shown]
 
 
 def gitlab_report(remarks: Iterable[Annotation]) -> str:
@@ -88,6 +91,10 @@ def _stale_waivers(digest: Digest) -> list[Annotation]:
         Annotation("warning", f"waivers/{waiver.id}", f"waiver {waiver.id}: {state}", waiver.reason)
         for waiver, state in stale
     ]
+
+
+def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
+    return [remark for remark in remarks if remark.level == level]
 
 
 def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:

@@ -67,7 +67,7 @@ def _suite_files() -> Iterator[tuple[str, Path]]:
         for location in (spec.submodule_search_locations if spec else None) or ():
             root = Path(location)
             for path in sorted(root.rglob("*")):
-                if path.is_file() and path.suffix not in _BUILT:
+                if path.is_file() and path.suffix not in _BUILT and not path.name.startswith("."):
                     yield f"{room}/{path.relative_to(root).as_posix()}", path
 
 

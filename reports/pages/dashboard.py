@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -43,23 +43,37 @@ MOST_RUNS = 20
 
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
+Square = tuple[str, ...]
+"""The values of the columns `SQUARE`."""
+
 _KIND = ("backend", "operator", "dtype", "verdict", "violated")
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A backend on a product, with its squares by operator and dtype."""
+    """A backend on a product.
+
+    squares
+        By operator and dtype, the counts of a square with its page and its paint.
+    changes
+        What its newest run changed; None where there is no earlier run of the same plan.
+    case_pages
+        Pages of its failing cases, by case id.
+    """
 
     backend: str
     product: str
-    dtypes: tuple[str, ...]
     squares: Mapping[str, Mapping[str, Record]]
     changes: Comparison | None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    case_pages: Mapping[str, str]
 
     @property
     def label(self) -> str:
         return label_of(self.backend, self.product)
+
+    @property
+    def dtypes(self) -> list[str]:
+        return sorted({dtype for by_dtype in self.squares.values() for dtype in by_dtype})
 
     @property
     def totals(self) -> Record:
@@ -81,7 +95,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     _prepare(site)
     trends = read_trends(entries)
     cases = _failing_cases(entries, trends)
-    implementations = _implementations(entries, trends)
+    implementations = _implementations(entries, trends, cases)
     points = _points(trends.overall)
     for name, rows in cases.items():
         _write_square_pages(site, name, rows, trends, entries)
@@ -93,7 +107,6 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
-        case_pages={row["case_id"]: row["page"] for rows in cases.values() for row in rows},
         runs=[run | {"backends": ", ".join(json.loads(run["backends"]))} for run in _newest(entries.runs)],
         total_runs=len(entries.runs),
     )
@@ -119,26 +132,16 @@ def _prepare(site: Path) -> None:
         (site / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _implementations(entries: Entries, trends: Trends) -> list[Implementation]:
+def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, list[Record]]) -> list[Implementation]:
     squares: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+    pages: dict[tuple[str, str], dict[str, str]] = {}
     for line in records(trends.current):
-        by_operator = squares.setdefault((line["backend"], line["product"]), {})
-        by_operator.setdefault(line["operator"], {})[line["dtype"]] = line | {
-            "page": f"squares/{page_name(*(line[name] for name in SQUARE))}",
-            "kind": _kind(line),
-        }
+        square, implementation = _square_of(line), (line["backend"], line["product"])
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": _kind(line)}
+        squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
+        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
     changes = _changes(entries, trends.last_two)
-    last = {(pair["backend"], pair["product"]): pair["last"] for pair in records(trends.last_two)}
-    return [
-        Implementation(
-            *key,
-            dtypes=tuple(dict.fromkeys(dtype for by_dtype in operators.values() for dtype in by_dtype)),
-            squares=operators,
-            changes=changes[key],
-            environment=read_run(entries.paths[last[key]])["backends"].get(key[0], {}),
-        )
-        for key, operators in squares.items()
-    ]
+    return [Implementation(*key, operators, changes[key], pages[key]) for key, operators in squares.items()]
 
 
 def _kind(line: Record) -> str:
@@ -160,26 +163,32 @@ def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[tuple[str, str], 
     return changes
 
 
-def _failing_cases(entries: Entries, trends: Trends) -> dict[tuple[str, ...], list[Record]]:
-    """Per square the failing cases that get a page; squares without any have an empty list."""
+def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record]]:
+    """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
     failed = {run: records(tables.failures(entries.paths[run], _KIND)) for run in failing_runs}
-    cases: dict[tuple[str, ...], list[Record]] = {}
-    for line in current:
-        own = ("backend", "operator", "dtype")
-        rows = [row for row in failed.get(line["run"], []) if all(row[name] == line[name] for name in own)]
-        square = tuple(line[name] for name in SQUARE)
-        cases[square] = [
-            row | {"run": line["run"], "page": f"cases/{page_name(row['backend'], row['aspect'], row['case_id'])}"}
-            for row in rows[:MOST_CASES]
+    own = ("backend", "operator", "dtype")
+    return {
+        _square_of(line): [
+            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line['product'])}"}
+            for row in failed.get(line["run"], [])
+            if all(row[name] == line[name] for name in own)
         ]
-    return cases
+        for line in current
+    }
 
 
-def _write_square_pages(
-    site: Path, square: tuple[str, ...], cases: list[Record], trends: Trends, entries: Entries
-) -> None:
+def _case_page_name(row: Record, product: str) -> str:
+    return page_name(row["backend"], product, row["aspect"], row["case_id"])
+
+
+def _square_of(line: Record) -> Square:
+    return tuple(line[name] for name in SQUARE)
+
+
+def _write_square_pages(site: Path, square: Square, cases: list[Record], trends: Trends, entries: Entries) -> None:
+    """The page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(square[0], square[1]), "page": f"squares/{page_name(*square)}"}
@@ -189,11 +198,12 @@ def _write_square_pages(
         square=about,
         kind=_kind(line),
         aspects=[aspect | {"kind": _kind(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
-        cases=cases,
+        cases=cases[:MOST_CASES],
+        more_cases=len(cases[MOST_CASES:]),
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, WORST_ERROR)],
         sources={_POINTS: points},
     )
-    for row in cases:
+    for row in cases[:MOST_CASES]:
         _write_case_page(site, row, about, entries.paths[row["run"]])
 
 
@@ -244,7 +254,7 @@ def _told(value: Any) -> str:
     return str(figure(value)) if isinstance(value, (bool, int, float)) else ", ".join(value)
 
 
-def _of_square(frame: pd.DataFrame, square: Iterable[str]) -> pd.DataFrame:
+def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:
     chosen = pd.Series(True, index=frame.index)
     for name, value in zip(SQUARE, square, strict=True):
         chosen &= frame[name] == value
