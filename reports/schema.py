@@ -17,12 +17,17 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names."""
+    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names.
+
+    ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
+    something. A ratio never combines: its mean over cases would weigh a small case like a large one.
+    """
 
     name: str
     kind: pa.DataType
     meaning: str
     unit: str = ""
+    combines: str = ""
 
 
 _TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -75,34 +80,39 @@ JUDGEMENT = (
 )
 
 STATISTICS = (
-    Column("n", _COUNT, "elements of grad_input"),
-    Column("n_k0", _COUNT, "cells that no gradient reaches"),
-    Column("n_k1", _COUNT, "cells with one gradient"),
-    Column("n_k2", _COUNT, "cells with two"),
-    Column("n_k3p", _COUNT, "cells with three or more"),
-    Column("k_max", _COUNT, "largest number of gradients in one cell"),
-    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible"),
-    Column("n_reject", _COUNT, "cells outside their interval"),
-    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)"),
-    Column("max_abs_err", _REAL, "largest |y - S| over finite cells"),
-    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S"),
+    Column("n", _COUNT, "elements of grad_input", combines="sum"),
+    Column("n_k0", _COUNT, "cells that no gradient reaches", combines="sum"),
+    Column("n_k1", _COUNT, "cells with one gradient", combines="sum"),
+    Column("n_k2", _COUNT, "cells with two", combines="sum"),
+    Column("n_k3p", _COUNT, "cells with three or more", combines="sum"),
+    Column("k_max", _COUNT, "largest number of gradients in one cell", combines="max"),
+    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible", combines="sum"),
+    Column("n_reject", _COUNT, "cells outside their interval", combines="sum"),
+    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)", combines="sum"),
+    Column("max_abs_err", _REAL, "largest |y - S| over finite cells", combines="max"),
+    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S", combines="max"),
     Column("mean_ulp", _REAL, "mean |y - S|", "ulp of S"),
-    Column("ulp_0", _COUNT, "cells with |y - S| = 0"),
-    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S"),
-    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S"),
-    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S"),
-    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S"),
-    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S"),
-    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S"),
-    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S"),
-    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite"),
+    Column("ulp_0", _COUNT, "cells with |y - S| = 0", combines="sum"),
+    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S", combines="sum"),
+    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S", combines="sum"),
+    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S", combines="sum"),
+    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S", combines="sum"),
+    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S", combines="sum"),
+    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S", combines="sum"),
+    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S", combines="sum"),
+    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite", combines="sum"),
     Column(
         "bias_ulp",
         _REAL,
         "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even",
         "ulp of S",
     ),
-    Column("margin_min", _REAL, "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound"),
+    Column(
+        "margin_min",
+        _REAL,
+        "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound",
+        combines="min",
+    ),
 )
 
 EXECUTION = (
@@ -117,6 +127,10 @@ SCHEMA = pa.schema([pa.field(column.name, column.kind) for column in COLUMNS], {
 
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
+
+
+COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
+"""Columns that many rows can be told by, and how."""
 
 
 def to_table(rows: list[Row]) -> pa.Table:

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import NoReturn
 
 import click
 from rich import box
@@ -17,21 +16,24 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
+from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
 from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import FAILED, SKIPPED
+from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
 from poolproof.suites.case import CaseError
 from poolproof.suites.isolation import Bench, Survey, survey
 from poolproof.suites.jury import failure_text
 from poolproof.suites.plans import ASPECTS, PLANS, blocks
 from poolproof.suites.replay import given_questions
 
-FAILED_STATUS, COULD_NOT_RUN = 1, 3
-
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_STATUSES,
+)
 @click.version_option(package_name="poolproof")
 def main() -> None:
     """Conformance of max pooling with argmax, backward.
@@ -110,12 +112,12 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
                 given_questions([case], "A2")  # a wrong line is told before a backend is loaded
                 (row,) = bench.judge(given_questions([case], bench.start().product))
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
-                _give_up(str(error))
+                give_up(str(error))
             finally:
                 bench.close()
         failed |= row["verdict"] in FAILED
         _print_row(row)
-    sys.exit(FAILED_STATUS if failed else 0)
+    sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
 
 
 for _command in COMMANDS:
@@ -142,9 +144,4 @@ def _survey_or_exit(name: str) -> Survey:
     try:
         return survey(name)
     except (BackendUnavailable, UnknownBackend) as error:
-        _give_up(str(error))
-
-
-def _give_up(reason: str) -> NoReturn:
-    click.echo(f"poolproof: {reason}", err=True)
-    sys.exit(COULD_NOT_RUN)
+        give_up(str(error))

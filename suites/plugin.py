@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -23,7 +24,8 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.store import RowWriter
-from poolproof.reports.verdicts import FAILED, SKIPPED, Verdict
+from poolproof.reports.tables import CELL
+from poolproof.reports.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 from poolproof.suites import contract_suite
 from poolproof.suites.case import CaseError
@@ -35,9 +37,6 @@ from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, 
 from poolproof.suites.replay import given_questions
 
 AnyBlock = Block | ContractBlock
-
-CANNOT_RUN = 3
-"""Exit status of a run that could not start."""
 
 
 @dataclass(frozen=True)
@@ -248,16 +247,40 @@ def aspect_of(block: AnyBlock) -> str:
 
 def planned_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
     """What the options ask for and an interrupted run has not finished; nothing when single cases were named."""
+    return [block for block in _all_blocks(config, session) if block.id not in session.finished_blocks]
+
+
+def _all_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
     if config.getoption("case"):
         return []
-    chosen = _chosen_aspects(config)
-    cells = _chosen_cells(config, session)
+    chosen, cells = _chosen_aspects(config), _chosen_cells(config, session)
     planned: list[AnyBlock] = list(blocks(cells, chosen, _plan(config), config.getoption("seed")))
     if contract_suite.ASPECT in (config.getoption("aspect") or [contract_suite.ASPECT]):
         for name, survey in session.surveys.items():
             if survey.product:
                 planned += contract_suite.contract_blocks(name, survey.product, sorted(_operators(config)))
-    return [block for block in planned if block.id not in session.finished_blocks]
+    return planned
+
+
+def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
+    """The cells that the options ask for, with the number of cases that a complete run judges in each."""
+    planned: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for name, surveyed in session.surveys.items():
+        for question in given_questions(config.getoption("case") or [], surveyed.product):
+            planned[("backend", name), ("aspect", question.aspect)] += 1
+    for block in _all_blocks(config, session):
+        planned[tuple(cell_of(block).items())] += block.count
+    return [dict(cell) | {"planned": count} for cell, count in planned.items()]
+
+
+def cell_of(block: AnyBlock) -> dict[str, str]:
+    """Values of the columns that tell the rows of a block apart from those of other blocks."""
+    if isinstance(block, ContractBlock):
+        return {"backend": block.backend, "operator": block.api.removeprefix("aclnn"), "aspect": block.aspect}
+    cell = block.cell
+    return dict(
+        zip(CELL, (cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), strict=True)
+    )
 
 
 def _begin(config: pytest.Config) -> Session:
@@ -268,19 +291,13 @@ def _begin(config: pytest.Config) -> Session:
         _operators(config)
         surveys = {name: survey(name) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
-    except (
-        BackendUnavailable,
-        UnknownBackend,
-        CaseError,
-        ContractError,
-        KeyError,
-        WaiverError,
-        recorder.CannotOpen,
-    ) as error:
+    except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     finished, already = recorder.what_is_done(folder)
     session = Session(folder, surveys, waivers, finished, already)
-    planned = planned_blocks(config, session)
+    mandatory = _mandatory(config, session)
+    if not mandatory:
+        _stop("nothing to judge: no backend has a cell that the options leave")
     recorder.begin(
         config,
         folder,
@@ -288,7 +305,8 @@ def _begin(config: pytest.Config) -> Session:
             "plan": config.getoption("plan"),
             "seed": config.getoption("seed"),
             "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in planned),
+            "planned_cases": sum(block.count for block in planned_blocks(config, session)),
+            "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
         },
         waivers,
@@ -297,7 +315,7 @@ def _begin(config: pytest.Config) -> Session:
 
 
 def _stop(reason: str) -> NoReturn:
-    pytest.exit(reason, returncode=CANNOT_RUN)
+    pytest.exit(reason, returncode=Overall.COULD_NOT_RUN)
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:
