@@ -134,7 +134,7 @@ ASPECTS = {
         Aspect(
             "memory",
             "calls leave no device memory behind",
-            Profile(values=("normal",), budgets=(256, 4096)),
+            Profile(values=("normal",), budgets=(256, 4096), layouts=tuple(LAYOUTS)),
             weight=0.025,
             repeats=200,
             checks=(*_USUAL, "memory_kept"),
@@ -145,11 +145,12 @@ ASPECTS = {
             Profile(
                 gradients=("integers", "one_hot", "uniform"),
                 values=("normal", "ties"),
-                budgets=(16384, 65536),
+                budgets=(16384, 65536, 135000),
                 lengths=LENGTHS + LONG_LENGTHS,
                 planes=PLANES + MANY_PLANES,
+                known_geometries=True,
             ),
-            weight=0.1,
+            weight=0.15,
         ),
         Aspect(
             "empty_windows",

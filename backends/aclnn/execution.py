@@ -56,8 +56,8 @@ class TwoPhase:
         self.first, self._second = phases
 
     @contextmanager
-    def operands(self, call: Call) -> Iterator[Operands]:
-        """The call's tensors and lists, uploaded and wrapped, until the end of the block."""
+    def operands(self, call: Call, tag: str = "") -> Iterator[Operands]:
+        """The call's tensors and lists, uploaded and wrapped, until the end of the block; tagged ``tag`` if given."""
         device = self._device
         with ExitStack() as stack:
             allocations, addresses, objects = {}, {}, {}
@@ -66,7 +66,8 @@ class TwoPhase:
                 device.upload(allocations[name], tensor.buffer)
                 addresses[name] = allocations[name] + tensor.guard
             for name, tensor in call.tensors.items():
-                objects[name] = stack.enter_context(tensor_object(device, describe_tensor(tensor), addresses[name]))
+                described = describe_tensor(tensor, tag)
+                objects[name] = stack.enter_context(tensor_object(device, described, addresses[name]))
             attributes = call.attributes
             if call.operator.pooling == "adaptive":
                 lists: tuple[object, ...] = ()
@@ -99,9 +100,9 @@ class TwoPhase:
             raise AclError(self._name, code, self._device.recent_error())
 
 
-def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
+def execute(device: Device, operator: TwoPhase, call: Call, stream: int, tag: str = "") -> Outcome:
     """One call from upload to download."""
-    with operator.operands(call) as operands:
+    with operator.operands(call, tag) as operands:
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))

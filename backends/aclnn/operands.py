@@ -33,12 +33,12 @@ def format_tag(rank: int) -> str:
     return FORMAT_BY_RANK.get(rank, "ND")
 
 
-def describe_tensor(tensor: Tensor) -> TensorArgument:
-    """What the library is told of a tensor: its view and the extent of its storage."""
+def describe_tensor(tensor: Tensor, tag: str = "") -> TensorArgument:
+    """What the library is told of a tensor: its view and the extent of its storage; ``tag`` replaces the usual one."""
     return TensorArgument(
         shape=tensor.shape,
         dtype=DTYPE_NAMES[tensor.dtype.name],
-        format=format_tag(len(tensor.shape)),
+        format=tag or format_tag(len(tensor.shape)),
         strides=tensor.strides,
         offset=tensor.offset,
         storage=(tensor.storage_elements,),

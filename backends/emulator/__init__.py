@@ -12,6 +12,7 @@ POOLPROOF_EMULATOR_PRODUCT    A2 (default), A3, 950; 910, 310P and 310B refuse w
 POOLPROOF_EMULATOR_MEMORY     bytes of device memory, per device (8 GiB)
 POOLPROOF_EMULATOR_DEVICES    number of devices (1)
 POOLPROOF_EMULATOR_DEFECTS    seeded defects, ids separated by commas (none); ``ascendcl/seeds.def`` lists them
+POOLPROOF_EMULATOR_SYSTEM_WORKSPACE    bytes of every workspace that the runtime of the 950 keeps for itself (16 MiB)
 DISABLE_L2_CACHE, ACLNN_CACHE_LIMIT    as the real library has them
 
 Another library may honestly add in another way, which these imitate (``ascendcl/variations.h``):

@@ -12,6 +12,10 @@ from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, libr
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 
 PRODUCT_VARIABLE = "POOLPROOF_EMULATOR_PRODUCT"
+SYSTEM_WORKSPACE_VARIABLE = "POOLPROOF_EMULATOR_SYSTEM_WORKSPACE"
+_SMALL_SYSTEM_WORKSPACE = 1 << 14
+"""Instead of the 16 MiB of the real one, which would have to be poisoned before each call."""
+
 ACCUMULATION_VARIABLE = "POOLPROOF_EMULATOR_ACCUMULATION"
 
 
@@ -33,6 +37,7 @@ def emulated(product: str) -> Emulated:
     The library reads its product once: a process can have one of them.
     """
     os.environ[PRODUCT_VARIABLE] = product
+    os.environ.setdefault(SYSTEM_WORKSPACE_VARIABLE, str(_SMALL_SYSTEM_WORKSPACE))
     try:
         return Emulated()
     except (BuildFailed, CompilerMissing) as error:
