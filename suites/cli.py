@@ -102,7 +102,9 @@ def list_blocks(backend: str, plan_name: str) -> None:
 def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
     """Judge one CASE again: the line of JSON that a failure prints."""
     try:
-        question = Question(Case.from_json(case), EVERYTHING.checks, EVERYTHING.id, "replay", EVERYTHING.repeats)
+        question = Question(
+            Case.from_json(case), EVERYTHING.checks, EVERYTHING.id, "replay", EVERYTHING.repeats, EVERYTHING.standards
+        )
     except CaseError as error:
         _give_up(str(error))
     failed = False

@@ -129,4 +129,4 @@ def failure_text(row: Row) -> str:
 
 
 def _question(case: Case, aspect: Aspect, block: str) -> Question:
-    return Question(case, aspect.checks, aspect.id, block, aspect.repeats)
+    return Question(case, aspect.checks, aspect.id, block, aspect.repeats, aspect.standards)

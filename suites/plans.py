@@ -42,7 +42,8 @@ _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostl
 class Aspect:
     """One side of conformance: what is drawn for it and why.
 
-    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
+    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
+    ``standards`` says whether the standards of others are held against the outputs too, which costs.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Aspect:
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = tuple(CHECKS)
+    standards: bool = False
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -78,6 +80,7 @@ ASPECTS = {
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
+            standards=True,
         ),
         Aspect(
             "special_values",
@@ -128,7 +131,7 @@ ASPECTS = {
 }
 
 
-EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS))
+EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS), standards=True)
 """What a single case named on the command line is held against."""
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.comparison import Comparison
 from poolproof.references.criterion import Acceptance, acceptance
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_maximum
@@ -76,6 +77,11 @@ class Trial:
         return acceptance(self.content.sums, self.fmt, self.model)
 
     @cached_property
+    def comparison(self) -> Comparison:
+        """grad_input of the first run beside the exact sums; backward operators only."""
+        return Comparison(self.gradient_input, self.content.sums, self.fmt)
+
+    @cached_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.first.output("grad_input").astype(np.float64).ravel()
@@ -92,6 +98,11 @@ class Trial:
     def repetition(self, number: int = 1) -> Run:
         """The same call once more, on other poison for odd numbers."""
         return self._kept(("repeat", number), lambda: place(self.content, POISONS[number % 2]))
+
+    @property
+    def repetitions(self) -> list[Run]:
+        """The repetitions made so far."""
+        return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]
 
     def with_layouts(self, layouts: Mapping[str, Layout]) -> Run:
         """The same content in other layouts; tensors not named are contiguous."""
