@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Protocol
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ACC32, AccumulationModel
+from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
 
 
@@ -140,6 +142,32 @@ class Refusal:
 
     reason: str
     required: bool = True
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a low-level call came to.
+
+    ``phase_two`` is None where it was not run. ``text`` is the library's own account of an error. After a refusal
+    ``outputs_untouched`` tells whether the two results, and ``memory_untouched`` whether the output tensors were
+    left alone. ``workspace`` is the size that phase one asked for, in bytes.
+    """
+
+    phase_one: int
+    phase_two: int | None
+    text: str = ""
+    outputs_untouched: bool = True
+    memory_untouched: bool = True
+    workspace: int | None = None
+
+
+class ContractBackend(Protocol):
+    """A backend whose interface has a contract: two phases, status codes, products."""
+
+    product: str
+
+    def attempt(self, call: ContractCall) -> Attempt:
+        """Make a low-level call that may be illegal in any way."""
 
 
 class Backend(ABC):

@@ -14,6 +14,13 @@ _BUILT_IN = {
     "torch-cpu": "poolproof.backends.torch_eager:cpu",
     "torch-cuda": "poolproof.backends.torch_eager:cuda",
     "torch-npu": "poolproof.backends.torch_eager:npu",
+    "aclnn": "poolproof.backends.aclnn.backend:npu",
+    "emulator-a2": "poolproof.backends.emulator.backend:a2",
+    "emulator-a3": "poolproof.backends.emulator.backend:a3",
+    "emulator-950": "poolproof.backends.emulator.backend:ascend_950",
+    "emulator-910": "poolproof.backends.emulator.backend:ascend_910",
+    "emulator-310p": "poolproof.backends.emulator.backend:ascend_310p",
+    "emulator-310b": "poolproof.backends.emulator.backend:ascend_310b",
 }
 
 

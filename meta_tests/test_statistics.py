@@ -33,7 +33,9 @@ def of(
     outputs: list[float], terms: list[list[float]], fmt: FloatFormat, model: AccumulationModel = ACC32
 ) -> Statistics:
     cells = np.repeat(np.arange(len(terms)), [len(cell) for cell in terms])
-    return statistics(np.array(outputs, float), cells, np.array(sum(terms, [])), fmt, model)
+    return statistics(
+        np.array(outputs, float), cells, np.array([term for cell in terms for term in cell], float), fmt, model
+    )
 
 
 def ulp(x: Fraction, fmt: FloatFormat) -> Fraction:
@@ -49,7 +51,7 @@ def slow(outputs: np.ndarray, terms: np.ndarray, fmt: FloatFormat) -> Statistics
     ulps = [abs(e) / ulp(s, fmt) for e, s in zip(errors, exact, strict=True)]
     histogram = dict.fromkeys(CLASSES, 0)
     for value in ulps:
-        histogram[next(name for name, edge in zip(CLASSES, EDGES, strict=True) if value <= edge)] += 1
+        histogram[next(name for name, edge in zip(CLASSES, EDGES, strict=True) if float(value) <= edge)] += 1
     cells = len(outputs)
     inexact = [(e, s) for e, s in zip(errors, exact, strict=True) if e != 0 and s != 0]
     outward = [float(math.copysign(1, s) * e / ulp(s, fmt)) for e, s in inexact]
@@ -146,7 +148,7 @@ def test_small_values_are_counted_apart() -> None:
 
 
 def test_errors_are_kept_beside_their_bounds_by_multiplicity() -> None:
-    """bfloat16, natively: 256 + 1 + 1 may be 256 or 260 (2 additions, u 2**-8, L 8: error 2), in ulps of 2 of P = 258."""
+    """bfloat16, natively: 256 + 1 + 1 may be 256 or 260 (2 additions, u 2**-8, L 8: error 2); P = 258 has ulps of 2."""
     got = of([256.0, 3.0], [[256.0, 1.0, 1.0], [3.0]], BFLOAT16, NATIVE)
     assert got["k_cells"] == [1, 0, 1]
     assert got["k_error"] == [0.0, 0.0, 1.0]
@@ -156,7 +158,7 @@ def test_errors_are_kept_beside_their_bounds_by_multiplicity() -> None:
 
 
 def test_condition_and_likely_error() -> None:
-    """float32: 2**24 + 1 - 2**24 is 1 with a condition of 2**25 + 1; losing the 1 is 1 / (sqrt 3 u A) of what is likely."""
+    """float32: 2**24 + 1 - 2**24 is 1 with a condition of 2**25 + 1; losing the 1 is 1 / (sqrt 3 u A) of the likely."""
     got = of([0.0], [[2.0**24, 1.0, -(2.0**24)]], FLOAT32)
     total = 2.0**25 + 1
     assert got["cond_max"] == total

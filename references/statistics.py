@@ -91,18 +91,26 @@ def _differences(comparison: Comparison, finite: _Finite) -> Statistics:
     same_sign = np.signbit(comparison.outputs) == np.signbit(comparison.rounded)
     nan = int(np.count_nonzero(np.isnan(comparison.outputs) & np.isnan(comparison.rounded)))
     bitexact = int(np.count_nonzero(equal)) + nan
-    squares = float(np.dot(finite.error, finite.error))
-    magnitude = float(np.dot(finite.s, finite.s))
+    error, magnitude = _norm(finite.error), _norm(finite.s)
     return {
         "n_bitexact": bitexact,
         "n_bitexact_strict": int(np.count_nonzero(equal & same_sign)) + nan,
         "bitexact_ratio": _ratio(bitexact, len(equal)),
         "max_abs_err": float(finite.absolute.max(initial=0.0)),
         "mean_abs_err": _ratio(float(finite.absolute.sum()), finite.size),
-        "rmse": float(np.sqrt(squares / finite.size)) if finite.size else None,
-        "rmse_norm": float(np.sqrt(squares / magnitude)) if magnitude > 0.0 else None,
+        "rmse": error / float(np.sqrt(finite.size)) if finite.size else None,
+        "rmse_norm": error / magnitude if magnitude > 0.0 else None,
         "ulp_dist_max": _largest_distance(finite, comparison.fmt),
     }
+
+
+def _norm(values: Float64) -> float:
+    """The root of the sum of squares, which themselves may be out of float64's range."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    scaled = values / largest
+    return largest * float(np.sqrt(np.dot(scaled, scaled)))
 
 
 def _largest_distance(finite: _Finite, fmt: FloatFormat) -> int:
@@ -196,13 +204,14 @@ def _bounds(comparison: Comparison, acceptance: Acceptance, model: AccumulationM
         unit = model.accumulator(fmt).unit_roundoff
         likely = np.sqrt(count) * unit * magnitude + 0.5 * fmt.ulp(exact)
         condition = magnitude / np.abs(exact)
+        likelihood = np.where(error == 0.0, 0.0, error / likely)
     tolerant = (half_width > 0.0) & (half_width < np.inf)
     margin = ((half_width - error)[tolerant] / half_width[tolerant]).min() if tolerant.any() else None
     by_multiplicity = _by_multiplicity(
         count, error, admissible, fmt.ulp(np.maximum(sums.positive, sums.negative)[selected])
     )
     return {
-        "z_max": float((error / likely).max(initial=0.0)),
+        "z_max": float(likelihood.max(initial=0.0)),
         "margin_min": None if margin is None else float(margin),
         "cond_max": float(condition[exact != 0.0].max(initial=0.0)),
         **by_multiplicity,

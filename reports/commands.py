@@ -3,32 +3,176 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import click
-from rich.console import Console
 
-from poolproof.reports import tables, terminal
-from poolproof.reports.store import NotARun, read_run
+from poolproof.reports import terminal, terminal_comparison, terminal_history, terminal_verification
+from poolproof.reports.bundle import package as write_bundle
+from poolproof.reports.command_line import CommandGroup, console
+from poolproof.reports.comparison import compare as compare_runs
+from poolproof.reports.digest import read_digest
+from poolproof.reports.history import Entries, read_entries
+from poolproof.reports.history import add as add_to_history
+from poolproof.reports.history import query as query_history
+from poolproof.reports.pages.comparison import write_comparison
+from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.store import read_run
+from poolproof.reports.tables import failing_row
+from poolproof.reports.verdicts import Overall
+from poolproof.reports.verification import verify as check_bundle
+from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for
 
-COULD_NOT_RUN = 3
+_PATH = click.Path(path_type=Path)
 
 
-@click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.command(short_help="Print the verdicts of a run.")
+@click.argument("run", type=_PATH)
 def show(run: Path) -> None:
-    """Print the verdicts of the RUN in a report folder."""
-    try:
-        frame, record = tables.load(run), read_run(run)
-    except NotARun as error:
-        _give_up(str(error))
-    terminal.show(frame, record, Console(width=None if sys.stdout.isatty() else 140))
+    """Print the verdicts of the RUN in a report folder, and exit with its overall verdict."""
+    digest = read_digest(run)
+    terminal.show(digest, console())
+    sys.exit(digest.conclusion.overall)
 
 
-COMMANDS = (show,)
+@click.command(short_help="Accept a known deviation until a day.")
+@click.argument("run", type=_PATH)
+@click.argument("case_id")
+@click.option("--reason", required=True, help="Why the deviation is accepted.")
+@click.option("--owner", required=True, help="Who answers for that.")
+@click.option("--expires", required=True, type=click.DateTime(["%Y-%m-%d"]), help="The last day it is accepted on.")
+@click.option("--issue", default="", help="Where it is discussed.")
+@click.option("--backend", help="Whose failure, where several backends fail the case.")
+@click.option(
+    "--scope",
+    multiple=True,
+    default=["case_id"],
+    show_default=True,
+    help="Column whose value the waiver is about, repeatable; name others to waive more than the one case.",
+)
+@click.option("-o", "--output", type=_PATH, default=Path("waivers.toml"), show_default=True, help="File to append to.")
+def waive(run: Path, case_id: str, expires: datetime, backend: str | None, output: Path, **accepted: Any) -> None:
+    """Accept what the case CASE_ID of the RUN violates, until a day.
+
+    Appends a waiver to a file for pytest's option --waivers. It is as narrow as it can be: this case on this backend
+    at these versions, and the checks that it violates.
+    """
+    row = failing_row(run, case_id, backend)
+    environment = read_run(run)["backends"][row["backend"]]
+    waiver = waiver_for(row, environment, Acceptance(expires=expires.date(), **accepted))
+    append(waiver, output)
+    click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
+    click.echo(to_toml([waiver]), nl=False)
 
 
-def _give_up(reason: str) -> NoReturn:
-    click.echo(f"poolproof: {reason}", err=True)
-    sys.exit(COULD_NOT_RUN)
+@click.command(short_help="Put a run and all it rests on into one archive.")
+@click.argument("run", type=_PATH)
+@click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
+def package(run: Path, output: Path) -> None:
+    """Put the RUN and all that its verdict rests on into one archive.
+
+    Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint).
+    """
+    fingerprint = write_bundle(run, output)
+    click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
+
+
+@click.command(short_help="Check an archive offline, and judge it again.")
+@click.argument("bundle", type=_PATH)
+@click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
+def verify(bundle: Path, fingerprint: str | None) -> None:
+    """Check a BUNDLE offline, and judge again from the rows and the evidence in it.
+
+    Exits with 0 when it stands, whatever its verdict is; with 1 when something in it was changed or contradicts
+    itself; with 2 when it is sound, but was judged by another version of the suite.
+    """
+    verification = check_bundle(bundle, fingerprint)
+    terminal_verification.show(verification, console())
+    sys.exit(verification.overall)
+
+
+@click.command(short_help="Tell what got worse and what got better.")
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@click.option("--markdown", type=_PATH, help="Also write it as Markdown, for a comment on a change.")
+@click.option("--page", type=_PATH, help="Also write it as a page.")
+@click.option("--fail-on-drift", is_flag=True, help="Slower calls and lost precision count as regressions, too.")
+def compare(before: Path, after: Path, markdown: Path | None, page: Path | None, fail_on_drift: bool) -> None:
+    """Tell what got worse and what got better from the run BEFORE to the run AFTER.
+
+    Exits with 1 when something fails that did not, with 2 when something is judged no more.
+    """
+    comparison = compare_runs(before, after)
+    drifted = fail_on_drift and comparison.has_drifted_for_the_worse
+    overall = Overall.VIOLATES if drifted else comparison.overall
+    if markdown:
+        write_comparison(comparison, overall, markdown, "comparison.md.j2")
+    if page:
+        write_comparison(comparison, overall, page, "comparison.html.j2")
+    terminal_comparison.show(comparison, overall, console())
+    sys.exit(overall)
+
+
+@click.group(cls=CommandGroup, short_help="Keep the runs of several machines, and ask about them.")
+def history() -> None:
+    """Keep finished runs in a folder that several machines may add to, and ask questions about them."""
+
+
+@history.command("add")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("runs", nargs=-1, required=True, type=_PATH)
+def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
+    """Add finished RUNS to the HISTORY, which is made when there is none; a run is added once."""
+    for run in runs:
+        click.echo(add_to_history(folder, run))
+
+
+@history.command("list")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.option("--all", "every", is_flag=True, help="All runs, not the latest 20 alone.")
+def history_list(folder: Path, every: bool) -> None:
+    """List the runs of a HISTORY, the latest last."""
+    entries = _entries(folder)
+    runs = entries.runs if every else entries.runs.tail(20)
+    terminal_history.show_runs(runs, len(entries.runs), console())
+
+
+@history.command("query")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("sql")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+def history_query(folder: Path, sql: str, form: str) -> None:
+    r"""Answer a question in SQL (DuckDB's) about a HISTORY.
+
+    \b
+    Views:
+      runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+      cells  one line per run and cell: counts, precision, times
+      rows   one line per run and case, with all columns of the report
+
+    \b
+    Example: which operators got slower?
+      SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
+    """
+    click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
+
+
+@click.command(short_help="Draw a history as pages.")
+@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.option("-o", "--output", "site", type=_PATH, required=True, help="Folder to write the pages into.")
+def dashboard(folder: Path, site: Path) -> None:
+    """Draw how a HISTORY stands and went, as pages that open from disk."""
+    click.echo(write_dashboard(_entries(folder), site))
+
+
+def _entries(folder: Path) -> Entries:
+    """The complete runs; what was passed over is told on the error output."""
+    entries = read_entries(folder)
+    for warning in entries.warnings:
+        click.echo(f"poolproof: warning: {warning}", err=True)
+    return entries
+
+
+COMMANDS = (show, waive, package, verify, compare, history, dashboard)

@@ -7,23 +7,27 @@ run at all: it calls `begin` and `open_rows`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
-from poolproof.reports import tables, terminal
-from poolproof.reports.environment import host_environment
-from poolproof.reports.pages.run import write_run_page
+from poolproof.reports import ci, tables, terminal
+from poolproof.reports.digest import Digest, read_digest
+from poolproof.reports.environment import host_environment, suite_identity
+from poolproof.reports.errors import BadInput
+from poolproof.reports.junit import write_junit
+from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
-from poolproof.reports.waivers import Waivers
+from poolproof.reports.verdicts import Overall
+from poolproof.reports.waivers import Waivers, to_records
 
 DEFAULT_FOLDER = Path("poolproof-report")
 
@@ -31,19 +35,19 @@ PROGRESS_SECONDS = 10.0
 """Time between two lines of progress."""
 
 
-class CannotOpen(Exception):
+class CannotOpen(BadInput):
     """The report folder cannot be used; the text says what to do."""
 
 
 class _Run:
-    """``run.json`` while the run lasts, and the progress of its workers."""
+    """``run.json`` while the run lasts, the progress of its workers, and what it amounts to once it is finished."""
 
-    def __init__(self, folder: Path, record: dict[str, Any], waivers: Waivers) -> None:
+    def __init__(self, folder: Path, record: dict[str, Any]) -> None:
         self.folder = folder
-        self.waivers = waivers
-        self.record = record | {"started": time.time(), "finished": None, "host": host_environment()}
+        self.record = record
+        self.digest: Digest | None = None
         self.done = self.failed = 0
-        self._last_line = time.monotonic()
+        self._began = self._last_line = time.monotonic()
         write_run(folder, self.record)
 
     def progress(self) -> str | None:
@@ -52,20 +56,41 @@ class _Run:
         if now - self._last_line < PROGRESS_SECONDS:
             return None
         self._last_line = now
-        planned, elapsed = self.record["planned_cases"], time.time() - self.record["started"]
-        rate = self.done / elapsed
+        planned, rate = self.record["planned_cases"], self.done / (now - self._began)
         left = (planned - self.done) / rate if rate else 0.0
-        return (
-            f"{self.done:,} of {planned:,} cases, {self.failed:,} failed, {rate:,.0f} a second, {_duration(left)} left"
-        )
+        done = f"{self.done:,} of {planned:,} cases, {self.failed:,} failed"
+        return f"{done}, {rate:,.0f} a second, {_duration(left)} left"
 
-    def finish(self, rows: pd.DataFrame, exit_status: int) -> None:
-        self.record |= {
-            "finished": time.time(),
-            "exit_status": exit_status,
-            "waivers": waiver_states(rows, self.waivers),
-        }
+    def finish(self, pytest_status: int) -> int:
+        """Close the run, publish it, and return the status that the session shall exit with.
+
+        The rows decide. Where they have nothing against the implementation, what pytest has to say still counts,
+        for other tests may run in the same session; finding nothing to do, all having been done before, does not.
+        """
+        compact_leftovers(self.folder)
+        self.record["finished"] = time.time()
         write_run(self.folder, self.record)
+        self.digest = _publish(self.folder)
+        if pytest_status == pytest.ExitCode.INTERNAL_ERROR:
+            return Overall.COULD_NOT_RUN
+        overall = self.digest.conclusion.overall
+        done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
+        return overall if overall or done_before else pytest_status
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("poolproof")
+    group.addoption(
+        "--strict-waivers",
+        action="store_true",
+        help="a waiver that has expired, matches no case or is needed no longer makes the run violate",
+    )
+    group.addoption(
+        "--ci",
+        choices=("auto", "github", "gitlab", "none"),
+        default="auto",
+        help="the CI service to write annotations and a job summary for (default: the one this runs in)",
+    )
 
 
 _RUN = pytest.StashKey[_Run]()
@@ -84,9 +109,7 @@ def run_folder(given: Path | None, resume: bool) -> Path:
         return folder
     if folder.exists() and any(folder.iterdir()):
         if given is not None:
-            raise CannotOpen(
-                f"{folder} is not empty: name another --report folder, or go on with the run in it by --resume"
-            )
+            raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         _check_is_run(folder)
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,18 +119,32 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 def what_is_done(folder: Path) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """(blocks judged to their end, (block, case id) of the rows in all others) of an interrupted run."""
     blocks = finished_blocks(folder)
-    frame = (
-        tables.load(folder, ["block", "case_id"])
-        if (folder / "rows").is_dir()
-        else pd.DataFrame(columns=["block", "case_id"])
-    )
-    rest = frame[~frame["block"].isin(blocks)]
+    if not (folder / "rows").is_dir():
+        return blocks, frozenset()
+    rows = tables.load(folder, ["block", "case_id"])
+    rest = rows[~rows["block"].isin(blocks)]
     return blocks, frozenset(zip(rest["block"], rest["case_id"], strict=True))
 
 
-def begin(config: pytest.Config, folder: Path, record: dict[str, Any], waivers: Waivers) -> None:
-    """Open the run in the controlling process."""
-    config.stash[_RUN] = _Run(folder, record, waivers)
+def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers) -> None:
+    """Open the run in the controlling process.
+
+    ``record`` says what is run on what: plan, seed, arguments, planned_cases (what is left to do), backends and
+    mandatory (`coverage.Cell`). A resumed run keeps its id and its start.
+    """
+    identity = {"id": uuid4().hex, "started": time.time()}
+    if config.getoption("resume"):
+        before = read_run(folder)
+        identity = {name: before[name] for name in identity}
+    added = {
+        "finished": None,
+        "suite": suite_identity(),
+        "host": host_environment(),
+        "waivers": to_records(waivers.all),
+        "waivers_judged_on": waivers.today.isoformat(),
+        "strict_waivers": config.getoption("strict_waivers"),
+    }
+    config.stash[_RUN] = _Run(folder, {**record, **identity, **added})
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
@@ -148,11 +185,11 @@ class _Progress:
         if self._config is None or report.when != "call" or _RUN not in self._config.stash:
             return
         run = self._config.stash[_RUN]
-        for name, value in report.user_properties:
+        for name, counts in report.user_properties:
             if name == "poolproof":
-                cases, failures = cast(tuple[int, int], value)
-                run.done += cases
-                run.failed += failures
+                done, failed = cast("tuple[int, int]", counts)
+                run.done += done
+                run.failed += failed
         line = run.progress()
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if line and reporter is not None:
@@ -172,45 +209,34 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if writer is not None:
         writer.close()
         del session.config.stash[_ROWS]
+    run = session.config.stash.get(_RUN, None)
+    if run is not None:
+        session.exitstatus = run.finish(session.exitstatus)
 
 
-def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     run = config.stash.get(_RUN, None)
-    if run is None:
+    if run is None or run.digest is None:
         return
-    compact_leftovers(run.folder)
-    frame = tables.load(run.folder)
-    run.finish(frame, int(exitstatus))
-    page = write_run_page(run.folder)
     terminalreporter.section("poolproof")
     writer = config.get_terminal_writer()
     width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
     text = StringIO()
-    terminal.show(frame, run.record, Console(file=text, width=width, force_terminal=writer.hasmarkup))
+    terminal.show(run.digest, Console(file=text, width=width, force_terminal=writer.hasmarkup))
     writer.write(text.getvalue())
-    terminalreporter.write_line(f"\nrows and evidence: {run.folder}, page: {page}")
+    say = terminalreporter.write_line
+    say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
+    chosen = config.getoption("ci")
+    ci.annotate(run.digest, ci.service(os.environ) if chosen == "auto" else chosen, os.environ, say)
 
 
-def waiver_states(frame: pd.DataFrame, waivers: Waivers) -> list[dict[str, Any]]:
-    """Each waiver with how many cases it covered and whether it is used, unused or expired."""
-    uses: Counter[str] = Counter()
-    for ids in frame["waivers"].dropna():
-        uses.update(ids)
-    expired = {waiver.id for waiver in waivers.expired}
-    states = []
-    for waiver in waivers.all:
-        state = "expired" if waiver.id in expired else "used" if uses[waiver.id] else "unused"
-        states.append(
-            {
-                "id": waiver.id,
-                "state": state,
-                "uses": uses[waiver.id],
-                "reason": waiver.reason,
-                "owner": waiver.owner,
-                "expires": waiver.expires.isoformat(),
-            }
-        )
-    return states
+def _publish(folder: Path) -> Digest:
+    """Write what people and CI read about the run in ``folder``."""
+    digest = read_digest(folder)
+    write_run_page(digest, folder / "index.html")
+    write_run_summary(digest, folder / "summary.md")
+    write_junit(digest, folder / "junit.xml")
+    return digest
 
 
 def _check_is_run(folder: Path) -> None:

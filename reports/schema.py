@@ -17,12 +17,17 @@ SCHEMA_VERSION = 2
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names."""
+    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names.
+
+    ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
+    something. A ratio never combines: its mean over cases would weigh a small case like a large one.
+    """
 
     name: str
     kind: pa.DataType
     meaning: str
     unit: str = ""
+    combines: str = ""
 
 
 _TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -39,6 +44,9 @@ IDENTITY = (
     Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
     Column("index_dtype", _TEXT, "dtype of indices"),
     Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
+    Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
+    Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
+    Column("follows", _TEXT, "whether the answer is that of the library's code, of its page, of both or of neither"),
     Column("model", _TEXT, "declared accumulation model"),
 )
 
@@ -73,12 +81,12 @@ JUDGEMENT = (
 )
 
 MULTIPLICITY = (
-    Column("n", _COUNT, "elements of grad_input"),
-    Column("n_k0", _COUNT, "cells that no gradient reaches"),
-    Column("n_k1", _COUNT, "cells with one gradient"),
-    Column("n_k2", _COUNT, "cells with two"),
-    Column("n_k3p", _COUNT, "cells with three or more"),
-    Column("k_max", _COUNT, "largest number of gradients in one cell"),
+    Column("n", _COUNT, "elements of grad_input", combines="sum"),
+    Column("n_k0", _COUNT, "cells that no gradient reaches", combines="sum"),
+    Column("n_k1", _COUNT, "cells with one gradient", combines="sum"),
+    Column("n_k2", _COUNT, "cells with two", combines="sum"),
+    Column("n_k3p", _COUNT, "cells with three or more", combines="sum"),
+    Column("k_max", _COUNT, "largest number of gradients in one cell", combines="max"),
     Column("k_mean", _REAL, "mean number of gradients in a cell"),
     Column("k_cells", _COUNTS, "finite cells per class of k: 1, 2, 3-4, 5-8, 9-16 and so on"),
     Column("k_error", _REALS, "largest |y - S| in each of these classes", "ulp of max(P, N)"),
@@ -86,67 +94,112 @@ MULTIPLICITY = (
 )
 
 STATISTICS = (
-    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible"),
-    Column("n_reject", _COUNT, "cells outside their interval"),
+    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible", combines="sum"),
+    Column("n_reject", _COUNT, "cells outside their interval", combines="sum"),
     Column("reject_rate", _REAL, "n_reject / n"),
     Column("first_reject_index", _TEXT, "coordinates of the first cell outside its interval, empty if there is none"),
-    Column("n_lattice_fail", _COUNT, "cells whose value no order of additions reaches: not a multiple of 2**q"),
-    Column("n_unwritten", _COUNT, "cells that still hold the pattern of ones that was in memory before the call"),
-    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)"),
-    Column("n_bitexact_strict", _COUNT, "the same with signs of zero"),
+    Column(
+        "n_lattice_fail",
+        _COUNT,
+        "cells whose value no order of additions reaches: not a multiple of 2**q",
+        combines="sum",
+    ),
+    Column(
+        "n_unwritten",
+        _COUNT,
+        "cells that still hold the pattern of ones that was in memory before the call",
+        combines="sum",
+    ),
+    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)", combines="sum"),
+    Column("n_bitexact_strict", _COUNT, "the same with signs of zero", combines="sum"),
     Column("bitexact_ratio", _REAL, "n_bitexact / n"),
-    Column("max_abs_err", _REAL, "largest |y - S| over finite cells"),
+    Column("max_abs_err", _REAL, "largest |y - S| over finite cells", combines="max"),
     Column("mean_abs_err", _REAL, "mean |y - S| over finite cells"),
     Column("rmse", _REAL, "root of the mean (y - S)**2 over finite cells"),
     Column("rmse_norm", _REAL, "rmse in units of the root mean square of S"),
-    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S"),
+    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S", combines="max"),
     Column("mean_ulp", _REAL, "mean |y - S|", "ulp of S"),
     Column("p99_ulp", _REAL, "|y - S| that 99 % of the finite cells do not exceed", "ulp of S"),
-    Column("ulp_dist_max", _COUNT, "largest distance to the exact sum rounded once, in representable values"),
-    Column("ulp_0", _COUNT, "cells with |y - S| = 0"),
-    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S"),
-    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S"),
-    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S"),
-    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S"),
-    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S"),
-    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S"),
-    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S"),
-    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite"),
+    Column(
+        "ulp_dist_max",
+        _COUNT,
+        "largest distance to the exact sum rounded once, in representable values",
+        combines="max",
+    ),
+    Column("ulp_0", _COUNT, "cells with |y - S| = 0", combines="sum"),
+    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S", combines="sum"),
+    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S", combines="sum"),
+    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S", combines="sum"),
+    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S", combines="sum"),
+    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S", combines="sum"),
+    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S", combines="sum"),
+    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S", combines="sum"),
+    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite", combines="sum"),
     Column("mere", _REAL, "mean |y - r| / (|r| + 1e-7) over finite cells, r the exact sum rounded once"),
-    Column("mare", _REAL, "largest |y - r| / (|r| + 1e-7) over finite cells"),
+    Column("mare", _REAL, "largest |y - r| / (|r| + 1e-7) over finite cells", combines="max"),
     Column("mere_vs_s", _REAL, "mean |y - S| / (|S| + 1e-7) over finite cells"),
-    Column("mare_vs_s", _REAL, "largest |y - S| / (|S| + 1e-7) over finite cells"),
+    Column("mare_vs_s", _REAL, "largest |y - S| / (|S| + 1e-7) over finite cells", combines="max"),
     Column("mean_rel", _REAL, "mean |y - S| / |S| over finite cells that are not small"),
-    Column("max_rel", _REAL, "largest |y - S| / |S| over finite cells that are not small"),
-    Column("n_small", _COUNT, "finite cells with |r| below 2**-11 (float16), 2**-8 (bfloat16), 2**-14 (others)"),
-    Column("small_err_cnt", _COUNT, "of these, cells with |y - r| above 2**-16 (float16, bfloat16), 2**-30 (others)"),
+    Column("max_rel", _REAL, "largest |y - S| / |S| over finite cells that are not small", combines="max"),
+    Column(
+        "n_small",
+        _COUNT,
+        "finite cells with |r| below 2**-11 (float16), 2**-8 (bfloat16), 2**-14 (others)",
+        combines="sum",
+    ),
+    Column(
+        "small_err_cnt",
+        _COUNT,
+        "of these, cells with |y - r| above 2**-16 (float16, bfloat16), 2**-30 (others)",
+        combines="sum",
+    ),
     Column("small_err_ratio", _REAL, "small_err_cnt / n_small"),
     Column("eb", _REAL, "| cells with y > r - cells with y < r | / n; blind to truncation of symmetric data"),
     Column(
         "eb_mag", _REAL, "| cells with |y| > |S| - cells with |y| < |S| | / n: the share of inexact cells if truncated"
     ),
-    Column("n_inexact", _COUNT, "finite cells with S != 0 and y != S: those that bias_ulp is the mean of"),
+    Column(
+        "n_inexact", _COUNT, "finite cells with S != 0 and y != S: those that bias_ulp is the mean of", combines="sum"
+    ),
     Column(
         "bias_ulp",
         _REAL,
         "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even",
         "ulp of S",
     ),
-    Column("z_max", _REAL, "largest |y - S| / (sqrt(k) u sum |g| + 0.5 ulp(S)): unlikely above 4, never a failure"),
-    Column("margin_min", _REAL, "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound"),
-    Column("cond_max", _REAL, "largest sum |g| / |S| over cells with S != 0: explains large relative errors"),
-    Column("n_nan_out", _COUNT, "cells that are NaN"),
-    Column("n_nan_exp", _COUNT, "cells that should be NaN"),
-    Column("n_pinf_out", _COUNT, "cells that are inf"),
-    Column("n_pinf_exp", _COUNT, "cells that should be inf"),
-    Column("n_ninf_out", _COUNT, "cells that are -inf"),
-    Column("n_ninf_exp", _COUNT, "cells that should be -inf"),
-    Column("n_nonfinite_mismatch", _COUNT, "cells where y or r is not finite and they differ"),
+    Column(
+        "z_max",
+        _REAL,
+        "largest |y - S| / (sqrt(k) u sum |g| + 0.5 ulp(S)): unlikely above 4, never a failure",
+        combines="max",
+    ),
+    Column(
+        "margin_min",
+        _REAL,
+        "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound",
+        combines="min",
+    ),
+    Column(
+        "cond_max",
+        _REAL,
+        "largest sum |g| / |S| over cells with S != 0: explains large relative errors",
+        combines="max",
+    ),
+    Column("n_nan_out", _COUNT, "cells that are NaN", combines="sum"),
+    Column("n_nan_exp", _COUNT, "cells that should be NaN", combines="sum"),
+    Column("n_pinf_out", _COUNT, "cells that are inf", combines="sum"),
+    Column("n_pinf_exp", _COUNT, "cells that should be inf", combines="sum"),
+    Column("n_ninf_out", _COUNT, "cells that are -inf", combines="sum"),
+    Column("n_ninf_exp", _COUNT, "cells that should be -inf", combines="sum"),
+    Column("n_nonfinite_mismatch", _COUNT, "cells where y or r is not finite and they differ", combines="sum"),
     Column("output_digest", _TEXT, "BLAKE2b of grad_input's elements in logical order: equal for equal bits"),
-    Column("repeat_n", _COUNT, "repetitions of the call that were made"),
+    Column("repeat_n", _COUNT, "repetitions of the call that were made", combines="sum"),
     Column("repeat_bitwise_equal", _FLAG, "all repetitions gave the first call's bits"),
     Column(
-        "repeat_max_ulp_spread", _REAL, "largest distance of a repetition to the first call, in representable values"
+        "repeat_max_ulp_spread",
+        _REAL,
+        "largest distance of a repetition to the first call, in representable values",
+        combines="max",
     ),
     Column("decoded_faults", _TEXT, "JSON list of the windows whose coded gradients went astray, and how"),
 )
@@ -188,6 +241,10 @@ SCHEMA = pa.schema([pa.field(column.name, column.kind) for column in COLUMNS], {
 
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
+
+
+COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
+"""Columns that many rows can be told by, and how."""
 
 
 def to_table(rows: list[Row]) -> pa.Table:

@@ -6,20 +6,31 @@ parts, written aside and renamed. Readers take parts and journals together, so w
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from poolproof.reports.errors import BadInput
 from poolproof.reports.schema import SCHEMA, Row, to_table
 
 ROWS_PER_PART = 5000
 
 
-class NotARun(Exception):
+RUN_ENTRIES = (
+    *("id", "plan", "seed", "arguments", "started", "finished", "mandatory", "suite", "host", "backends"),
+    *("waivers", "waivers_judged_on", "strict_waivers"),
+)
+"""What run.json always holds; a run that is still going on has not ``finished`` (null)."""
+
+
+class NotARun(BadInput):
     """The folder holds no run; the text says what is missing."""
 
 
@@ -63,18 +74,20 @@ class RowWriter:
         self._journal.unlink()
 
 
-def read_rows(folder: Path, columns: list[str] | None = None) -> pa.Table:
-    """All rows of a run, in no particular order. `NotARun` if the folder has none of a run's files."""
+def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+    """The rows of a run for which ``where`` holds, in no particular order.
+
+    Columns that an older suite did not write are null. `NotARun` if the folder has none of a run's files.
+    """
     rows = folder / "rows"
     if not rows.is_dir():
         raise NotARun(f"{folder} is no run: it has no rows folder")
-    tables = [pq.read_table(part, columns=columns) for part in sorted(rows.glob("*.parquet"))]
-    for journal in sorted(rows.glob("*.jsonl")):
-        table = to_table(list(_journal_rows(journal)))
-        tables.append(table if columns is None else table.select(columns))
-    if not tables:
-        return SCHEMA.empty_table() if columns is None else SCHEMA.empty_table().select(columns)
-    return pa.concat_tables(tables, promote_options="default")
+    names = list(SCHEMA.names if columns is None else columns)
+    try:
+        tables = [source.to_table(columns=names, filter=where) for source in _sources(rows)]
+    except (pa.ArrowInvalid, json.JSONDecodeError, OSError) as error:
+        raise NotARun(f"the rows of {folder} are damaged: {str(error).splitlines()[0]}") from error
+    return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 
 
 def finished_blocks(folder: Path) -> frozenset[str]:
@@ -92,6 +105,22 @@ def compact_leftovers(folder: Path) -> None:
         journal.unlink()
 
 
+def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
+    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz"):
+        for path in sorted(folder.glob(pattern)):
+            yield path.relative_to(folder).as_posix(), path
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over everything a run recorded."""
+    content = hashlib.sha256()
+    for name, path in recorded_files(folder):
+        with path.open("rb") as file:
+            content.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return content.hexdigest()
+
+
 def write_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Write ``run.json``: what was run, on what, and how it ended."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,11 +132,24 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> None:
 def read_run(folder: Path) -> dict[str, Any]:
     """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
     try:
-        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         raise NotARun(f"{folder} is no run: it has no run.json") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise NotARun(f"{folder}/run.json is damaged: {error}") from error
+    missing = [entry for entry in RUN_ENTRIES if entry not in run]
+    if missing:
+        raise NotARun(f"{folder}/run.json has no entry {missing[0]!r}: it was written by something else")
+    return run
+
+
+def _sources(rows: Path) -> Iterator[ds.Dataset]:
+    """Where the rows of a run lie: its parts as one data set, and each journal that no part has replaced yet."""
+    parts = sorted(str(part) for part in rows.glob("*.parquet"))
+    if parts:
+        yield ds.dataset(parts, SCHEMA)
+    for journal in sorted(rows.glob("*.jsonl")):
+        yield ds.dataset(to_table(list(_journal_rows(journal))))
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:

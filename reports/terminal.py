@@ -1,9 +1,8 @@
-"""A run's verdicts for the terminal."""
+"""A run's verdicts for the terminal: the table, what is behind it, and one line at the end that says it all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable
 
 import pandas as pd
 from rich import box
@@ -11,54 +10,83 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports import tables
+from poolproof.reports.conclusion import Conclusion, count_of
+from poolproof.reports.coverage import COUNTS
+from poolproof.reports.digest import Digest
+from poolproof.reports.reproducers import replay_line
+from poolproof.reports.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.verdicts import Overall
+from poolproof.reports.waivers.review import Review, State
 
-_ASPECT_ORDER = ["values", "precision", "special_values", "layouts", "determinism", "scale"]
-
-
-def summary(rows: pd.DataFrame, run: Mapping[str, Any]) -> list[RenderableType]:
-    """The verdict table, what was skipped and why, which waivers were used, and the failures with reproducers."""
-    parts: list[RenderableType] = [_verdict_table(rows), _key()]
-    skipped = tables.skip_reasons(rows)
-    if len(skipped):
-        parts.append(_reasons(skipped))
-    parts.extend(_waiver_lines(run))
-    parts.extend(_failure_lines(rows))
-    return parts
+_MOST_GAPS, _MOST_FAILURES = 10, 12
+_STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
+_STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 
-def show(rows: pd.DataFrame, run: Mapping[str, Any], console: Console) -> None:
+def show(digest: Digest, console: Console) -> None:
     """Print the summary; long lines are left whole, so that a reproducer can be copied."""
-    for part in summary(rows, run):
+    for part in summary(digest, console):
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
-def _verdict_table(rows: pd.DataFrame) -> Table:
+def summary(digest: Digest, console: Console) -> list[RenderableType]:
+    """The verdict table, what was not judged and why, the waivers, the failures with reproducers, the conclusion."""
+    parts: list[RenderableType] = []
+    if len(digest.asked):
+        parts += _verdict_table(digest.asked, console)
+    parts += _skips(digest.skips)
+    parts += _waivers(digest.waivers)
+    parts += _failures(digest.failures)
+    parts += _gaps(digest.gaps)
+    parts.append(conclusion_line(digest.conclusion))
+    return parts
+
+
+def conclusion_line(conclusion: Conclusion) -> Text:
+    """The line that a CI engineer reads: verdict, exit status, and why."""
+    totals = conclusion.totals
+    line = Text(f"\n{conclusion.overall.word.upper()}", style=_STYLES[conclusion.overall])
+    line.append(f" (exit status {int(conclusion.overall)}): ", style="default not bold")
+    notes = [*conclusion.reasons]
+    if not notes:
+        planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
+        notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+    if totals["waived"]:
+        notes.append(f"{totals['waived']:,} waived")
+    line.append("; ".join(notes), style="default not bold")
+    return line
+
+
+def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
+    """The matrix with its key; where the terminal is too narrow for it, its last column alone."""
+    table = _matrix(counts, aspects_in_order(counts))
+    key = "cases judged; ✗ violated, crashed or timed out; w waived; s skipped"
+    if console.measure(table, options=console.options.update_width(1000)).maximum > console.width:
+        table = _matrix(counts, [])
+        key += "; a wider terminal shows each aspect"
+    return [table, Text(key, style="dim")]
+
+
+def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
     """One line per backend, operator and dtype pair, one column per aspect."""
-    counts = tables.verdict_matrix(rows[rows["aspect"] != ""])
-    aspects = list(dict.fromkeys([*_ASPECT_ORDER, *counts.index.unique("aspect")]))
-    aspects = [aspect for aspect in aspects if aspect in counts.index.unique("aspect")]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "dtype", "index"):
         table.add_column(heading, no_wrap=True)
     for aspect in aspects:
-        table.add_column(aspect.replace("_", "\n"), justify="right")
-    table.add_column("all", justify="right")
-    lines = counts.groupby(["backend", "operator", "dtype", "index_dtype"], sort=False)
+        table.add_column(aspect.replace("_", "\n"), justify="right", no_wrap=True)
+    table.add_column("all", justify="right", no_wrap=True)
     backend = ""
-    for key, group in lines:
-        name, operator, dtype, index_dtype = map(str, cast(tuple[Any, ...], key))
-        if name != backend:
+    for line in matrix_lines(counts):
+        if line.backend != backend:
             table.add_section()
-            table.add_row(Text(name, style="bold"))
-            backend = name
-        by_aspect = group.droplevel(["backend", "operator", "dtype", "index_dtype"])
-        cells = [_cell(by_aspect.loc[aspect]) if aspect in by_aspect.index else Text("") for aspect in aspects]
-        table.add_row(operator, dtype, index_dtype, *cells, _cell(by_aspect.sum()))
+            table.add_row(Text(line.backend, style="bold"))
+            backend = line.backend
+        cells = [_cell(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
+        table.add_row(line.operator, line.dtype, line.index_dtype, *cells, _cell(line.total))
     return table
 
 
-def _cell(counts: pd.Series) -> Text:
+def _cell(counts: Record) -> Text:
     text = Text(str(counts["judged"]))
     if counts["violates"]:
         text.append(f" ✗{counts['violates']}", style="bold red")
@@ -71,44 +99,69 @@ def _cell(counts: pd.Series) -> Text:
     return text
 
 
-def _key() -> Text:
-    return Text("cases judged; ✗ violated, crashed or timed out; w waived; s skipped\n", style="dim")
+def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[RenderableType]:
+    """A titled table without lines, or nothing when it would be empty."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for line in lines:
+        table.add_row(*line)
+    return [Text(f"\n{title}", style="bold"), table] if table.row_count else []
 
 
-def _reasons(skipped: pd.Series) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False, title="Not judged", title_justify="left")
-    for key, count in skipped.items():
-        backend, verdict, reason = map(str, cast(tuple[Any, ...], key))
-        table.add_row(f"{count:>6}", backend, verdict, Text(reason, overflow="fold"))
-    return table
+def _skips(skips: pd.DataFrame) -> list[RenderableType]:
+    lines = (
+        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
+        for skip in records(skips)
+    )
+    return _listing("Not judged", lines)
 
 
-def _waiver_lines(run: Mapping[str, Any]) -> list[RenderableType]:
-    waivers = run.get("waivers", [])
-    if not waivers:
-        return []
-    table = Table(box=None, pad_edge=False, show_header=False, title="\nWaivers", title_justify="left")
-    for waiver in waivers:
-        style = {"expired": "bold red", "unused": "yellow"}.get(waiver["state"], "")
-        table.add_row(
-            f"{waiver['uses']:>6}",
-            Text(waiver["state"], style=style),
-            waiver["id"],
-            Text(waiver["reason"], overflow="fold"),
+def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
+    """The waivers that this run can say something about."""
+    here = [review for review in reviews if review.state is not State.ELSEWHERE]
+    lines = (
+        (
+            f"{review.cases:>6}",
+            Text(review.state, style=_STYLES_OF_STATES.get(review.state, "")),
+            review.waiver.id,
+            Text(review.waiver.reason, overflow="fold"),
         )
-    return [table]
+        for review in here
+    )
+    return _listing("Waivers", lines)
 
 
-def _failure_lines(rows: pd.DataFrame) -> list[RenderableType]:
-    failed = tables.failures(rows)
+def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
+    """The mandatory cells with something missing, aspects and index dtypes together, the largest gaps first."""
+    if gaps.empty:
+        return []
+    columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect")]
+    together = gaps.groupby([*columns, "because"], dropna=False, as_index=False)[["missing", "planned"]].sum()
+    worst = together.sort_values("missing", ascending=False, kind="stable")
+    lines = (
+        (
+            f"{cell['missing']:>6,}",
+            f"of {cell['planned']:,}",
+            " ".join(str(cell[name]) for name in columns if cell[name] is not None),
+            Text(cell["because"]),
+        )
+        for cell in records(worst.head(_MOST_GAPS))
+    )
+    parts = _listing("Planned, but not judged", lines)
+    if len(worst) > _MOST_GAPS:
+        parts.append(Text(f"       and {count_of(len(worst) - _MOST_GAPS, 'more line')}", style="dim"))
+    return parts
+
+
+def _failures(failed: pd.DataFrame) -> list[RenderableType]:
     if failed.empty:
         return []
     lines: list[RenderableType] = [Text("\nViolations, one of each kind", style="bold red")]
-    for _, row in failed.iterrows():
-        line = row["shrunk"] if isinstance(row["shrunk"], str) and row["shrunk"] else row["case"]
-        title = f"{row['operator']} on {row['backend']}: {row['violated'] or row['verdict']} ({row['cases']} cases)"
-        reproducer = f"poolproof replay --backend {row['backend']} '{line}'"
-        lines.append(Text(f"\n{title}", style="red"))
+    for row in records(failed.head(_MOST_FAILURES)):
+        what = f"{row['violated'] or row['verdict']} ({count_of(row['cases'], 'case')})"
+        lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
         lines.append(Text(f"  {row['reason']}"))
-        lines.append(Text(f"  {reproducer}", style="cyan"))
+        lines.append(Text(f"  {replay_line(row)}", style="cyan"))
+    if len(failed) > _MOST_FAILURES:
+        more = count_of(len(failed) - _MOST_FAILURES, "more kind")
+        lines.append(Text(f"\nand {more}, shown on the page", style="dim"))
     return lines

@@ -1,8 +1,8 @@
-"""The verdicts a row can carry, and what they mean for a run."""
+"""The verdicts a row can carry, what they mean for a run, and the exit statuses that tell a script."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class Verdict(StrEnum):
@@ -19,7 +19,14 @@ class Verdict(StrEnum):
 
 
 JUDGED = frozenset(
-    {Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT}
+    {
+        Verdict.CONFORMS,
+        Verdict.VIOLATES,
+        Verdict.WAIVED,
+        Verdict.REFUSED,
+        Verdict.CRASHED,
+        Verdict.TIMED_OUT,
+    }
 )
 """A verdict about the implementation was reached."""
 
@@ -28,3 +35,28 @@ FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
 
 SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN})
 """Nothing was learned; the row's reason says why."""
+
+
+class Overall(IntEnum):
+    """How a whole session or command ended. The number is its exit status, everywhere in this project.
+
+    Statuses that pytest keeps for itself: 4 for options it does not know. A signal ends a process as usual.
+    """
+
+    CONFORMS = 0
+    VIOLATES = 1
+    INCOMPLETE = 2
+    COULD_NOT_RUN = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+MEANINGS = {
+    Overall.CONFORMS: "all that had to be judged was judged and nothing deviates; nothing regressed; a bundle stands",
+    Overall.VIOLATES: "something deviates that nobody waived; something regressed; a bundle contradicts itself",
+    Overall.INCOMPLETE: "nothing deviates as far as was judged, but something that had to be judged was not",
+    Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here",
+}
+"""What each exit status tells, in the words of ``poolproof --help``."""

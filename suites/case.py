@@ -48,6 +48,8 @@ class Case:
         Whether the implementation is asked for its deterministic mode.
     seed
         Everything random in the data derives from it.
+    literals
+        (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
     """
 
     operator: str
@@ -67,6 +69,7 @@ class Case:
     layouts: tuple[tuple[str, str], ...] = ()
     deterministic: bool = False
     seed: int = 0
+    literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     def to_json(self) -> str:
         """Canonical one-line JSON; fields at their default are left out."""
@@ -74,7 +77,7 @@ class Case:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.default is MISSING or value != field.default:
-                record[field.name] = dict(value) if field.name == "layouts" else value
+                record[field.name] = dict(value) if field.name in ("layouts", "literals") else value
         return json.dumps(record, separators=(",", ":"))
 
     @classmethod
@@ -161,8 +164,7 @@ class Case:
         if tensor in ("self", "grad_input"):
             return self.shape
         if tensor == "indices" and self.api.indices == "mask":
-            taps = prod(expand(self.kernel_size, self.api.spatial_rank))
-            return (*self.leading_shape, taps, (-(-self.plane_windows // 16) + 1) * 32)
+            return (*self.leading_shape, self.taps, (-(-self.plane_windows // 16) + 1) * 32)
         return self.pooled_shape
 
     def tensor_dtype(self, tensor: str) -> str:
@@ -181,6 +183,11 @@ class Case:
             total += elements * _ITEM_SIZES[self.tensor_dtype(tensor)]
         return total
 
+    @property
+    def taps(self) -> int:
+        """Cells of one window, those outside the plane included; windowed operators only."""
+        return prod(expand(self.kernel_size, self.api.spatial_rank))
+
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window() for axis in self.axes)
@@ -192,6 +199,10 @@ class Case:
         if min(self.shape) < 0:
             raise CaseError(f"shape {list(self.shape)} has a negative length")
         _check_attributes(self)
+        for tensor, values in self.literals:
+            count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
+            if tensor not in api.inputs or len(values) != count:
+                raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
@@ -275,6 +286,15 @@ def _read_layouts(name: str, value: Any) -> tuple[tuple[str, str], ...]:
         raise CaseError(str(error)) from error
 
 
+def _read_literals(name: str, value: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    if not isinstance(value, dict):
+        raise CaseError(f"{name} must map tensors to lists of numbers, not {value!r}")
+    for tensor, values in value.items():
+        if not isinstance(values, list) or not all(isinstance(item, int | float) for item in values):
+            raise CaseError(f"{name} of {tensor!r} must be a list of numbers")
+    return tuple(sorted((tensor, tuple(values)) for tensor, values in value.items()))
+
+
 _READERS: dict[str, Any] = {
     "operator": _read_operator,
     "dtype": _read_word(tuple(FORMATS)),
@@ -284,4 +304,5 @@ _READERS: dict[str, Any] = {
     **dict.fromkeys(("ceil_mode", "deterministic"), _read_boolean),
     **dict.fromkeys(("gradient", "indices", "values"), _read_recipe),
     "layouts": _read_layouts,
+    "literals": _read_literals,
 }

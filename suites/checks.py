@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Status
+from poolproof.references.criterion import acceptance
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
-from poolproof.suites.findings import Finding, element_text, format_value, value_finding
+from poolproof.suites.findings import Finding, element_text, format_value, owed_text, unravel, value_finding
+from poolproof.suites.neighbours import neighbours
 from poolproof.suites.operands import POISONS, guard_and_gap_mask
-from poolproof.suites.trial import Run, Trial
+from poolproof.suites.trial import Run, Trial, decoded_indices
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,67 @@ def layout_invariance(trial: Trial) -> Finding | None:
     return _same_values(trial, "layout_invariance", trial.with_layouts({}), "the contiguous layout")
 
 
+@_check("another way to make the call gives the same values", lambda trial: bool(trial.backend.modes))
+def modes(trial: Trial) -> Finding | None:
+    for mode in trial.backend.modes:
+        run = trial.in_mode(mode)
+        finding = run and _same_values(trial, "modes", run, f"the plain call, made with {mode}")
+        if finding:
+            return finding
+    return None
+
+
+@_check("what was called before changes nothing", _always)
+def state(trial: Trial) -> Finding | None:
+    return _same_values(trial, "state", trial.after(neighbours(trial.case)), "the first call, after other calls")
+
+
+def _has_producer(trial: Trial) -> bool:
+    return _backward(trial) and not trial.case.has_empty_window() and 0 not in trial.case.shape
+
+
+@_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
+def round_trip(trial: Trial) -> Finding | None:
+    made = trial.with_device_indices()
+    if made is None:
+        return None
+    run, content = made
+    plane = trial.case.plane_size
+    assert content.indices is not None
+    outside = (content.indices < 0) | (content.indices >= plane)
+    if outside.any():
+        return _counted("round_trip", f"the forward made an index outside 0 .. {plane - 1}", outside)
+    outputs = run.output("grad_input").astype(np.float64).ravel()
+    allowed = acceptance(content.sums, trial.fmt, trial.model)
+    wrong = ~allowed.accepts(outputs)
+    if not wrong.any():
+        return None
+    cell = int(wrong.argmax())
+    element = unravel(trial.case, cell)
+    owed, got = owed_text(allowed, cell), format_value(outputs[cell])
+    message = f"with the forward's own indices, {element_text('grad_input', element)} is {got}, owed {owed}"
+    return _counted("round_trip", message, wrong, element, owed, got)
+
+
+def _shows_device_memory(trial: Trial) -> bool:
+    return trial.repeats > 1 and trial.backend.device_memory_in_use() is not None
+
+
+@_check("repeated calls take no more device memory", _shows_device_memory)
+def memory_kept(trial: Trial) -> Finding | None:
+    """Counted over the second half of the repetitions, by when caches have settled."""
+    half = max(trial.repeats // 2, 1)
+    levels = []
+    for _ in range(2):
+        trial.call_often(half)
+        levels.append(trial.backend.device_memory_in_use() or 0)
+    grown = levels[1] - levels[0]
+    if grown <= 0:
+        return None
+    message = f"device memory in use grew by {grown} bytes over {half} identical calls"
+    return Finding("memory_kept", message, got=str(grown))
+
+
 def _has_other_index_dtype(trial: Trial) -> bool:
     other = _other_index_dtype(trial)
     return other is not None and trial.backend.unsupported(trial.case.api, trial.case.dtype, other) is None
@@ -228,7 +292,7 @@ def maximum(trial: Trial) -> Finding | None:
 @_check("indices point at the first maximum, or the last NaN, of their window", _forward)
 def index_rule(trial: Trial) -> Finding | None:
     owed = trial.maximum[1].reshape(trial.case.pooled_shape)
-    got = forward_indices(trial, trial.first)
+    got = _first_indices(trial)
     return _forward_finding(trial, "index_rule", "indices", got != owed, owed, got)
 
 
@@ -236,7 +300,7 @@ def index_rule(trial: Trial) -> Finding | None:
 def index_points(trial: Trial) -> Finding | None:
     case = trial.case
     cells, valid = window_cells(case.axes)
-    got = forward_indices(trial, trial.first).reshape(case.planes, case.plane_windows)
+    got = _first_indices(trial).reshape(case.planes, case.plane_windows)
     inside = ((cells[None] == got[..., None]) & valid[None]).any(axis=-1)
     planes = trial.first.call.tensors["self"].array.astype(np.float64).reshape(case.planes, case.plane_size)
     pointed = np.take_along_axis(planes, np.where(inside, got, 0), axis=1)
@@ -253,33 +317,28 @@ def index_points(trial: Trial) -> Finding | None:
 
 
 @_check(
-    "a window without cells yields -inf and an index inside the plane",
+    "a window without cells yields -inf and an index inside the plane, or -1 for none",
     lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window(),
 )
 def empty_window(trial: Trial) -> Finding | None:
     _, valid = window_cells(trial.case.axes)
     empty = np.broadcast_to(~valid.any(axis=-1), (trial.case.planes, len(valid))).reshape(trial.case.pooled_shape)
-    out, indices = trial.first.output("out").astype(np.float64), forward_indices(trial, trial.first)
+    out, indices = trial.first.output("out").astype(np.float64), _first_indices(trial)
     minus_infinity = np.full(out.shape, -np.inf)
     finding = _forward_finding(trial, "empty_window", "out", empty & (out != -np.inf), minus_infinity, out)
     if finding:
         return finding
-    outside = empty & ((indices < 0) | (indices >= trial.case.plane_size))
+    outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     if not outside.any():
         return None
     element = tuple(map(int, np.argwhere(outside)[0]))
-    owed, got = f"0 .. {trial.case.plane_size - 1}", str(indices[element])
-    message = f"{element_text('indices', element)} is {got}, outside the plane's {owed}: the backward would write there"
+    owed, got = f"-1 .. {trial.case.plane_size - 1}", str(indices[element])
+    message = f"{element_text('indices', element)} is {got}, owed {owed}: the backward would write outside the plane"
     return _counted("empty_window", message, outside, element, owed, got)
 
 
-def forward_indices(trial: Trial, run: Run) -> NDArray[np.int64]:
-    """The indices a forward wrote, of the pooled shape, read out of the mask where they are stored in one."""
-    indices = run.output("indices")
-    if trial.case.api.indices == "mask":
-        size = prod(trial.case.pooled_shape)
-        indices = indices.ravel()[: 4 * size].view(np.int32).reshape(trial.case.pooled_shape)
-    return indices.astype(np.int64)
+def _first_indices(trial: Trial) -> NDArray[Any]:
+    return decoded_indices(trial.case, trial.first.output("indices"))
 
 
 def _forward_finding(

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import NoReturn
 
 import click
 from rich import box
@@ -16,21 +15,25 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
+from poolproof.references.contract import ContractError
+from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
 from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import FAILED, SKIPPED
-from poolproof.suites.case import Case, CaseError
-from poolproof.suites.isolation import Bench, Survey
-from poolproof.suites.judge import Question
+from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
+from poolproof.suites.case import CaseError
+from poolproof.suites.isolation import Bench, Survey, survey
 from poolproof.suites.jury import failure_text
-from poolproof.suites.plans import ASPECTS, EVERYTHING, PLANS, blocks
-
-FAILED_STATUS, COULD_NOT_RUN = 1, 3
+from poolproof.suites.plans import ASPECTS, PLANS, blocks
+from poolproof.suites.replay import given_questions
 
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_STATUSES,
+)
 @click.version_option(package_name="poolproof")
 def main() -> None:
     """Conformance of max pooling with argmax, backward.
@@ -48,7 +51,7 @@ def backends() -> None:
         table.add_column(heading, overflow="fold")
     for name in names():
         try:
-            environment = _survey(name).environment
+            environment = survey(name).environment
             said = ", ".join(f"{key} {value}" for key, value in environment.items())
             table.add_row(name, Text("yes", style="green"), said)
         except (BackendUnavailable, UnknownBackend) as error:
@@ -100,26 +103,21 @@ def list_blocks(backend: str, plan_name: str) -> None:
 )
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
 def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
-    """Judge one CASE again: the line of JSON that a failure prints."""
-    try:
-        question = Question(
-            Case.from_json(case), EVERYTHING.checks, EVERYTHING.id, "replay", EVERYTHING.repeats, EVERYTHING.standards
-        )
-    except CaseError as error:
-        _give_up(str(error))
+    """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
     failed = False
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:
             bench = Bench(name, Path(scratch), "replay", timeout)
             try:
-                (row,) = bench.judge([question])
-            except (BackendUnavailable, UnknownBackend) as error:
-                _give_up(str(error))
+                given_questions([case], "A2")  # a wrong line is told before a backend is loaded
+                (row,) = bench.judge(given_questions([case], bench.start().product))
+            except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
+                give_up(str(error))
             finally:
                 bench.close()
         failed |= row["verdict"] in FAILED
         _print_row(row)
-    sys.exit(FAILED_STATUS if failed else 0)
+    sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
 
 
 for _command in COMMANDS:
@@ -142,22 +140,8 @@ def _print_row(row: Row) -> None:
         _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
 
 
-def _survey(name: str) -> Survey:
-    with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(name, Path(scratch), "survey", timeout=0.0)
-        try:
-            return bench.start()
-        finally:
-            bench.close()
-
-
 def _survey_or_exit(name: str) -> Survey:
     try:
-        return _survey(name)
+        return survey(name)
     except (BackendUnavailable, UnknownBackend) as error:
-        _give_up(str(error))
-
-
-def _give_up(reason: str) -> NoReturn:
-    click.echo(f"poolproof: {reason}", err=True)
-    sys.exit(COULD_NOT_RUN)
+        give_up(str(error))

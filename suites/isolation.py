@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,14 +24,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, create
+from poolproof.backends.registry import UnknownBackend, check_name, create
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import CHECKS
-from poolproof.suites.judge import Question, describe, judge, verdict
+from poolproof.suites.contract_suite import ContractQuestion
+from poolproof.suites.judge import Question, judge, verdict
 from poolproof.suites.plans import Cell, cells
+
+AnyQuestion = Question | ContractQuestion
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -42,6 +46,11 @@ class Survey:
 
     environment: dict[str, str]
     cells: list[Cell]
+
+    @property
+    def product(self) -> str:
+        """The NPU product, empty for a backend without a contract."""
+        return self.environment.get("product", "")
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,17 @@ class _Died:
 
 class _Retired:
     """In place of an answer: the judge stopped before it took the question, having lost its device context."""
+
+
+def survey(backend: str) -> Survey:
+    """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+    check_name(backend)
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(backend, Path(scratch), "survey", timeout=0.0)
+        try:
+            return bench.start()
+        finally:
+            bench.close()
 
 
 class Bench:
@@ -102,10 +122,10 @@ class Bench:
             self.close()
             raise answer
         assert isinstance(answer, Survey)
-        self._labels["product"] = answer.environment.get("product", "")
+        self._labels["product"] = answer.product
         return answer
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[AnyQuestion]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
@@ -168,10 +188,10 @@ class Bench:
         os.killpg(nursery.pid, signal.SIGKILL)
         return nursery.wait()
 
-    def _row_of_the_dead(self, question: Question, death: _Died) -> Row:
+    def _row_of_the_dead(self, question: AnyQuestion, death: _Died) -> Row:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
-        row = describe(question) | verdict(death.verdict, reason)
+        row = question.describe() | verdict(death.verdict, reason)
         return row | self._labels | {"checks_judged": ["survival"]}
 
     def _last_words(self) -> str:
@@ -238,7 +258,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         while True:
             for question in connection.recv():
                 _note_in_flight(descriptor, backend_name, question)
-                row = judge(question, backend)
+                row = question.judge(backend)
                 connection.send(row)
                 if row["verdict"] in FAILED:
                     if backend.survives_fork or not backend.is_usable():
@@ -250,9 +270,8 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         os._exit(_HUNG_UP)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: Question) -> None:
-    record = {"backend": backend, "aspect": question.aspect, "case": json.loads(question.case.to_json())}
-    data = json.dumps(record).encode()
+def _note_in_flight(descriptor: int, backend: str, question: AnyQuestion) -> None:
+    data = json.dumps({"backend": backend, "aspect": question.aspect, "case": question.to_record()}).encode()
     os.ftruncate(descriptor, len(data))
     os.pwrite(descriptor, data, 0)
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,6 +34,20 @@ class Question:
     repeats: int = 1
     standards: bool = False
 
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+    def to_record(self) -> dict[str, Any]:
+        """What identifies the question on disk while it is being answered."""
+        return cast(dict[str, Any], json.loads(self.case.to_json()))
+
+    def describe(self) -> Row:
+        return describe(self)
+
+    def judge(self, backend: Backend) -> Row:
+        return judge(self, backend)
+
 
 def judge(question: Question, backend: Backend) -> Row:
     """The row of one question; whatever the implementation does short of dying becomes a verdict."""
@@ -43,6 +57,8 @@ def judge(question: Question, backend: Backend) -> Row:
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
+    elif case.api.indices == "mask" and case.taps == 1:
+        row |= verdict(Verdict.NOT_RUN, "a mask for windows of one cell holds bits in an order that is not published")
     else:
         row |= _judge_supported(question, backend)
     row["seconds"] = time.perf_counter() - started

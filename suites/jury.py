@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,10 +10,11 @@ from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.case import Case
+from poolproof.suites.contract_suite import ContractBlock
 from poolproof.suites.generation import shrink
-from poolproof.suites.isolation import Bench
+from poolproof.suites.isolation import AnyQuestion, Bench
 from poolproof.suites.judge import Question
-from poolproof.suites.plans import Aspect, Block
+from poolproof.suites.plans import Block
 
 SHRINK_SECONDS = 20.0
 """What one failure may cost to make smaller."""
@@ -64,22 +65,22 @@ class Jury:
         self._benches: dict[str, Bench] = {}
         self._shrunk: set[tuple[str, ...]] = set()
 
-    def judge(self, block: Block) -> Tally:
+    def judge(self, block: Block | ContractBlock) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them."""
-        cases = [case for case in block.cases() if (block.id, case.id) not in self._already_judged]
-        questions = [_question(case, block.aspect, block.id) for case in cases]
+        questions = [asked for asked in block.questions() if (block.id, asked.id) not in self._already_judged]
         tally = Tally()
-        for row in self._rows(block.cell.backend, questions):
+        for row in self._rows(block.backend, questions):
             tally.rows += 1
-            if row["verdict"] in FAILED:
+            if row["verdict"] in FAILED and isinstance(block, Block):
                 row |= self._smaller(block, row)
+            if row["verdict"] in FAILED:
                 tally.failures.append(row)
             self._record(row)
         return tally
 
-    def judge_case(self, case: Case, backend: str, aspect: Aspect) -> Row:
-        """Judge and record one case."""
-        (row,) = self._rows(backend, [_question(case, aspect, "case")])
+    def judge_one(self, question: AnyQuestion, backend: str) -> Row:
+        """Judge and record a single question."""
+        (row,) = self._rows(backend, [question])
         self._record(row)
         return row
 
@@ -87,7 +88,7 @@ class Jury:
         for bench in self._benches.values():
             bench.close()
 
-    def _rows(self, backend: str, questions: list[Question]) -> Iterable[Row]:
+    def _rows(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
         for row in self._bench(backend).judge(questions):
             yield self._waivers.apply(row, self._environments.get(backend, {}))
 
@@ -109,7 +110,9 @@ class Jury:
         self._shrunk.add(kind)
 
         def still_fails(case: Case) -> bool:
-            (other,) = self._rows(row["backend"], [_question(case, block.aspect, block.id)])
+            aspect = block.aspect
+            question = Question(case, aspect.checks, aspect.id, block.id, aspect.repeats)
+            (other,) = self._rows(row["backend"], [question])
             return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
                 other["checks_violated"]
             )
@@ -126,7 +129,3 @@ def failure_text(row: Row) -> str:
     line = row.get("shrunk") or row["case"]
     title = f"{row['verdict']}: {what} ({row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']})"
     return f"{title}\n  {row['reason']}\n  poolproof replay --backend {row['backend']} '{line}'"
-
-
-def _question(case: Case, aspect: Aspect, block: str) -> Question:
-    return Question(case, aspect.checks, aspect.id, block, aspect.repeats, aspect.standards)

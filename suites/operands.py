@@ -69,16 +69,26 @@ def contents(case: Case) -> Contents:
     """Build the data of ``case``; a tensor that is laid out expanded repeats its first element along that axis."""
     fmt = FORMATS[case.dtype]
     size = int(np.prod(case.shape))
-    values = VALUES[case.values](size, fmt, Stream(case.seed, "values")).reshape(case.shape)
-    values = _repeat_expanded(values, case, "self")
+    literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
+    values = literals.get("self")
+    if values is None:
+        values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
+    values = _repeat_expanded(values.reshape(case.shape), case, "self")
     if not case.api.is_backward:
         return Contents(case, values)
     planes = values.reshape(case.planes, *case.spatial_shape)
-    indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
+    spelled_out = dict(case.literals).get("indices")
+    indices: Int64
+    if spelled_out is not None:
+        indices = np.array(spelled_out, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
+    else:
+        indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
     if case.api.indices == "plane":
         indices = _repeat_expanded(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
     drawn = Contents(case, values, indices=indices)
-    gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
+    gradient = literals.get("grad_output")
+    if gradient is None:
+        gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
     if case.scale:
         gradient = fmt.round(np.ldexp(gradient, case.scale))
     gradient = _repeat_expanded(gradient.reshape(case.pooled_shape), case, "grad_output")

@@ -17,6 +17,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.case import INDEX_DTYPES, Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.generation import derive_seed, generate
+from poolproof.suites.judge import Question
 from poolproof.suites.layouts import LAYOUTS
 from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
 
@@ -38,6 +39,11 @@ _INEXACT = (
 _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
 
 
+_COSTLY = ("modes", "state", "round_trip", "memory_kept")
+_USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
+
+
 @dataclass(frozen=True)
 class Aspect:
     """One side of conformance: what is drawn for it and why.
@@ -52,7 +58,7 @@ class Aspect:
     weight: float = 1.0
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
-    checks: tuple[str, ...] = tuple(CHECKS)
+    checks: tuple[str, ...] = _USUAL
     standards: bool = False
 
     def covers(self, operator: Operator) -> bool:
@@ -109,6 +115,34 @@ ASPECTS = {
             repeats=5,
         ),
         Aspect(
+            "state",
+            "earlier calls, other streams, reused executors and a busy device change nothing",
+            Profile(
+                gradients=("integers", "uniform"),
+                indices=("crowded", "in_window", "forward"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+            ),
+            weight=0.25,
+            checks=(*_USUAL, "modes", "state"),
+        ),
+        Aspect(
+            "round_trip",
+            "a backward accepts the indices of the implementation's own forward",
+            Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
+            weight=0.25,
+            directions=("backward",),
+            checks=(*_USUAL, "round_trip"),
+        ),
+        Aspect(
+            "memory",
+            "calls leave no device memory behind",
+            Profile(values=("normal",), budgets=(256, 4096)),
+            weight=0.025,
+            repeats=200,
+            checks=(*_USUAL, "memory_kept"),
+        ),
+        Aspect(
             "scale",
             "large planes and many planes behave like small ones",
             Profile(
@@ -122,7 +156,7 @@ ASPECTS = {
         ),
         Aspect(
             "empty_windows",
-            "a window without any cell inside the plane is refused, or gives -inf and an index inside the plane",
+            "a window without any cell inside the plane is refused, or gives -inf and a harmless index",
             Profile(values=("normal", "negative_infinity"), budgets=(64, 256), empty_windows=True, empty_batches=False),
             weight=0.1,
             directions=("forward",),
@@ -188,8 +222,18 @@ class Block:
         cell = self.cell
         return cases(cell.operator, cell.dtype, cell.index_dtype, self.aspect.profile)
 
+    @property
+    def backend(self) -> str:
+        return self.cell.backend
+
     def cases(self) -> list[Case]:
         return generate(self.strategy, self.count, self.seed)
+
+    def questions(self) -> list[Question]:
+        aspect = self.aspect
+        return [
+            Question(case, aspect.checks, aspect.id, self.id, aspect.repeats, aspect.standards) for case in self.cases()
+        ]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -18,20 +19,24 @@ from typing import Any, NoReturn
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, check_name, names
+from poolproof.backends.registry import UnknownBackend, names
+from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.store import RowWriter
-from poolproof.reports.verdicts import FAILED, SKIPPED, Verdict
+from poolproof.reports.tables import CELL
+from poolproof.reports.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
-from poolproof.suites.case import Case, CaseError
-from poolproof.suites.isolation import Bench, Survey
+from poolproof.suites import contract_suite
+from poolproof.suites.case import CaseError
+from poolproof.suites.contract_suite import ContractBlock
+from poolproof.suites.isolation import AnyQuestion, Survey, survey
 from poolproof.suites.judge import verdict
 from poolproof.suites.jury import Jury, failure_text
-from poolproof.suites.plans import ASPECTS, DTYPES, EVERYTHING, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.replay import given_questions
 
-CANNOT_RUN = 3
-"""Exit status of a run that could not start."""
+AnyBlock = Block | ContractBlock
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class Session:
 
 
 _SESSION = pytest.StashKey[Session]()
+
+_UNAVAILABLE = (BackendUnavailable, UnknownBackend)
+_BAD_INPUT = (CaseError, ContractError, KeyError, WaiverError, recorder.CannotOpen)
+"""What stops a run before it starts, each with a sentence that says why."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,7 +100,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only this operator, repeatable; aclnn and aten names work too",
     )
     add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
-    add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
+    add(
+        "--aspect",
+        action="append",
+        choices=sorted([*ASPECTS, contract_suite.ASPECT]),
+        help="only this aspect, repeatable",
+    )
     add(
         "--waivers",
         action="append",
@@ -136,18 +150,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "block" in metafunc.fixturenames:
         (marker,) = metafunc.definition.iter_markers("aspect")
-        chosen = [block for block in planned_blocks(metafunc.config, session) if block.aspect.id == marker.args[0]]
+        chosen = [block for block in planned_blocks(metafunc.config, session) if aspect_of(block) == marker.args[0]]
         metafunc.parametrize("block", chosen, ids=lambda block: block.id)
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", _given_cases(metafunc.config), ids=lambda case: case.id)
-        metafunc.parametrize("backend_name", list(session.surveys))
+    if "question" in metafunc.fixturenames:
+        asked = [
+            pytest.param(question, name, id=f"{name}-{question.id}")
+            for name, survey in session.surveys.items()
+            for question in given_questions(metafunc.config.getoption("case") or [], survey.product)
+        ]
+        metafunc.parametrize(("question", "backend_name"), asked)
     if "unsupported_cell" in metafunc.fixturenames:
         cells = [cell for cell in _chosen_cells(metafunc.config, session) if cell.unsupported]
-        metafunc.parametrize(
-            "unsupported_cell",
-            cells,
-            ids=lambda cell: f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}",
-        )
+        metafunc.parametrize("unsupported_cell", cells, ids=_cell_id)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -178,10 +192,10 @@ def jury(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Jury]:
 
 
 @pytest.fixture
-def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[Block], None]:
+def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[AnyBlock], None]:
     """Judge a block; the test fails with every failure's reproducer."""
 
-    def examine_block(block: Block) -> None:
+    def examine_block(block: AnyBlock) -> None:
         tally = jury.judge(block)
         rows.finish_block(block.id)
         count_cases(tally.rows, len(tally.failures))
@@ -192,18 +206,18 @@ def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]
 
 
 @pytest.fixture
-def examine_case(jury: Jury, count_cases: Callable[[int, int], None]) -> Callable[[Case, str], None]:
-    """Judge one case with the checks of every aspect."""
+def examine_one(jury: Jury, count_cases: Callable[[int, int], None]) -> Callable[[AnyQuestion, str], None]:
+    """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
-    def examine_one(case: Case, backend: str) -> None:
-        row = jury.judge_case(case, backend, EVERYTHING)
+    def examine_question(question: AnyQuestion, backend: str) -> None:
+        row = jury.judge_one(question, backend)
         count_cases(1, row["verdict"] in FAILED)
         if row["verdict"] in FAILED:
             pytest.fail(failure_text(row), pytrace=False)
         if row["verdict"] in SKIPPED:
             pytest.skip(row["reason"])
 
-    return examine_one
+    return examine_question
 
 
 @pytest.fixture
@@ -227,29 +241,63 @@ def note_unsupported(rows: RowWriter) -> Callable[[Cell], None]:
     return note
 
 
-def planned_blocks(config: pytest.Config, session: Session) -> list[Block]:
+def aspect_of(block: AnyBlock) -> str:
+    return block.aspect if isinstance(block, ContractBlock) else block.aspect.id
+
+
+def planned_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
     """What the options ask for and an interrupted run has not finished; nothing when single cases were named."""
+    return [block for block in _all_blocks(config, session) if block.id not in session.finished_blocks]
+
+
+def _all_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
     if config.getoption("case"):
         return []
-    chosen = _chosen_aspects(config)
-    cells = _chosen_cells(config, session)
-    planned = blocks(cells, chosen, _plan(config), config.getoption("seed"))
-    return [block for block in planned if block.id not in session.finished_blocks]
+    chosen, cells = _chosen_aspects(config), _chosen_cells(config, session)
+    planned: list[AnyBlock] = list(blocks(cells, chosen, _plan(config), config.getoption("seed")))
+    if contract_suite.ASPECT in (config.getoption("aspect") or [contract_suite.ASPECT]):
+        for name, survey in session.surveys.items():
+            if survey.product:
+                planned += contract_suite.contract_blocks(name, survey.product, sorted(_operators(config)))
+    return planned
+
+
+def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
+    """The cells that the options ask for, with the number of cases that a complete run judges in each."""
+    planned: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for name, surveyed in session.surveys.items():
+        for question in given_questions(config.getoption("case") or [], surveyed.product):
+            planned[("backend", name), ("aspect", question.aspect)] += 1
+    for block in _all_blocks(config, session):
+        planned[tuple(cell_of(block).items())] += block.count
+    return [dict(cell) | {"planned": count} for cell, count in planned.items()]
+
+
+def cell_of(block: AnyBlock) -> dict[str, str]:
+    """Values of the columns that tell the rows of a block apart from those of other blocks."""
+    if isinstance(block, ContractBlock):
+        return {"backend": block.backend, "operator": block.api.removeprefix("aclnn"), "aspect": block.aspect}
+    cell = block.cell
+    return dict(
+        zip(CELL, (cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), strict=True)
+    )
 
 
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
-        _given_cases(config)
+        given_questions(config.getoption("case") or [], "A2")
         waivers = _waivers(config)
         _operators(config)
+        surveys = {name: survey(name) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
-        surveys = {name: _survey(name, folder) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}
-    except (BackendUnavailable, UnknownBackend, CaseError, KeyError, WaiverError, recorder.CannotOpen) as error:
+    except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     finished, already = recorder.what_is_done(folder)
     session = Session(folder, surveys, waivers, finished, already)
-    planned = planned_blocks(config, session)
+    mandatory = _mandatory(config, session)
+    if not mandatory:
+        _stop("nothing to judge: no backend has a cell that the options leave")
     recorder.begin(
         config,
         folder,
@@ -257,7 +305,8 @@ def _begin(config: pytest.Config) -> Session:
             "plan": config.getoption("plan"),
             "seed": config.getoption("seed"),
             "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in planned),
+            "planned_cases": sum(block.count for block in planned_blocks(config, session)),
+            "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
         },
         waivers,
@@ -265,17 +314,8 @@ def _begin(config: pytest.Config) -> Session:
     return session
 
 
-def _survey(name: str, folder: Path) -> Survey:
-    check_name(name)
-    bench = Bench(name, folder, "survey", timeout=0.0)
-    try:
-        return bench.start()
-    finally:
-        bench.close()
-
-
 def _stop(reason: str) -> NoReturn:
-    pytest.exit(reason, returncode=CANNOT_RUN)
+    pytest.exit(reason, returncode=Overall.COULD_NOT_RUN)
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:
@@ -287,6 +327,10 @@ def _is_conformance_session(config: pytest.Config) -> bool:
     return False
 
 
+def _cell_id(cell: Cell) -> str:
+    return f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}"
+
+
 def _plan(config: pytest.Config) -> Plan:
     plan = PLANS[config.getoption("plan")]
     count = config.getoption("cases")
@@ -294,7 +338,7 @@ def _plan(config: pytest.Config) -> Plan:
 
 
 def _chosen_aspects(config: pytest.Config) -> list[Aspect]:
-    return [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS]
+    return [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS if name in ASPECTS]
 
 
 def _operators(config: pytest.Config) -> set[str]:
@@ -311,10 +355,6 @@ def _chosen_cells(config: pytest.Config, session: Session) -> list[Cell]:
         for cell in survey.cells
         if (not operators or cell.operator.name in operators) and (not dtypes or cell.dtype in dtypes)
     ]
-
-
-def _given_cases(config: pytest.Config) -> list[Case]:
-    return [Case.from_json(text) for text in config.getoption("case") or []]
 
 
 def _waivers(config: pytest.Config) -> Waivers:

@@ -1,9 +1,9 @@
-"""The single cases named by --case."""
+"""The single cases, or low-level calls, named by --case."""
 
 from collections.abc import Callable
 
-from poolproof.suites.case import Case
+from poolproof.suites.isolation import AnyQuestion
 
 
-def test_case(case: Case, backend_name: str, examine_case: Callable[[Case, str], None]) -> None:
-    examine_case(case, backend_name)
+def test_case(question: AnyQuestion, backend_name: str, examine_one: Callable[[AnyQuestion, str], None]) -> None:
+    examine_one(question, backend_name)

@@ -5,9 +5,10 @@ Runs are made on demand and kept, so that two checks that need the same variatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from poolproof.references.criterion import Acceptance, acceptance
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
+from poolproof.references.operators import OPERATORS
 from poolproof.suites.case import Case
 from poolproof.suites.layouts import Layout
 from poolproof.suites.operands import POISONS, Contents, contents, place
@@ -118,16 +120,70 @@ class Trial:
         """Every gradient multiplied by 2**exponent."""
         return self._kept(("scale", exponent), lambda: place(self.content.scaled(exponent), POISONS[0]))
 
-    def _kept(self, key: object, build: object) -> Run:
+    def in_mode(self, mode: str) -> Run | None:
+        """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
+        run = self._execute(place(self.content, POISONS[0]), mode)
+        if run.outcome.status is Status.UNAVAILABLE:
+            return None
+        return self._completed(run, f"made with {mode}")
+
+    def after(self, others: Sequence[Case]) -> Run:
+        """The same call once more, after calls of other cases, whatever comes of those."""
+        for case in others:
+            self._execute(place(contents(case), POISONS[0]))
+        return self._completed(self._execute(place(self.content, POISONS[0])), "made after other calls")
+
+    def call_often(self, times: int) -> None:
+        """Make the same call ``times`` times, in the same memory."""
+        call = place(self.content, POISONS[0])
+        for _ in range(times):
+            self.backend.run(call)
+
+    def with_device_indices(self) -> tuple[Run, Contents] | None:
+        """The backward on indices that the backend's own forward made, and what it then owes.
+
+        None where the backend has no forward for these dtypes.
+        """
+        producer = self._producer()
+        if producer is None:
+            return None
+        forward = Trial(producer, self.backend)
+        if forward.first.outcome.status is not Status.COMPLETED:
+            return None
+        indices = decoded_indices(producer, forward.first.output("indices"))
+        content = replace(self.content, indices=indices.reshape(self.content.indices.shape))  # type: ignore[union-attr]
+        run = self._execute(place(content, POISONS[0]))
+        return self._completed(run, "given the indices of its own forward"), content
+
+    def _producer(self) -> Case | None:
+        """The forward case of the same geometry and data; its indices in the dtype wanted here, if it has that one."""
+        case = self.case
+        operator = OPERATORS[case.api.producer or ""]
+        for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32")):
+            if self.backend.unsupported(operator, case.dtype, index_dtype) is None:
+                literals = tuple((name, values) for name, values in case.literals if name == "self")
+                return replace(case, operator=operator.name, index_dtype=index_dtype, layouts=(), literals=literals)
+        return None
+
+    def _completed(self, run: Run, how: str) -> Run:
+        if run.outcome.status is not Status.COMPLETED:
+            raise RunFailed(f"the case runs, but {how} it ends as {run.outcome.status}: {run.outcome.message}")
+        return run
+
+    def _kept(self, key: object, build: Callable[[], Call]) -> Run:
         if key not in self._runs:
-            run = self._execute(build())  # type: ignore[operator]
-            if run.outcome.status is not Status.COMPLETED:
-                raise RunFailed(
-                    f"the case runs, but varied by {key} it ends as {run.outcome.status}: {run.outcome.message}"
-                )
-            self._runs[key] = run
+            run = self._execute(build())
+            self._runs[key] = self._completed(run, f"varied by {key}")
         return self._runs[key]
 
-    def _execute(self, call: Call) -> Run:
+    def _execute(self, call: Call, mode: str = "") -> Run:
         before = {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}
-        return Run(call, self.backend.run(call), before)
+        return Run(call, self.backend.run(call, mode), before)
+
+
+def decoded_indices(case: Case, indices: NDArray) -> Int64:
+    """Indices of the pooled shape, read out of the mask where they are stored in one."""
+    if case.api.indices == "mask":
+        size = prod(case.pooled_shape)
+        indices = np.ascontiguousarray(indices).ravel()[: 4 * size].view(np.int32).reshape(case.pooled_shape)
+    return indices.astype(np.int64)

@@ -20,6 +20,7 @@ from poolproof.backends.aclnn.prototypes import (
     HOST_TO_DEVICE,
     MALLOC_HUGE_FIRST,
     OPTION_DETERMINISTIC,
+    SATURATION,
 )
 from poolproof.backends.aclnn.status import SUCCESS, AclError, describe
 from poolproof.backends.base import BackendUnavailable
@@ -65,6 +66,13 @@ class Device:
     def soc_name(self) -> str:
         """Name of the chip, e.g. ``Ascend910B1``."""
         return (self._functions["aclrtGetSocName"]() or b"").decode()
+
+    @property
+    def saturates(self) -> bool:
+        """Whether the device clamps overflowing results instead of giving infinities."""
+        mode = ctypes.c_int()
+        get = self._functions.get("aclrtGetDeviceSatMode")
+        return get is not None and get(ctypes.byref(mode)) == SUCCESS and mode.value == SATURATION
 
     def versions(self) -> dict[str, str]:
         """Versions of the runtime and its packages, as far as this generation of the runtime tells them."""
@@ -124,6 +132,10 @@ class Device:
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
         if data.size:
             self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
+
+    def fill(self, address: int, size: int, byte: int) -> None:
+        if size:
+            self.call("aclrtMemset", address, size, byte, size)
 
     def download(self, data: NDArray[np.uint8], address: int) -> None:
         if data.size:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.operands import format_tag, list_object, tensor_object
+from poolproof.backends.aclnn.operands import describe_tensor, list_object, tensor_object
 from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call
+from poolproof.backends.base import Call, Outcome, Status
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
@@ -53,7 +53,7 @@ class TwoPhase:
     def __init__(self, device: Device, name: str, phases: tuple[Any, Any]) -> None:
         self._device = device
         self._name = f"aclnn{name}"
-        self._first, self._second = phases
+        self.first, self._second = phases
 
     @contextmanager
     def operands(self, call: Call) -> Iterator[Operands]:
@@ -66,8 +66,7 @@ class TwoPhase:
                 device.upload(allocations[name], tensor.buffer)
                 addresses[name] = allocations[name] + tensor.guard
             for name, tensor in call.tensors.items():
-                tag = format_tag(len(tensor.shape))
-                objects[name] = stack.enter_context(tensor_object(device, tensor, addresses[name], tag))
+                objects[name] = stack.enter_context(tensor_object(device, describe_tensor(tensor), addresses[name]))
             attributes = call.attributes
             if call.operator.pooling == "adaptive":
                 lists: tuple[object, ...] = ()
@@ -88,7 +87,7 @@ class TwoPhase:
     def prepare(self, operands: Operands) -> tuple[int, int]:
         """Phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-        code = self._first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
+        code = self.first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
             raise AclError(f"{self._name}GetWorkspaceSize", code, self._device.recent_error())
         return size.value, int(executor.value or 0)
@@ -98,6 +97,34 @@ class TwoPhase:
         code = self._second(workspace or None, size, executor, stream)
         if code != SUCCESS:
             raise AclError(self._name, code, self._device.recent_error())
+
+
+def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
+    """One call from upload to download."""
+    with operator.operands(call) as operands:
+        size, executor = operator.prepare(operands)
+        with workspace_for(device, executor, size) as workspace:
+            seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
+            complaints = workspace.complaints()
+        operands.download(device)
+    return completed(call, seconds, complaints)
+
+
+def completed(call: Call, seconds: float, complaints: tuple[str, ...]) -> Outcome:
+    results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
+    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, complaints=complaints)
+
+
+@contextmanager
+def workspace_for(device: Device, executor: int, size: int) -> Iterator[GuardedWorkspace]:
+    """The workspace of an executor, which is destroyed when there is no memory for it: phase two will not do it."""
+    with ExitStack() as stack:
+        try:
+            workspace = stack.enter_context(guarded_workspace(device, size))
+        except AclError:
+            device.call("aclDestroyAclOpExecutor", executor)
+            raise
+        yield workspace
 
 
 @contextmanager
@@ -120,7 +147,8 @@ class GuardedWorkspace:
         return self.allocation + WORKSPACE_GUARD if self.size else 0
 
     def poison(self) -> None:
-        self.device.upload(self.allocation, np.full(self._length, _WORKSPACE_POISON, np.uint8))
+        if self.size:
+            self.device.fill(self.allocation, self.size + 2 * WORKSPACE_GUARD, _WORKSPACE_POISON)
 
     def complaints(self) -> tuple[str, ...]:
         """What was written outside the workspace, in words."""
@@ -133,7 +161,3 @@ class GuardedWorkspace:
             if (band != _WORKSPACE_POISON).any():
                 found.append(f"memory {side} the workspace of {self.size} bytes was written")
         return tuple(found)
-
-    @property
-    def _length(self) -> int:
-        return self.size + 2 * WORKSPACE_GUARD if self.size else 0

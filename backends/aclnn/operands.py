@@ -10,8 +10,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.prototypes import DTYPES, FORMATS, int64_array
+from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.base import Tensor
+from poolproof.references.contract import TensorArgument
+
+DTYPE_NAMES = {
+    "float32": "FLOAT",
+    "float16": "FLOAT16",
+    "bfloat16": "BF16",
+    "float64": "DOUBLE",
+    "int32": "INT32",
+    "int64": "INT64",
+    "int8": "INT8",
+}
+"""The library's names of our dtypes."""
 
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The tag that torch_npu gives a tensor; any other rank is ND."""
@@ -21,21 +33,31 @@ def format_tag(rank: int) -> str:
     return FORMAT_BY_RANK.get(rank, "ND")
 
 
+def describe_tensor(tensor: Tensor) -> TensorArgument:
+    """What the library is told of a tensor: its view and the extent of its storage."""
+    return TensorArgument(
+        shape=tensor.shape,
+        dtype=DTYPE_NAMES[tensor.dtype.name],
+        format=format_tag(len(tensor.shape)),
+        strides=tensor.strides,
+        offset=tensor.offset,
+        storage=(tensor.storage_elements,),
+    )
+
+
 @contextmanager
-def tensor_object(device: Device, tensor: Tensor, address: int, tag: str) -> Iterator[int]:
-    """An aclTensor over ``tensor``'s storage at ``address``: shape, strides, offset and storage extent as they are."""
-    shape, strides = int64_array(tensor.shape), int64_array(tensor.strides)
-    storage = int64_array((tensor.storage_elements,))
+def tensor_object(device: Device, tensor: TensorArgument, address: int) -> Iterator[int]:
+    """An aclTensor whose storage begins at ``address``."""
     handle = device.handle(
         "aclCreateTensor",
-        shape,
+        int64_array(tensor.shape),
         len(tensor.shape),
-        DTYPES[tensor.dtype.name],
-        strides,
+        DATA_TYPES[tensor.dtype],
+        int64_array(tensor.strides),
         tensor.offset,
-        FORMATS[tag],
-        storage,
-        1,
+        FORMATS[tensor.format],
+        int64_array(tensor.storage),
+        len(tensor.storage),
         address,
     )
     try:

@@ -93,32 +93,65 @@ def int64_array(values: tuple[int, ...]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(values))(*values)
 
 
-DTYPES = {
-    "float32": 0,
-    "float16": 1,
-    "int8": 2,
-    "int32": 3,
-    "uint8": 4,
-    "int64": 9,
-    "float64": 11,
-    "bfloat16": 27,
+DATA_TYPES = {
+    "UNDEFINED": -1,
+    "FLOAT": 0,
+    "FLOAT16": 1,
+    "INT8": 2,
+    "INT32": 3,
+    "UINT8": 4,
+    "INT16": 6,
+    "UINT16": 7,
+    "UINT32": 8,
+    "INT64": 9,
+    "UINT64": 10,
+    "DOUBLE": 11,
+    "BOOL": 12,
+    "STRING": 13,
+    "COMPLEX64": 16,
+    "COMPLEX128": 17,
+    "BF16": 27,
+    "INT4": 29,
+    "UINT1": 30,
+    "COMPLEX32": 33,
+    "HIFLOAT8": 34,
+    "FLOAT8_E5M2": 35,
+    "FLOAT8_E4M3FN": 36,
+    "FLOAT8_E8M0": 37,
+    "FLOAT6_E3M2": 38,
+    "FLOAT6_E2M3": 39,
+    "FLOAT4_E2M1": 40,
+    "FLOAT4_E1M2": 41,
 }
-"""aclDataType of each dtype."""
+"""aclDataType (the runtime's ``acl_base_rt.h``)."""
 
 FORMATS = {
+    "UNDEFINED": -1,
     "NCHW": 0,
     "NHWC": 1,
     "ND": 2,
     "NC1HWC0": 3,
+    "FRACTAL_Z": 4,
+    "NC1HWC0_C04": 12,
     "HWCN": 16,
     "NDHWC": 27,
+    "FRACTAL_NZ": 29,
     "NCDHW": 30,
+    "NDC1HWC0": 32,
+    "FRACTAL_Z_3D": 33,
     "NC": 35,
     "NCL": 47,
+    "FRACTAL_NZ_C0_16": 50,
+    "FRACTAL_NZ_C0_32": 51,
+    "FRACTAL_NZ_C0_2": 52,
+    "FRACTAL_NZ_C0_4": 53,
+    "FRACTAL_NZ_C0_8": 54,
 }
-"""aclFormat of each tag."""
+"""aclFormat (the runtime's ``acl_base_rt.h``)."""
 
 MALLOC_HUGE_FIRST = 0
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 HBM_MEMORY = 1
 OPTION_DETERMINISTIC = 0
+SATURATION = 0
+"""aclrtFloatOverflowMode of a device without infinities."""

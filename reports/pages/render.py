@@ -1,16 +1,24 @@
-"""Rendering shared by all pages: one template environment, one style sheet, everything inlined."""
+"""Rendering shared by all pages and Markdown: one template environment, one style sheet, everything inlined."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from poolproof.reports.conclusion import count_of
+from poolproof.reports.reproducers import replay_line
+from poolproof.reports.tables import records
 
 
 def render(template: str, **values: Any) -> str:
-    """The page of ``template`` (a file of this package) as one self-contained document."""
+    """The text of ``template``, a file of this package; an HTML one is a self-contained document."""
     return _environment().get_template(template).render(**values)
 
 
@@ -19,15 +27,54 @@ def write_page(path: Path, template: str, **values: Any) -> Path:
     return path
 
 
+def figure(value: object) -> object:
+    """A number as people read it: counts with commas, measurements with four digits; anything else as it is."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("poolproof.reports", "pages"),
-        autoescape=select_autoescape(["html", "j2"]),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = lambda value: f"{value:,}"
-    environment.filters["time"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    environment.filters["words"] = lambda text: text.replace("_", " ")
+    environment.filters |= {
+        "number": lambda value: f"{value:,}",
+        "figure": figure,
+        "records": records,
+        "count_of": count_of,
+        "time": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "day": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d"),
+        "words": lambda text: text.replace("_", " "),
+        "breakable": _breakable,
+        "replay_line": replay_line,
+        "cell": _table_cell,
+        "script_json": _script_json,
+    }
     return environment
+
+
+def _breakable(name: str) -> Markup:
+    """A CamelCase name that may break before its capitals on a narrow screen."""
+    return Markup("").join(
+        Markup("<wbr>") + letter if letter.isupper() and before.islower() else Markup.escape(letter)
+        for before, letter in zip(" " + name, name, strict=False)
+    )
+
+
+def _table_cell(value: object) -> str:
+    """A value inside a Markdown table."""
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:
+    """JSON that may stand inside a script element: nothing in it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

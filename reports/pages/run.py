@@ -1,57 +1,96 @@
-"""The page of one run: its verdict, where it was reached, what failed and how to see it again."""
+"""The page and the Markdown summary of one run: its verdict, where it was reached, what failed, how to see it again."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pandas as pd
-
-from poolproof.reports import tables
+from poolproof.reports.coverage import COUNTS
+from poolproof.reports.digest import Digest
+from poolproof.reports.evidence import evidence_path
 from poolproof.reports.pages.render import write_page
-from poolproof.reports.store import read_run
+from poolproof.reports.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.verdicts import Overall
+from poolproof.reports.waivers.review import STALE
+
+VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
+"""How the style sheet paints the verdict of a run."""
+
+_MOST_GAPS = 30
+_NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "skipped"), 0)
 
 
-def write_run_page(folder: Path) -> Path:
-    """Write ``index.html`` into the run's folder and return its path."""
-    rows, run = tables.load(folder), read_run(folder)
-    aspects = [aspect for aspect in rows["aspect"].unique() if aspect]
+def write_run_page(digest: Digest, path: Path) -> Path:
+    """Write the page, whose links to evidence hold in the run's folder; returns its path."""
+    aspects = aspects_in_order(digest.asked)
     return write_page(
-        folder / "index.html",
+        path,
         "run.html.j2",
-        run=run,
-        totals=tables.verdict_counts(rows, ["backend"]).sum(),
+        **_common(digest),
         aspects=aspects,
-        matrix=_matrix(rows, aspects),
-        failures=[
-            failure | {"line": failure["shrunk"] or failure["case"]} for failure in _records(tables.failures(rows))
-        ],
-        skipped=_records(tables.skip_reasons(rows).rename("count").reset_index()),
-        checks=_records(tables.check_counts(rows).reset_index()),
-        environment={"host": run["host"], **run["backends"]},
+        matrix=_matrix(digest, aspects),
+        precision=_precision(digest),
+        skipped=records(digest.skips),
+        checks=records(digest.checks.reset_index()),
+        environment={"host": digest.run["host"], **digest.run["backends"]},
+        suite=digest.run["suite"],
     )
 
 
-def _matrix(rows: pd.DataFrame, aspects: list[str]) -> dict[str, list[dict[str, Any]]]:
+def write_run_summary(digest: Digest, path: Path) -> Path:
+    """Write the Markdown for the summary of a CI job; returns its path."""
+    totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
+    return write_page(path, "run.md.j2", **_common(digest), totals=records(totals))
+
+
+def _common(digest: Digest) -> dict[str, Any]:
+    gaps = digest.gaps.sort_values("missing", ascending=False, kind="stable")
+    return {
+        "run": digest.run,
+        "products": digest.products,
+        "conclusion": digest.conclusion,
+        "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
+        "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
+        "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
+        "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
+        "waivers": digest.waivers,
+        "stale": STALE,
+    }
+
+
+def _failure(folder: Path, row: Record) -> Record:
+    path = evidence_path(folder, row["case_id"], row["backend"])
+    return row | {"evidence": path.relative_to(folder).as_posix() if path.exists() else ""}
+
+
+def _gap(gap: Record) -> Record:
+    """A mandatory cell with something missing; ``cell`` are the columns it is told apart by."""
+    cell = (str(value) for name, value in gap.items() if name not in COUNTS and value is not None)
+    return {"cell": " ".join(cell)} | {name: gap[name] for name in COUNTS}
+
+
+def _matrix(digest: Digest, aspects: list[str]) -> dict[str, list[Record]]:
     """Per backend one line for each operator and pair of dtypes, with a cell for each aspect."""
-    counts = tables.verdict_matrix(rows[rows["aspect"].isin(aspects)])
-    matrix: dict[str, list[dict[str, Any]]] = {}
-    for key, group in counts.groupby(level=[0, 1, 2, 3]):
-        backend, operator, dtype, index_dtype = map(str, cast(tuple[Any, ...], key))
-        by_aspect = cast(dict[str, dict[str, Any]], group.droplevel([0, 1, 2, 3]).to_dict("index"))
-        line: dict[str, Any] = {"operator": operator, "dtype": dtype, "index_dtype": index_dtype}
-        line["cells"] = [_cell(by_aspect.get(aspect)) for aspect in aspects]
-        matrix.setdefault(backend, []).append(line)
+    matrix: dict[str, list[Record]] = {}
+    for line in matrix_lines(digest.asked):
+        cells = [line.aspects.get(aspect, _NOTHING) for aspect in aspects]
+        matrix.setdefault(line.backend, []).append(
+            {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype}
+            | {"cells": [cell | {"kind": paint(cell)} for cell in cells]}
+        )
     return matrix
 
 
-def _cell(counts: dict[str, Any] | None) -> dict[str, Any]:
-    if counts is None:
-        return {"kind": "none"}
-    kind = "bad" if counts["violates"] else "waived" if counts["waived"] else "good" if counts["judged"] else "none"
-    return {"kind": kind, **{name: int(count) for name, count in counts.items()}}
+def paint(counts: Record) -> str:
+    """The class of a square of a verdict matrix in the style sheet."""
+    if counts["violates"]:
+        return "bad"
+    return "waived" if counts["waived"] else "good" if counts["judged"] else "none"
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain dictionaries, missing values as None."""
-    return cast(list[dict[str, Any]], frame.astype(object).where(frame.notna(), None).to_dict("records"))
+def _precision(digest: Digest) -> list[Record]:
+    """Precision per backend, operator, dtype and model, the share of exact cells in percent."""
+    table = digest.precision.reset_index()
+    table["exact"] = 100.0 * table["n_bitexact"] / table["n"]
+    table["owed"] = 100.0 * table["n_bits_owed"] / table["n"]
+    return records(table)

@@ -16,15 +16,24 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from poolproof.reports.errors import BadInput
 from poolproof.reports.schema import SCHEMA, Row
 from poolproof.reports.verdicts import FAILED, Verdict
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
 
+SCOPE_COLUMNS = tuple(name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True) if not pa.types.is_list(kind))
+"""Columns that a scope may name: all that hold one value."""
 
-class WaiverError(ValueError):
-    """A waiver file that cannot be used; the text names the file, the waiver and the mistake."""
+Patterns = Mapping[str, tuple[str, ...]]
+"""A name and the shell-style patterns of which its value must match one."""
+
+
+class WaiverError(BadInput, ValueError):
+    """A waiver that cannot be used; the text names the file, the waiver and the mistake."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +46,18 @@ class Waiver:
         Check ids it covers; empty for all of them. Crashes and time-outs are the check ``survival``.
     versions
         Key of the backend's environment -> pattern, e.g. ``{torch = "2.13.*"}``.
+    expires
+        The last day on which it covers anything.
     """
 
     id: str
     reason: str
     owner: str
     expires: date
-    scope: Mapping[str, Sequence[str]]
+    scope: Patterns
     checks: tuple[str, ...] = ()
     issue: str = ""
-    versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    versions: Patterns = field(default_factory=dict)
 
     def covers(self, row: Row, environment: Mapping[str, str]) -> bool:
         """Whether the row and the backend's environment lie in the scope."""
@@ -55,45 +66,71 @@ class Waiver:
     def covers_check(self, check: str) -> bool:
         return not self.checks or check in self.checks
 
+    def concerns(self, backend: str, environment: Mapping[str, str]) -> bool:
+        """Whether it can cover anything on a backend that describes itself so."""
+        return matches_any(backend, self.scope.get("backend", ("*",))) and _matches(self.versions, environment)
+
+    def has_expired(self, today: date) -> bool:
+        return self.expires < today
+
+    def to_table(self) -> dict[str, Any]:
+        """As `parse` reads it: patterns that stand alone are texts, what is empty is left out."""
+        table: dict[str, Any] = {"id": self.id, "reason": self.reason, "owner": self.owner, "expires": self.expires}
+        if self.issue:
+            table["issue"] = self.issue
+        if self.checks:
+            table["checks"] = list(self.checks)
+        for name in ("scope", "versions"):
+            patterns = getattr(self, name)
+            if patterns:
+                table[name] = {key: values[0] if len(values) == 1 else list(values) for key, values in patterns.items()}
+        return table
+
 
 class Waivers:
-    """All waivers of a run, and how often each was used."""
+    """The waivers that a run applies to the rows it judges on the day ``today``."""
 
     def __init__(self, waivers: Iterable[Waiver], today: date) -> None:
         self.all = tuple(waivers)
-        self.expired = tuple(waiver for waiver in self.all if waiver.expires < today)
-        self._active = tuple(waiver for waiver in self.all if waiver.expires >= today)
-        self.used: Counter[str] = Counter()
+        self.today = today
+        self._active = tuple(waiver for waiver in self.all if not waiver.has_expired(today))
 
     def apply(self, row: Row, environment: Mapping[str, str]) -> Row:
         """The row, waived if active waivers cover everything it violates."""
         if row["verdict"] not in FAILED:
             return row
+        ids = self.covering(row, environment)
+        return row | {"verdict": str(Verdict.WAIVED), "waivers": ids} if ids else row
+
+    def covering(self, row: Row, environment: Mapping[str, str]) -> list[str]:
+        """Ids of the waivers that together cover everything the row violates; empty when they do not."""
         violated = row["checks_violated"] or ["survival"]
         covering = [waiver for waiver in self._active if waiver.covers(row, environment)]
         by_check = {check: [w.id for w in covering if w.covers_check(check)] for check in violated}
-        if not all(by_check.values()):
-            return row
-        ids = sorted({ids[0] for ids in by_check.values()})
-        self.used.update(ids)
-        return row | {"verdict": str(Verdict.WAIVED), "waivers": ids}
+        return sorted({ids[0] for ids in by_check.values()}) if all(by_check.values()) else []
 
 
 def load(path: Path) -> list[Waiver]:
     """The waivers of one file; `WaiverError` for anything that is not as it should be."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return loads(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise WaiverError(f"cannot read waivers from {path}: {error.strerror}") from error
+
+
+def loads(text: str, source: str) -> list[Waiver]:
+    """The waivers of a TOML text that comes from ``source``."""
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise WaiverError(f"{path} is not TOML: {error}") from error
+        raise WaiverError(f"{source} is not TOML: {error}") from error
     tables = document.get("waiver", [])
     if not tables or set(document) != {"waiver"}:
-        raise WaiverError(f"{path} must consist of [[waiver]] tables")
-    waivers = [_waiver(table, f"{path}, waiver {number}") for number, table in enumerate(tables, start=1)]
+        raise WaiverError(f"{source} must consist of [[waiver]] tables")
+    waivers = [parse(table, f"{source}, waiver {number}") for number, table in enumerate(tables, start=1)]
     twice = [name for name, count in Counter(waiver.id for waiver in waivers).items() if count > 1]
     if twice:
-        raise WaiverError(f"{path} has several waivers called {twice[0]!r}")
+        raise WaiverError(f"{source} has several waivers called {twice[0]!r}")
     return waivers
 
 
@@ -102,17 +139,21 @@ def shipped() -> list[Path]:
     return sorted(Path(__file__).parent.glob("*.toml"))
 
 
-def _waiver(table: Mapping[str, Any], where: str) -> Waiver:
+def parse(table: Mapping[str, Any], where: str) -> Waiver:
+    """One waiver from its TOML table, checked."""
     unknown = sorted(set(table) - set(_REQUIRED) - set(_OPTIONAL))
     missing = [name for name in _REQUIRED if name not in table]
     if unknown:
         raise WaiverError(f"{where}: unknown entry {unknown[0]!r}")
     if missing:
         raise WaiverError(f"{where}: entry {missing[0]!r} is missing")
-    if not isinstance(table["expires"], date):
+    for name in ("id", "reason", "owner"):
+        if not isinstance(table[name], str) or not table[name].strip():
+            raise WaiverError(f"{where}: {name} must be a text, and not empty")
+    if type(table["expires"]) is not date:
         raise WaiverError(f"{where}: expires must be a date like 2027-03-31, without quotes")
     scope = _patterns(table["scope"], f"{where}, scope")
-    foreign = sorted(set(scope) - set(SCHEMA.names))
+    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
     if foreign or not scope:
         raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
     return Waiver(
@@ -127,7 +168,23 @@ def _waiver(table: Mapping[str, Any], where: str) -> Waiver:
     )
 
 
-def _patterns(table: Any, where: str) -> dict[str, tuple[str, ...]]:
+def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
+    """The waivers as JSON can hold them; `from_records` reads them back."""
+    return [waiver.to_table() | {"expires": waiver.expires.isoformat()} for waiver in waivers]
+
+
+def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
+    """The waivers of a list of records that stands in ``where``."""
+    return [parse({**record, "expires": date.fromisoformat(record["expires"])}, where) for record in records]
+
+
+def matches_any(value: Any, patterns: Sequence[str]) -> bool:
+    """Whether the text of a value, empty for None, matches one of the shell-style patterns."""
+    text = "" if value is None else str(value)
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _patterns(table: Any, where: str) -> Patterns:
     if not isinstance(table, dict):
         raise WaiverError(f"{where}: must be a table of patterns")
     patterns = {}
@@ -139,8 +196,5 @@ def _patterns(table: Any, where: str) -> dict[str, tuple[str, ...]]:
     return patterns
 
 
-def _matches(patterns: Mapping[str, Sequence[str]], values: Mapping[str, Any]) -> bool:
-    return all(
-        any(fnmatchcase(str(values.get(name, "")), pattern) for pattern in choices)
-        for name, choices in patterns.items()
-    )
+def _matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
+    return all(matches_any(values.get(name), choices) for name, choices in patterns.items())

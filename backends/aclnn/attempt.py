@@ -1,0 +1,115 @@
+"""One low-level call, legal or not, and everything it leaves behind.
+
+Null pointers, wrong ranks, private formats and planes of 2**31 cells are passed on exactly as they are described.
+Storages that would not fit into memory are described in full and backed by a few bytes: argument checks look at
+descriptions alone, and phase two is not run on them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.execution import TwoPhase, workspace_for
+from poolproof.backends.aclnn.operands import list_object, tensor_object
+from poolproof.backends.aclnn.status import SUCCESS, AclError
+from poolproof.backends.base import Attempt
+from poolproof.references.contract import ContractCall, TensorArgument
+
+LARGEST_STORAGE = 1 << 22
+"""Bytes up to which a storage is allocated as described."""
+
+_ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
+_USUAL_ITEM_SIZE = 4
+
+_SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
+"""What the out-pointers' targets hold before the call."""
+
+_POISON = 0xFF
+
+
+def attempt(device: Device, operator: TwoPhase, call: ContractCall) -> Attempt:
+    """Make the call; phase two only where phase one succeeds and every storage is really there."""
+    with ExitStack() as stack:
+        memory = {
+            name: _Memory(stack.enter_context(device.memory(_allocated(tensor))), _allocated(tensor))
+            for name, tensor in call.tensors.items()
+            if tensor is not None
+        }
+        for name, storage in memory.items():
+            device.upload(storage.address, _indices_in_range(call, name, storage.size))
+        objects = {
+            name: None if tensor is None else stack.enter_context(tensor_object(device, tensor, memory[name].address))
+            for name, tensor in call.tensors.items()
+        }
+        lists = {
+            name: None if values is None else stack.enter_context(list_object(device, values))
+            for name, values in call.lists.items()
+        }
+        size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
+        outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
+        ends = [None if name in call.null_outputs else pointer for name, pointer in outputs.items()]
+        phase_one = operator.first(*_arguments(call, objects, lists), *ends)
+        text = device.recent_error()
+        if phase_one != SUCCESS:
+            untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
+            return Attempt(phase_one, None, text, untouched, _outputs_untouched(device, call, memory))
+        phase_two = _second_phase(device, operator, call, size.value, int(executor.value or 0))
+        return Attempt(phase_one, phase_two, text, workspace=size.value)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    address: int
+    size: int
+
+
+def _second_phase(device: Device, operator: TwoPhase, call: ContractCall, size: int, executor: int) -> int | None:
+    """Status of phase two, None where it cannot be run and the executor is destroyed instead."""
+    if any(tensor is not None and _described(tensor) > LARGEST_STORAGE for tensor in call.tensors.values()):
+        device.call("aclDestroyAclOpExecutor", executor)
+        return None
+    with workspace_for(device, executor, size) as workspace:
+        try:
+            operator.run(workspace.address, size, executor, device.stream)
+            device.synchronise(device.stream)
+        except AclError as error:
+            return error.code
+    return SUCCESS
+
+
+def _arguments(call: ContractCall, objects: dict[str, int | None], lists: dict[str, int | None]) -> tuple[object, ...]:
+    """Phase one's arguments in API order: inputs, lists, ceilMode, outputs."""
+    signature = call.signature
+    inputs = 3 if signature.is_backward else 1
+    tensors = [objects[name] for name in signature.tensors]
+    flags = (bool(call.ceil_mode),) if signature.is_windowed else ()
+    return (*tensors[:inputs], *(lists[name] for name in signature.lists), *flags, *tensors[inputs:])
+
+
+def _described(tensor: TensorArgument) -> int:
+    return prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, _USUAL_ITEM_SIZE)
+
+
+def _allocated(tensor: TensorArgument) -> int:
+    return min(max(_described(tensor), 64), LARGEST_STORAGE)
+
+
+def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:
+    """Zero for indices, the one value that is in every plane; poison elsewhere."""
+    return np.full(size, 0 if name == call.signature.indices else _POISON, np.uint8)
+
+
+def _outputs_untouched(device: Device, call: ContractCall, memory: dict[str, _Memory]) -> bool:
+    for name in call.signature.tensors[3 if call.signature.is_backward else 1 :]:
+        if name in memory and name != call.signature.indices:
+            held = np.empty(memory[name].size, np.uint8)
+            device.download(held, memory[name].address)
+            if (held != _POISON).any():
+                return False
+    return True

@@ -1,0 +1,112 @@
+"""The aclnn operators behind the `Backend` interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from poolproof.backends.aclnn.attempt import attempt
+from poolproof.backends.aclnn.calls import contract_call, smallest_call
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.execution import TwoPhase
+from poolproof.backends.aclnn.libraries import load
+from poolproof.backends.aclnn.modes import MODES
+from poolproof.backends.aclnn.products import product_of
+from poolproof.backends.aclnn.status import AclError, Blame, blame
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Outcome, Refusal, Status
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.contract import PRODUCTS, ContractCall, clauses, expectations
+from poolproof.references.operators import OPERATORS, Operator
+
+DEVICE_VARIABLE = "POOLPROOF_NPU"
+"""Number of the NPU to use; a run gives each of its workers one."""
+
+_STATEMENTS = {clause.id: clause.statement for clause in clauses()}
+
+
+class Aclnn(Backend):
+    """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing."""
+
+    modes = tuple(name for name in MODES if name)
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._libraries = load(environment)
+        self._device = Device(self._libraries, int(environment.get(DEVICE_VARIABLE, "0")))
+        self._operators = {
+            name: TwoPhase(self._device, name, phases)
+            for name, operator in OPERATORS.items()
+            if (phases := self._libraries.operator(operator)) is not None
+        }
+        if not self._operators:
+            places = ", ".join(map(str, self._libraries.paths))
+            raise BackendUnavailable(f"no operator of the family is exported by {places}")
+        self.product = product_of(self._device.soc_name)
+        if self.product not in PRODUCTS:
+            raise BackendUnavailable(
+                f"chip {self._device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})"
+            )
+        self._usable = True
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        if operator.name not in self._operators:
+            return f"symbol aclnn{operator.name} is not exported"
+        expected = expectations(self.product, smallest_call(operator, dtype, index_dtype))
+        answer = expected.code if expected.page is None else expected.page
+        return f"{self.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
+
+    def refusal(self, call: Call) -> Refusal | None:
+        expected = expectations(self.product, contract_call(call))
+        refusing = [outcome for outcome in expected.acceptable if outcome.status]
+        if not refusing:
+            return None
+        clause = refusing[0].clause or ""
+        reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause}: {_STATEMENTS.get(clause, '')}"
+        return Refusal(reason, required=len(refusing) == len(expected.acceptable))
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        native = self.product == "950" and call.operator.pooling == "adaptive" and call.dtype != "float32"
+        return replace(NATIVE if native else ACC32, saturates=self._device.saturates)
+
+    def is_deterministic(self, call: Call) -> bool:
+        """Pages: forwards always are; backwards in the deterministic mode only."""
+        return call.deterministic or not call.operator.is_backward
+
+    def environment(self) -> Mapping[str, str]:
+        return {
+            "product": self.product,
+            "soc": self._device.soc_name,
+            "npu": str(self._device.number),
+            **self._device.versions(),
+            "saturation": "saturate" if self._device.saturates else "inf and nan",
+            "libraries": ", ".join(path.name for path in self._libraries.paths),
+        }
+
+    def is_usable(self) -> bool:
+        return self._usable
+
+    def device_memory_in_use(self) -> int | None:
+        return -self._device.free_memory()
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        try:
+            self._device.set_deterministic(call.deterministic)
+            return MODES[mode](self._device, self._operators[call.operator.name], call)
+        except AclError as error:
+            return self._outcome_of(error)
+
+    def attempt(self, call: ContractCall) -> Attempt:
+        self._device.set_deterministic(False)
+        return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
+
+    def _outcome_of(self, error: AclError) -> Outcome:
+        """The operator answers for its own status; a lack of memory or of an installation proves nothing."""
+        who = blame(error.code)
+        self._usable &= who is not Blame.CONTEXT
+        at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
+        return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
+
+
+def npu() -> Aclnn:
+    """The NPU that the environment offers: ``--aclnn-library``, or CANN's own variables."""
+    return Aclnn()

@@ -1,0 +1,76 @@
+"""Other ways to make a call, none of which may change its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, workspace_for
+from poolproof.backends.aclnn.status import AclError
+from poolproof.backends.base import Call, Outcome, Status
+
+Mode = Callable[[Device, TwoPhase, Call], Outcome]
+
+_BUSY_CALLS = 8
+"""How often the load is enqueued on the other stream."""
+
+
+def plain(device: Device, operator: TwoPhase, call: Call) -> Outcome:
+    return execute(device, operator, call, device.stream)
+
+
+def other_stream(device: Device, operator: TwoPhase, call: Call) -> Outcome:
+    """On a stream made for it."""
+    with device.another_stream() as stream:
+        return execute(device, operator, call, stream)
+
+
+def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome:
+    """By an executor that has run before, on other addresses.
+
+    ``unavailable`` where the library does not let this executor be repeated: one from its cache, or one that copies.
+    """
+    stream = device.stream
+    with operator.operands(call) as first, operator.operands(call) as second:
+        size, executor = operator.prepare(first)
+        try:
+            try:
+                device.call("aclSetAclOpExecutorRepeatable", executor)
+            except AclError as error:
+                return Outcome(Status.UNAVAILABLE, error.code, f"executor not repeatable: {error}")
+            with workspace_for(device, executor, size) as workspace:
+                operator.run(workspace.address, size, executor, stream)
+                device.synchronise(stream)
+                workspace.poison()
+                for setter, names in (
+                    ("aclSetInputTensorAddr", call.operator.inputs),
+                    ("aclSetOutputTensorAddr", call.operator.outputs),
+                ):
+                    for index, name in enumerate(names):
+                        device.call(setter, executor, index, first.objects[name], second.addresses[name])
+                seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
+                complaints = workspace.complaints()
+        finally:
+            device.call("aclDestroyAclOpExecutor", executor)
+        second.download(device)
+    return completed(call, seconds, complaints)
+
+
+def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
+    """While the same operator keeps another stream busy."""
+    with device.another_stream() as busy, operator.operands(call) as load:
+        launches = [operator.prepare(load) for _ in range(_BUSY_CALLS)]
+        with device.memory(max(size for size, _ in launches)) as workspace:
+            for size, executor in launches:
+                operator.run(workspace if size else 0, size, executor, busy)
+            outcome = execute(device, operator, call, device.stream)
+            device.synchronise(busy)
+    return outcome
+
+
+MODES: dict[str, Mode] = {
+    "": plain,
+    "other stream": other_stream,
+    "repeated executor": repeated_executor,
+    "under load": under_load,
+}

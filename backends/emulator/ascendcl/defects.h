@@ -1,0 +1,24 @@
+// Switches that make the emulator wrong on purpose, one fault each, so that the suite above can be scored.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace emulator {
+
+enum class Defect {
+#define DEFECT(id, group, clause, trigger, severity) id,
+#include "seeds.def"
+#undef DEFECT
+    kCount
+};
+
+constexpr size_t kDefects = static_cast<size_t>(Defect::kCount);
+
+// Chosen by POOLPROOF_EMULATOR_DEFECTS, a comma separated list of ids, when the library is loaded; an unknown id
+// aborts. A plain array, because kernels ask for every element.
+extern const std::array<bool, kDefects> defect_switches;
+
+inline bool seeded(Defect defect) { return defect_switches[static_cast<size_t>(defect)]; }
+
+}  // namespace emulator

@@ -1,0 +1,50 @@
+// Error texts and last errors, both kept per thread.
+#include "errors.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "abi.h"
+
+namespace emulator {
+namespace {
+
+// Older lines stay behind newer ones, as in the real runtime; the bound keeps a long run from growing.
+constexpr size_t kLongestText = 16384;
+
+thread_local std::string recent;
+thread_local int last_error = status::kSuccess;
+
+}  // namespace
+
+void report(const std::string& why) {
+    recent.insert(0, why + "\n");
+    if (recent.size() > kLongestText) recent.resize(kLongestText);
+}
+
+int fail(int code, const std::string& why) {
+    last_error = code;
+    report(text("E", code, ": ", why));
+    return code;
+}
+
+void fatal(const std::string& why) {
+    std::fprintf(stderr, "poolproof emulator: %s\n", why.c_str());
+    std::abort();
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+extern "C" const char* aclGetRecentErrMsg() { return recent.empty() ? nullptr : recent.c_str(); }
+
+extern "C" aclError aclrtPeekAtLastError(int level) {
+    return level == 0 ? last_error : fail(status::kInvalidParam, text("error level ", level, " is not the thread's"));
+}
+
+extern "C" aclError aclrtGetLastError(int level) {
+    const int error = aclrtPeekAtLastError(level);
+    last_error = status::kSuccess;
+    return error;
+}

@@ -1,0 +1,167 @@
+"""Builds the emulator with the system's C++ compiler on first use, and finds it in the user's cache afterwards.
+
+A build is keyed by everything that can change it: the sources, the flags and the compiler's own version. Object
+files are shared by all layouts. Nothing is ever changed in place, so that processes may build at the same time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+Layout = Literal["single", "split", "monolithic"]
+Sanitizer = Literal["address", "thread"]
+
+SINGLE_NAME = "libpoolproof_emulator.so"
+LIBRARY_FOLDER = "lib64"
+
+_SOURCES = Path(__file__).parent
+_PARTS = ("ascendcl", "nnopbase", "opapi")
+
+_LAYOUTS: dict[Layout, dict[str, tuple[str, ...]]] = {
+    "single": {SINGLE_NAME: _PARTS},
+    "split": {"libascendcl.so": ("ascendcl",), "libnnopbase.so": ("nnopbase",), "libopapi_nn.so": ("opapi",)},
+    "monolithic": {"libascendcl.so": ("ascendcl",), "libopapi.so": ("nnopbase", "opapi")},
+}
+"""Libraries of each layout, in link order: each may need those before it. Folders of sources are parts of it."""
+
+_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-g1",
+    "-fPIC",
+    "-fwrapv",  # sizes wrap as they do in the library's own checks
+    "-fno-gnu-unique",  # two copies in one process stay apart
+    "-Wall",
+    "-Wextra",
+)
+
+_EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *; };"
+"""What a library of several shows: the ABI, and the emulator's own names for its sister libraries."""
+
+_ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
+
+
+class CompilerMissing(Exception):
+    """There is no C++ compiler; the text says what to install."""
+
+
+class BuildFailed(Exception):
+    """The compiler refused; the text is what it said."""
+
+
+def library(layout: Layout = "single", sanitizer: Sanitizer | None = None) -> Path:
+    """Build the emulator if need be.
+
+    For ``single`` the path of the one library. For the other layouts the root of an installation, with the
+    libraries in ``lib64``, as ``ASCEND_HOME_PATH`` names one. Without ``sanitizer`` the environment variable
+    POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
+    """
+    root = _installation(layout, sanitizer or _environment_sanitizer())
+    return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
+
+
+def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
+    """The sanitizer's own library: a program that loads an instrumented emulator needs it in ``LD_PRELOAD``."""
+    name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
+    found = _run([_compiler(), f"-print-file-name={name}"]).strip()
+    return Path(found).resolve()
+
+
+def _environment_sanitizer() -> Sanitizer | None:
+    name = os.environ.get("POOLPROOF_EMULATOR_SANITIZER", "")
+    if name not in ("", *get_args(Sanitizer)):
+        raise ValueError(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
+    return cast(Sanitizer, name) if name else None
+
+
+@lru_cache
+def _installation(layout: Layout, sanitizer: Sanitizer | None) -> Path:
+    flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
+    key = _fingerprint(flags)
+    objects = _once(_cache() / key / "objects", lambda folder: _compile(folder, flags))
+    return _once(_cache() / key / layout, lambda folder: _link(folder, layout, objects, flags))
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "poolproof" / "emulator"
+
+
+def _fingerprint(flags: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for part in (_run([_compiler(), "--version"]), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
+        digest.update(part.encode())
+    for source in sorted(path for part in _PARTS for path in (_SOURCES / part).iterdir()):
+        digest.update(f"{source.parent.name}/{source.name}\0".encode() + source.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """``folder``, filled elsewhere and moved into place; where another process was faster, its result stands."""
+    if folder.exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    workplace = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    try:
+        fill(workplace)
+        workplace.chmod(0o755)
+        workplace.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)
+    return folder
+
+
+def _compile(folder: Path, flags: Sequence[str]) -> None:
+    sources = [path for part in _PARTS for path in sorted((_SOURCES / part).glob("*.cpp"))]
+    commands = [
+        [_compiler(), *flags, "-c", str(path), "-o", str(folder / f"{path.parent.name}.{path.stem}.o")]
+        for path in sources
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_run, commands))
+
+
+def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> None:
+    libraries = folder / LIBRARY_FOLDER
+    libraries.mkdir()
+    exports = folder / "exports.map"
+    exports.write_text(_ABI_ONLY if layout == "single" else _EXPORTS)
+    earlier: list[str] = []
+    for name, parts in _LAYOUTS[layout].items():
+        inputs = [str(path) for part in parts for path in sorted(objects.glob(f"{part}.*.o"))]
+        options = [
+            "-shared",
+            "-pthread",
+            f"-Wl,-soname,{name}",
+            "-Wl,-rpath,$ORIGIN",
+            f"-Wl,--version-script,{exports}",
+        ]
+        _run([_compiler(), *flags, *options, "-o", str(libraries / name), *inputs, *earlier])
+        earlier.append(str(libraries / name))
+
+
+@lru_cache
+def _compiler() -> str:
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and (found := shutil.which(name)):
+            return found
+    raise CompilerMissing("the emulator needs a C++17 compiler: install g++ or clang++, or name one in CXX")
+
+
+def _run(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildFailed(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout

@@ -1,0 +1,139 @@
+#include "executor.h"
+
+#include <map>
+
+#include "../ascendcl/census.h"
+#include "../ascendcl/context.h"
+#include "../ascendcl/defects.h"
+#include "../ascendcl/errors.h"
+#include "cache.h"
+
+namespace emulator {
+namespace {
+
+thread_local std::string last_route;
+
+aclnnStatus refuse(aclnnStatus status, const std::string& why) {
+    report(text("E", status, ": ", why));
+    return status;
+}
+
+void destroy(aclOpExecutor* executor) {
+    gone(Kind::kExecutor);
+    delete executor;
+}
+
+// The addresses with which a cached plan ran first.
+std::vector<void*> first_addresses(const aclOpExecutor& executor, const std::vector<void*>& now) {
+    static auto& first = *new std::map<std::string, std::vector<void*>>;
+    if (!executor.from_cache) first[executor.cache_key] = now;
+    return first[executor.cache_key];
+}
+
+std::vector<void*> current_addresses(const aclOpExecutor& executor) {
+    std::vector<void*> addresses = executor.addresses;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+        if (addresses[i] == nullptr) addresses[i] = executor.tensors[i]->data;
+    }
+    return seeded(Defect::stale_cached_address) ? first_addresses(executor, addresses) : addresses;
+}
+
+aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream handle) {
+    const Plan& plan = *executor.plan;
+    if (plan.workspace_size > 0 && workspace == nullptr) {
+        return refuse(status::kNullPointer, text(executor.api, ": the workspace is null"));
+    }
+    if (!plan.refusal.empty()) return refuse(status::kInnerNullPointer, text(executor.api, ": ", plan.refusal));
+    std::shared_ptr<Context> context;
+    if (require_context(&context) != status::kSuccess) return status::kRuntimeError;
+    const std::shared_ptr<Stream> stream = context->stream(handle);
+    if (stream == nullptr) return refuse(status::kRuntimeError, text(executor.api, ": no such stream"));
+    last_route = plan.route;
+    stream->enqueue(plan.bind(current_addresses(executor), workspace));
+    return status::kSuccess;
+}
+
+enum class Group { kInputs, kOutputs, kAll };
+
+aclnnStatus set_address(aclOpExecutor* executor, Group group, size_t index, const aclTensor* tensor, void* address) {
+    if (executor == nullptr || tensor == nullptr || address == nullptr) {
+        return refuse(status::kNullPointer, "set tensor address: an argument is null");
+    }
+    const size_t first = group == Group::kOutputs ? executor->inputs : 0;
+    const size_t end = group == Group::kInputs ? executor->inputs : executor->tensors.size();
+    if (index >= end - first) return refuse(status::kParamInvalid, text("set tensor address: no tensor ", index));
+    executor->addresses[first + index] = address;
+    return status::kSuccess;
+}
+
+}  // namespace
+
+aclOpExecutor* create_executor(const char* api, std::shared_ptr<const Plan> plan, std::vector<const aclTensor*> tensors,
+                               size_t inputs, std::string cache_key, bool from_cache) {
+    born(Kind::kExecutor);
+    std::vector<void*> addresses(tensors.size(), nullptr);
+    return new aclOpExecutor{api,        std::move(plan),     std::move(tensors), inputs, std::move(cache_key),
+                             from_cache, std::move(addresses)};
+}
+
+aclnnStatus run_executor(void* workspace, uint64_t, aclOpExecutor* executor, aclrtStream stream) {
+    if (executor == nullptr) return refuse(status::kNullPointer, "phase two: the executor is null");
+    const bool lacks_workspace = executor->plan->workspace_size > 0 && workspace == nullptr;
+    const aclnnStatus status = launch(workspace, *executor, stream);
+    if (!executor->repeatable || lacks_workspace) destroy(executor);
+    return status;
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+extern "C" aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+    if (executor == nullptr) return refuse(status::kInnerNullPointer, "repeatable: the executor is null");
+    if (executor->from_cache) return refuse(status::kInner, "repeatable: the executor comes from the cache");
+    if (!executor->cache_key.empty()) plan_cache().drop(executor->cache_key);
+    executor->repeatable = true;
+    return status::kSuccess;
+}
+
+extern "C" aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+    if (executor == nullptr) return refuse(status::kInnerNullPointer, "destroy: the executor is null");
+    destroy(executor);
+    return status::kSuccess;
+}
+
+// Both spellings of each setter are exported by the real library.
+
+extern "C" aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                             void* address) {
+    return set_address(executor, Group::kInputs, index, tensor, address);
+}
+
+extern "C" aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                              void* address) {
+    return set_address(executor, Group::kOutputs, index, tensor, address);
+}
+
+extern "C" aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {
+    return set_address(executor, Group::kAll, index, tensor, address);
+}
+
+extern "C" aclnnStatus AclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                             void* address) {
+    return set_address(executor, Group::kInputs, index, tensor, address);
+}
+
+extern "C" aclnnStatus AclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
+                                              void* address) {
+    return set_address(executor, Group::kOutputs, index, tensor, address);
+}
+
+extern "C" aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {
+    return set_address(executor, Group::kAll, index, tensor, address);
+}
+
+// The branch that an executor will take, known after phase one.
+extern "C" const char* poolproof_emulator_route(const aclOpExecutor* executor) { return executor->plan->route.c_str(); }
+
+// The branch that this thread's latest launch takes; empty before the first.
+extern "C" const char* poolproof_emulator_last_route() { return last_route.c_str(); }

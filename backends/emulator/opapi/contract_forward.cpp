@@ -1,0 +1,199 @@
+// Contracts of the five forwards, after the library's host code as read; unlike the backwards' these orders have
+// not been measured on it.
+#include <algorithm>
+
+#include "../ascendcl/errors.h"
+#include "contract.h"
+#include "geometry.h"
+#include "reading.h"
+
+namespace emulator {
+namespace {
+
+using status::kInnerNullPointer;
+using status::kParamInvalid;
+
+const std::vector<Role> kData = {kSelf, kOut};
+
+Dtypes floats_mask(const ProductFacts& facts) {
+    if (facts.product == Product::k910) return {ACL_FLOAT, ACL_FLOAT16};
+    return facts.product == Product::k310P ? Dtypes{ACL_FLOAT} : current_floats(facts);
+}
+
+Dtypes floats_adaptive_2d(const ProductFacts& facts) {
+    if (facts.product == Product::k910) return {ACL_FLOAT, ACL_FLOAT16, ACL_DOUBLE};
+    return is_current(facts) ? Dtypes{ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE} : Dtypes{};
+}
+
+Dtypes indices_int64(const ProductFacts&) { return {ACL_INT64}; }
+bool on_950_with_int64(const Call& call) { return product().is_950 && call.tensor(kIndices).dtype == ACL_INT64; }
+// On A2 and A3 any tag that is not private passes; on the 950 the 3-D forward names its formats.
+std::vector<aclFormat> formats_3d(const ProductFacts& facts) {
+    std::vector<aclFormat> allowed = {ACL_FORMAT_NDHWC, ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND};
+    if (!facts.is_950) allowed.insert(allowed.end(), {ACL_FORMAT_NHWC, ACL_FORMAT_HWCN, ACL_FORMAT_NC, ACL_FORMAT_NCL});
+    return allowed;
+}
+
+std::vector<aclFormat> formats_adaptive_3d(const ProductFacts& facts) {
+    if (facts.is_950) return {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND};
+    return {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW};
+}
+
+Rule output_has_pooled_shape(Role role) {
+    return refuse("shape.pooled", kParamInvalid, [role](const Call& call) -> Violation {
+        const auto expected = pooled_shape(call, contract_reading(call));
+        if (!expected) return std::string("the pooled size is not positive");
+        if (call.tensor(role).shape == *expected) return {};
+        return text(name_of(role), " has shape ", call.tensor(role).shape, " but the pooled shape is ", *expected);
+    });
+}
+
+// Layout of the mask: one row of bytes per kernel position (mask page of the library).
+Rule mask_has_its_shape() {
+    return refuse("shape.mask", kParamInvalid, [](const Call& call) -> Violation {
+        const std::vector<int64_t> kernel = expanded(call, kKernelSize);
+        std::vector<int64_t> expected = call.tensor(kOut).shape;
+        const size_t rank = expected.size();
+        const int64_t windows = expected[rank - 2] * expected[rank - 1];
+        expected[rank - 2] = kernel[0] * kernel[1];
+        expected[rank - 1] = (ceil_divide(windows, 16) + 1) * 2 * 16;
+        if (call.tensor(kIndices).shape == expected) return {};
+        return text("the mask has shape ", call.tensor(kIndices).shape, " instead of ", expected);
+    });
+}
+
+// The bit mask of one-element kernels and of the older products is not emulated, see the mask backward.
+Rule no_bit_mask() {
+    return refuse("mask.bits", kInnerNullPointer, [](const Call& call) -> Violation {
+        const std::vector<int64_t> kernel = expanded(call, kKernelSize);
+        if (product().is_220 && (kernel[0] != 1 || kernel[1] != 1)) return {};
+        return std::string("the blocked bit mask of this path is not emulated");
+    });
+}
+
+Rule channels_last_only_on_950() {
+    return refuse("format.channels_last", kInnerNullPointer, [](const Call& call) -> Violation {
+        if (product().is_950 || !contract_reading(call).channels_last()) return {};
+        return text(name_of(call.tensor(kSelf).format), " is not available on ", product().soc_name);
+    });
+}
+
+// Only the count of elements is looked at, because the result is reshaped into the output.
+Rule output_count_is(Role role) {
+    return refuse("shape.count", kInnerNullPointer, [role](const Call& call) -> Violation {
+        const int64_t planes = element_count(contract_reading(call).leading(call.tensor(kSelf).shape));
+        const int64_t expected = planes * element_count(adaptive_sizes(call));
+        const int64_t count = element_count(call.tensor(role).shape);
+        return count == expected ? Violation() : text(name_of(role), " has ", count, " elements, not ", expected);
+    });
+}
+
+// The general path of the 910, and of DOUBLE everywhere, is the only one that looks at the tag.
+Rule general_path_formats() {
+    return refuse("format", kParamInvalid, [](const Call& call) -> Violation {
+        const bool general = product().product == Product::k910 || call.tensor(kSelf).dtype == ACL_DOUBLE;
+        const aclFormat format = call.tensor(kSelf).format;
+        const bool known = format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NCL || format == ACL_FORMAT_NHWC;
+        return general && !known ? text("self may not be tagged ", name_of(format)) : Violation();
+    });
+}
+
+Rule output_size_length_3d() {
+    return refuse("list.length", kParamInvalid, [](const Call& call) -> Violation {
+        const size_t length = call.list(kOutputSize).size();
+        const bool fits = length == 3 || (product().is_950 && length < 2);
+        return fits ? Violation() : text("outputSize has ", length, " values");
+    });
+}
+
+// The indices' last axis is not compared; the count catches what would be written out of bounds.
+Rule adaptive_shapes_3d() {
+    return refuse("shape.adaptive", kParamInvalid, [](const Call& call) -> Violation {
+        const std::vector<int64_t> sizes = adaptive_sizes(call);
+        std::vector<int64_t> expected = call.tensor(kSelf).shape;
+        std::copy(sizes.begin(), sizes.end(), expected.end() - static_cast<int64_t>(sizes.size()));
+        const std::vector<int64_t>& out = call.tensor(kOut).shape;
+        const std::vector<int64_t>& indices = call.tensor(kIndices).shape;
+        if (out != expected) return text("out has shape ", out, " instead of ", expected);
+        const bool alike = indices.size() == out.size() && std::equal(out.begin(), out.begin() + 3, indices.begin());
+        return alike ? Violation() : text("indices have shape ", indices, " but out has ", out);
+    });
+}
+
+Rules windowed_nulls() {
+    return present({kSelf}) + present({kKernelSize, kStride, kPadding, kDilation}) + present({kOut, kIndices});
+}
+
+Rules list_checks(size_t rank) {
+    return {list_length(kKernelSize, {1, rank}, kParamInvalid),
+            list_length(kStride, {0, 1, rank}, kParamInvalid),
+            list_length(kPadding, {1, rank}, kParamInvalid),
+            list_length(kDilation, {1, rank}, kParamInvalid),
+            list_at_least(kKernelSize, 1),
+            list_at_least(kStride, 1),
+            list_at_least(kPadding, 0),
+            padding_within_half_kernel(),
+            dilation_is_one_unless(is_950)};
+}
+
+}  // namespace
+
+// The dilation's value is not checked on the 950: the code lacks it, and a dilation of 0 or less is computed.
+Contract windowed_forward_3d() {
+    Rules rules = {runs_on(is_current)};
+    rules = rules + windowed_nulls() +
+            Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950),
+                  same_dtype(kOut, kSelf), same_format({kSelf, kOut}), same_format({kSelf, kIndices})} +
+            rank_among({kSelf}, {4, 5}) + Rules{format_among(kSelf, formats_3d)} + list_checks(3);
+    return {{},
+            rules + Rules{finish_if_empty({kSelf, kOut}), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
+                          plane_within_int32(kSelf, on_950, kInnerNullPointer), channels_last_only_on_950()}};
+}
+
+Contract windowed_forward_2d() {
+    Rules rules =
+        windowed_nulls() + Rules{dtype_among(kSelf, current_floats), same_dtype(kOut, kSelf),
+                                 dtype_among(kIndices, indices_either), same_format(kData), public_format({kSelf})};
+    rules = rules + rank_among({kSelf}, {3, 4}) + list_checks(2) + Rules{list_at_least(kDilation, 1)};
+    return {{},
+            rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
+                          finish_if_empty({kSelf}), channels_last_only_on_950()}};
+}
+
+Contract mask_forward() {
+    Rules early = present({kKernelSize}) + present({kSelf, kOut});
+    early = early + Rules{list_length(kKernelSize, {1, 2}, kParamInvalid), runs_on(except_950)};
+    Rules rules =
+        windowed_nulls() + Rules{dtype_among(kSelf, floats_mask), same_dtype(kOut, kSelf),
+                                 dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
+    rules = rules + rank_among({kSelf, kIndices}, {3, 4}) + list_checks(2);
+    return {early, rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), mask_has_its_shape(),
+                                 finish_if_empty({kSelf}), no_bit_mask(), channels_last_only_on_950()}};
+}
+
+Contract adaptive_forward_2d() {
+    Rules rules = present({kSelf}) + present({kOutputSize}) + present({kOut, kIndices});
+    rules = rules + Rules{dtype_among(kSelf, floats_adaptive_2d), dtype_among(kOut, floats_adaptive_2d),
+                          same_dtype(kOut, kSelf), dtype_among(kIndices, indices_int64)};
+    rules = rules + rank_among({kSelf}, {3, 4}) +
+            Rules{same_shape(kIndices, kOut), only_batch_empty(), list_length(kOutputSize, {2}, kParamInvalid),
+                  list_at_least(kOutputSize, 1), general_path_formats()};
+    return {{}, rules + Rules{finish_if_empty({kSelf}), output_count_is(kOut)}};
+}
+
+Contract adaptive_forward_3d() {
+    Rules rules = present({kSelf}) + present({kOutputSize}) + present({kOut, kIndices});
+    rules = rules + rank_among({kSelf, kOut, kIndices}, {4, 5}) +
+            Rules{dtype_among(kSelf, current_floats),
+                  dtype_among(kIndices, indices_int64_on_950),
+                  format_among(kSelf, formats_adaptive_3d),
+                  same_format(kData),
+                  output_size_length_3d(),
+                  same_dtype(kOut, kSelf)};
+    rules = rules + Rules{runs_on(is_current), only_batch_empty(),
+                          plane_within_int32(kSelf, on_950_with_int64, kParamInvalid), list_at_least(kOutputSize, 1),
+                          adaptive_shapes_3d()};
+    return {{}, rules + Rules{finish_if_empty({kSelf}), output_count_is(kIndices)}};
+}
+
+}  // namespace emulator

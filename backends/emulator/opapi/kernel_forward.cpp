@@ -1,0 +1,81 @@
+// The forward maximum and its index. Visiting a window's cells in row-major order, a value replaces the running
+// maximum when it is greater or NaN: the first maximum wins a tie, the last NaN wins over everything, and a window
+// of nothing but -inf keeps its first cell.
+#include <cmath>
+#include <limits>
+
+#include "cores.h"
+#include "kernel.h"
+
+namespace emulator {
+namespace {
+
+class ForwardKernel {
+  public:
+    ForwardKernel(const Problem& problem, const ForwardMemory& memory) : problem_(problem), memory_(memory) {}
+
+    void run(Range share) const {
+        for (int64_t output = share.begin; output < share.end; ++output) {
+            run_window(output / problem_.windows(), output % problem_.windows());
+        }
+    }
+
+  private:
+    void run_window(int64_t plane, int64_t flat) const {
+        const int64_t columns = problem_.axes[2].out, rows = problem_.axes[1].out;
+        const Window depth = problem_.axes[0].window(flat / (rows * columns));
+        const Window height = problem_.axes[1].window(flat / columns % rows);
+        const Window width = problem_.axes[2].window(flat % columns);
+        const int64_t winner = find_winner(plane, depth, height, width);
+        const int64_t target = problem_.offset(plane, flat, problem_.windows());
+        memory_.indices.store(target, winner);
+        if (winner >= 0) {
+            memory_.output.copy(target, memory_.input, problem_.offset(plane, winner, problem_.cells()));
+        } else {
+            memory_.output.store(target, -std::numeric_limits<float>::infinity(), false);
+        }
+    }
+
+    // Flat index of the winning cell, -1 for a window without any cell in the input.
+    int64_t find_winner(int64_t plane, const Window& depth, const Window& height, const Window& width) const {
+        int64_t winner = -1;
+        double maximum = -std::numeric_limits<double>::infinity();
+        for_each(problem_.axes[0], depth, [&](int64_t d) {
+            for_each(problem_.axes[1], height, [&](int64_t h) {
+                const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
+                for_each(problem_.axes[2], width, [&](int64_t w) {
+                    const double value = memory_.input.load_double(problem_.offset(plane, row + w, problem_.cells()));
+                    if (winner >= 0 && !replaces(value, maximum)) return;
+                    winner = row + w;
+                    maximum = value;
+                });
+            });
+        });
+        return winner;
+    }
+
+    static bool replaces(double value, double maximum) {
+        if (seeded(Defect::last_maximum_wins) && value == maximum) return true;
+        return value > maximum || std::isnan(value);
+    }
+
+    template <class Visit>
+    static void for_each(const Axis& axis, const Window& window, Visit visit) {
+        for (int64_t tap = 0; tap < window.taps; ++tap) {
+            const int64_t coordinate = window.start + tap * window.step;
+            if (coordinate >= 0 && coordinate < axis.in) visit(coordinate);
+        }
+    }
+
+    const Problem& problem_;
+    const ForwardMemory& memory_;
+};
+
+}  // namespace
+
+void run_forward(const Problem& problem, const Route& route, const ForwardMemory& memory) {
+    const ForwardKernel kernel(problem, memory);
+    run_on_cores(problem.planes() * problem.windows(), route.cores, false, [&](Range share) { kernel.run(share); });
+}
+
+}  // namespace emulator

@@ -1,0 +1,169 @@
+// 950: a core takes a tile of input cells, looks at every window over the tile, those that begin before it
+// included, sums in the buffer what falls into the tile, and casts once. Tiles never share a cell, so there is
+// nothing atomic and one order of additions.
+//
+// Additions are made in vectors: gather all sums, add, scatter all. Lanes of one vector must therefore belong to
+// windows that cannot choose the same cell, which is why windows are visited in phases.
+#include <vector>
+
+#include "cores.h"
+#include "kernel.h"
+
+namespace emulator {
+namespace {
+
+class TileSums {
+  public:
+    TileSums(const Problem& problem, const BackwardMemory& memory, Range planes, const Box& cells)
+        : problem_(problem), memory_(memory), planes_(planes), cells_(cells) {
+        sums_.assign(static_cast<size_t>(planes.size() * cells[0].size() * cells[1].size() * cells[2].size()), 0.0f);
+    }
+
+    // Adds one lane to the vector under way, if its cell lies in the tile.
+    void push(int64_t plane, const Cell& cell, int64_t position) {
+        if (!cells_[0].contains(cell.d) || !cells_[1].contains(cell.h) || !cells_[2].contains(cell.w)) return;
+        targets_[lanes_] = slot(plane, cell);
+        gradients_[lanes_] = memory_.gradient.load(position);
+        if (++lanes_ == kLanes) add_vector();
+    }
+
+    void add_vector() {
+        float gathered[kLanes];
+        for (int lane = 0; lane < lanes_; ++lane) gathered[lane] = sums_[targets_[lane]];
+        for (int lane = 0; lane < lanes_; ++lane) accumulate(gathered[lane], gradients_[lane], problem_.value);
+        for (int lane = 0; lane < lanes_; ++lane) sums_[targets_[lane]] = gathered[lane];
+        lanes_ = 0;
+    }
+
+    void store() const {
+        for (int64_t plane = planes_.begin; plane < planes_.end; ++plane) {
+            for (int64_t d = cells_[0].begin; d < cells_[0].end; ++d) {
+                for (int64_t h = cells_[1].begin; h < cells_[1].end; ++h) store_row(plane, d, h);
+            }
+        }
+    }
+
+  private:
+    static constexpr int kLanes = 64;  // 256 bytes of float32
+
+    size_t slot(int64_t plane, const Cell& cell) const {
+        const int64_t row = (cell.d - cells_[0].begin) * cells_[1].size() + cell.h - cells_[1].begin;
+        const int64_t in_plane = row * cells_[2].size() + cell.w - cells_[2].begin;
+        return static_cast<size_t>((plane - planes_.begin) * cells_[0].size() * cells_[1].size() * cells_[2].size() +
+                                   in_plane);
+    }
+
+    void store_row(int64_t plane, int64_t d, int64_t h) const {
+        const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
+        for (int64_t w = cells_[2].begin; w < cells_[2].end; ++w) {
+            const int64_t target = problem_.offset(plane, row + w, problem_.cells());
+            memory_.result.store(target, sums_[slot(plane, {d, h, w})], memory_.saturate);
+        }
+    }
+
+    const Problem& problem_;
+    const BackwardMemory& memory_;
+    const Range planes_;
+    const Box cells_;
+    std::vector<float> sums_;
+    size_t targets_[kLanes];
+    float gradients_[kLanes];
+    int lanes_ = 0;
+};
+
+class TiledKernel {
+  public:
+    TiledKernel(const Problem& problem, const Route& route, const BackwardMemory& memory)
+        : problem_(problem),
+          route_(route),
+          memory_(memory),
+          grid_(problem.planes(), route.planes_per_block, {problem.axes[0].in, problem.axes[1].in, problem.axes[2].in},
+                route.tile) {}
+
+    int64_t units() const { return grid_.blocks() * grid_.tiles(); }
+
+    void run(Range share) const {
+        for (int64_t unit = share.begin; unit < share.end; ++unit) {
+            run_tile(grid_.planes(unit / grid_.tiles()), grid_.box(unit % grid_.tiles()));
+        }
+    }
+
+  private:
+    void run_tile(Range planes, const Box& cells) const {
+        TileSums sums(problem_, memory_, planes, cells);
+        Box windows;
+        for (int axis = 0; axis < kAxes; ++axis) windows[axis] = windows_over(problem_.axes[axis], cells[axis]);
+        for (int64_t d = windows[0].begin; d < windows[0].end; ++d) {
+            if (route_.lanes == Lanes::kHeightWidthChannel) {
+                visit_phases(sums, planes, d, windows);
+            } else {
+                for (int64_t h = windows[1].begin; h < windows[1].end; ++h) visit_row(sums, planes, d, h, windows[2]);
+            }
+        }
+        sums.store();
+    }
+
+    static Range windows_over(const Axis& axis, Range cells) {
+        Range windows = axis.windows_over(cells);
+        if (seeded(Defect::lost_halo_window) && cells.begin > 0) {
+            windows.begin = std::max(windows.begin, ceil_divide(cells.begin + axis.padding, axis.stride));
+        }
+        return windows;
+    }
+
+    // One vector spans rows: those of one phase do not overlap.
+    void visit_phases(TileSums& sums, Range planes, int64_t d, const Box& windows) const {
+        const int64_t rows = problem_.axes[1].phases(), columns = problem_.axes[2].phases();
+        for (int64_t phase = 0; phase < rows * columns; ++phase) {
+            for (int64_t h = windows[1].begin + phase / columns; h < windows[1].end; h += rows) {
+                for (int64_t w = windows[2].begin + phase % columns; w < windows[2].end; w += columns) {
+                    visit_planes(sums, planes, d, h, w);
+                }
+            }
+            sums.add_vector();
+        }
+    }
+
+    void visit_row(TileSums& sums, Range planes, int64_t d, int64_t h, Range windows) const {
+        const int64_t columns = problem_.axes[2].phases();
+        for (int64_t phase = 0; phase < columns; ++phase) {
+            for (int64_t w = windows.begin + phase; w < windows.end; w += columns) {
+                visit_planes(sums, planes, d, h, w);
+                if (route_.lanes == Lanes::kChannel) sums.add_vector();
+            }
+            sums.add_vector();
+        }
+    }
+
+    void visit_planes(TileSums& sums, Range planes, int64_t d, int64_t h, int64_t w) const {
+        const int64_t flat = (d * problem_.axes[1].out + h) * problem_.axes[2].out + w;
+        for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+            const int64_t position = problem_.offset(plane, flat, problem_.windows());
+            const int64_t index = memory_.indices.load(position);
+            if (!is_in_plane(problem_, index)) continue;
+            const Cell cell = decode(problem_, index);
+            if (route_.drops_foreign && !is_own(cell, d, h, w)) continue;
+            sums.push(plane, cell, position);
+            if (route_.lanes == Lanes::kNone) sums.add_vector();
+        }
+    }
+
+    bool is_own(const Cell& cell, int64_t d, int64_t h, int64_t w) const {
+        return problem_.axes[0].window(d).covers(cell.d) && problem_.axes[1].window(h).covers(cell.h) &&
+               problem_.axes[2].window(w).covers(cell.w);
+    }
+
+    const Problem& problem_;
+    const Route& route_;
+    const BackwardMemory& memory_;
+    const Grid grid_;
+};
+
+}  // namespace
+
+void run_tiled(const Problem& problem, const Route& route, const BackwardMemory& memory) {
+    const TiledKernel kernel(problem, route, memory);
+    run_on_cores(kernel.units(), route.cores, false, [&](Range share) { kernel.run(share); });
+}
+
+}  // namespace emulator

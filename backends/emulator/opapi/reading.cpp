@@ -1,0 +1,64 @@
+#include "reading.h"
+
+#include "../ascendcl/product.h"
+#include "geometry.h"
+
+namespace emulator {
+
+size_t Reading::first_spatial_axis(const Shape& shape) const {
+    return shape.size() - spatial_rank_ - (channels_last_ ? 1 : 0);
+}
+
+std::vector<int64_t> Reading::sizes(const Shape& shape) const {
+    const auto begin = shape.begin() + static_cast<int64_t>(first_spatial_axis(shape));
+    return {begin, begin + static_cast<int64_t>(spatial_rank_)};
+}
+
+std::vector<int64_t> Reading::leading(const Shape& shape) const {
+    const size_t axes = shape.size() - spatial_rank_;
+    const size_t channel = channels_last_ ? shape.size() - 1 : axes - 1;
+    return {axes == 2 ? shape.front() : 1, shape[channel]};
+}
+
+// The windowed 2-D APIs read NHWC wherever it is passed. The 3-D forward reads NDHWC and the adaptive 2-D forward
+// NHWC; the 3-D and adaptive backwards never look at the tag.
+Reading contract_reading(const Call& call) {
+    const Family& family = *call.family;
+    const aclFormat format = call.tensor(kSelf).format;
+    const bool looks = family.spatial_rank == 3 ? !family.is_backward && !family.is_adaptive
+                                                : !family.is_backward || !family.is_adaptive;
+    const aclFormat last = family.spatial_rank == 3 ? ACL_FORMAT_NDHWC : ACL_FORMAT_NHWC;
+    return {family.spatial_rank, looks && format == last};
+}
+
+// A2 and A3 have no channels-last backward: what the checks read as NHWC their kernels take for NCHW.
+Reading kernel_reading(const Call& call) {
+    const bool ignores_tag = product().is_220 && call.family->is_backward;
+    return {call.family->spatial_rank, !ignores_tag && contract_reading(call).channels_last()};
+}
+
+Attributes attributes_of(const Call& call) {
+    return {expanded(call, kKernelSize), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
+}
+
+std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading) {
+    std::vector<int64_t> shape = call.tensor(kSelf).shape;
+    const Attributes list = attributes_of(call);
+    const size_t first = reading.first_spatial_axis(shape);
+    for (size_t axis = 0; axis < list.kernel.size(); ++axis) {
+        int64_t& size = shape[first + axis];
+        size = pooled_size(size, list.kernel[axis], list.stride[axis], list.padding[axis], list.dilation[axis],
+                           call.ceil_mode);
+        if (size <= 0) return {};
+    }
+    return shape;
+}
+
+std::vector<int64_t> adaptive_sizes(const Call& call) {
+    const std::vector<int64_t>& sizes = call.list(kOutputSize);
+    if (sizes.empty()) return contract_reading(call).sizes(call.tensor(kSelf).shape);
+    if (sizes.size() > 1) return sizes;
+    return std::vector<int64_t>(static_cast<size_t>(call.family->spatial_rank), sizes.front());
+}
+
+}  // namespace emulator

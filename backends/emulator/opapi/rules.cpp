@@ -1,0 +1,225 @@
+#include "rules.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "../ascendcl/defects.h"
+#include "../ascendcl/errors.h"
+
+namespace emulator {
+namespace {
+
+template <class Value>
+bool among(const std::vector<Value>& values, Value value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+Violation unless(bool holds, const std::string& why) { return holds ? Violation() : Violation(why); }
+
+}  // namespace
+
+Rules operator+(Rules first, const Rules& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+Rule refuse(const char* clause, int status, std::function<Violation(const Call&)> violation) {
+    return {clause, Effect::kRefuse, status, std::move(violation)};
+}
+
+Rule mention(const char* clause, std::function<Violation(const Call&)> violation) {
+    return {clause, Effect::kMention, status::kSuccess, std::move(violation)};
+}
+
+Rule finish_if_empty(std::vector<Role> roles) {
+    const auto violation = [roles](const Call& call) -> Violation {
+        for (const Role role : roles) {
+            if (is_empty(call.tensor(role))) return text(name_of(role), " is empty");
+        }
+        return {};
+    };
+    if (seeded(Defect::empty_refused)) return refuse("empty", status::kParamInvalid, violation);
+    return {"empty", Effect::kFinish, status::kSuccess, violation};
+}
+
+Rules present(std::initializer_list<Role> roles) {
+    Rules rules;
+    for (const Role role : roles) {
+        rules.push_back(refuse("null.tensor", status::kNullPointer, [role](const Call& call) {
+            return unless(call.tensors[role] != nullptr, text(name_of(role), " is null"));
+        }));
+    }
+    return rules;
+}
+
+Rules present(std::initializer_list<ListRole> lists) {
+    Rules rules;
+    for (const ListRole list : lists) {
+        rules.push_back(refuse("null.list", status::kNullPointer, [list](const Call& call) {
+            return unless(call.lists[list] != nullptr, text(name_of(list), " is null"));
+        }));
+    }
+    return rules;
+}
+
+Rule runs_on(bool (*supported)(const ProductFacts&)) {
+    return refuse("product", status::kParamInvalid, [supported](const Call&) {
+        return unless(supported(product()), text("not available on ", product().soc_name));
+    });
+}
+
+Rule dtype_among(Role role, Dtypes (*allowed)(const ProductFacts&)) {
+    return refuse("dtype", status::kParamInvalid, [role, allowed](const Call& call) {
+        const aclDataType dtype = call.tensor(role).dtype;
+        return unless(among(allowed(product()), dtype),
+                      text(name_of(role), " may not be ", name_of(dtype), " on ", product().soc_name));
+    });
+}
+
+Rule same_dtype(Role role, Role as) {
+    return refuse("dtype.equal", status::kParamInvalid, [role, as](const Call& call) {
+        return unless(call.tensor(role).dtype == call.tensor(as).dtype,
+                      text(name_of(role), " is ", name_of(call.tensor(role).dtype), " but ", name_of(as), " is ",
+                           name_of(call.tensor(as).dtype)));
+    });
+}
+
+Rule same_format(std::vector<Role> roles) {
+    return refuse("format.equal", status::kParamInvalid, [roles](const Call& call) -> Violation {
+        const aclFormat expected = call.tensor(roles.front()).format;
+        for (const Role role : roles) {
+            const aclFormat format = call.tensor(role).format;
+            if (format != expected) {
+                return text(name_of(role), " is tagged ", name_of(format), " but ", name_of(roles.front()), " ",
+                            name_of(expected));
+            }
+        }
+        return {};
+    });
+}
+
+Rule format_among(Role role, std::vector<aclFormat> (*allowed)(const ProductFacts&)) {
+    return refuse("format", status::kParamInvalid, [role, allowed](const Call& call) {
+        const aclFormat format = call.tensor(role).format;
+        return unless(among(allowed(product()), format), text(name_of(role), " may not be tagged ", name_of(format)));
+    });
+}
+
+Rule public_format(std::vector<Role> roles) {
+    return refuse("format.private", status::kParamInvalid, [roles](const Call& call) -> Violation {
+        for (const Role role : roles) {
+            const aclFormat format = call.tensor(role).format;
+            if (is_private(format)) return text(name_of(role), " has the private ", name_of(format));
+        }
+        return {};
+    });
+}
+
+Rules rank_among(std::initializer_list<Role> roles, std::vector<size_t> ranks) {
+    Rules rules;
+    for (const Role role : roles) {
+        rules.push_back(refuse("rank", status::kParamInvalid, [role, ranks](const Call& call) {
+            const size_t rank = call.tensor(role).shape.size();
+            return unless(among(ranks, rank), text(name_of(role), " has rank ", rank, ", not one of ", ranks));
+        }));
+    }
+    return rules;
+}
+
+Rule same_ranks(std::vector<Role> roles) {
+    return refuse("rank.equal", status::kParamInvalid, [roles](const Call& call) -> Violation {
+        const size_t expected = call.tensor(roles.front()).shape.size();
+        for (const Role role : roles) {
+            const size_t rank = call.tensor(role).shape.size();
+            if (rank != expected) return text(name_of(role), " has rank ", rank, " instead of ", expected);
+        }
+        return {};
+    });
+}
+
+Rule same_shape(Role role, Role as) {
+    return refuse("shape.equal", status::kParamInvalid, [role, as](const Call& call) {
+        const std::vector<int64_t>& shape = call.tensor(role).shape;
+        const std::vector<int64_t>& expected = call.tensor(as).shape;
+        return unless(shape == expected,
+                      text(name_of(role), " has shape ", shape, " but ", name_of(as), " has ", expected));
+    });
+}
+
+Rule list_length(ListRole list, std::vector<size_t> lengths, int status) {
+    return refuse("list.length", status, [list, lengths](const Call& call) {
+        const size_t length = call.list(list).size();
+        return unless(among(lengths, length), text(name_of(list), " has ", length, " values, not one of ", lengths));
+    });
+}
+
+Rule list_at_least(ListRole list, int64_t least) {
+    return refuse("list.value", status::kParamInvalid, [list, least](const Call& call) -> Violation {
+        for (const int64_t value : call.list(list)) {
+            if (value < least) return text(name_of(list), " holds ", value, ", less than ", least);
+        }
+        return {};
+    });
+}
+
+Rule padding_within_half_kernel() {
+    return refuse("padding.half", status::kParamInvalid, [](const Call& call) -> Violation {
+        const std::vector<int64_t> padding = expanded(call, kPadding);
+        const std::vector<int64_t> kernel = expanded(call, kKernelSize);
+        for (size_t axis = 0; axis < kernel.size(); ++axis) {
+            int64_t most = kernel[axis] / 2;
+            if (seeded(Defect::half_padding_refused)) most = (kernel[axis] - 1) / 2;
+            if (padding[axis] > most) {
+                return text("padding ", padding[axis], " is more than half of kernel ", kernel[axis]);
+            }
+        }
+        return {};
+    });
+}
+
+Rule only_batch_empty() {
+    return refuse("empty.inner", status::kParamInvalid, [](const Call& call) -> Violation {
+        const std::vector<int64_t>& shape = call.tensor(kSelf).shape;
+        const auto channels = shape.end() - call.family->spatial_rank - 1;
+        const bool fits = std::find(channels, shape.end(), 0) == shape.end();
+        return unless(fits, text("self has shape ", shape, ": only N may be 0"));
+    });
+}
+
+Rule dilation_is_one_unless(bool (*exempt)(const ProductFacts&)) {
+    return refuse("dilation.one", status::kParamInvalid, [exempt](const Call& call) -> Violation {
+        if (exempt(product())) return {};
+        for (const int64_t dilation : call.list(kDilation)) {
+            if (dilation != 1) return text("dilation ", dilation, " is not available on ", product().soc_name);
+        }
+        return {};
+    });
+}
+
+Rule plane_within_int32(Role role, bool (*exempt)(const Call&), int status) {
+    return refuse("plane.int32", status, [role, exempt](const Call& call) -> Violation {
+        if (exempt(call)) return {};
+        const std::vector<int64_t>& shape = call.tensor(role).shape;
+        const size_t spatial = std::min(shape.size(), static_cast<size_t>(call.family->spatial_rank));
+        const int64_t plane = element_count({shape.end() - static_cast<int64_t>(spatial), shape.end()});
+        return unless(plane <= std::numeric_limits<int32_t>::max(), text("a plane of ", plane, " passes int32"));
+    });
+}
+
+Dtypes current_floats(const ProductFacts& facts) {
+    return is_current(facts) ? Dtypes{ACL_BF16, ACL_FLOAT16, ACL_FLOAT} : Dtypes{};
+}
+
+Dtypes indices_int64_on_950(const ProductFacts& facts) {
+    return facts.is_950 ? Dtypes{ACL_INT32, ACL_INT64} : Dtypes{ACL_INT32};
+}
+
+Dtypes indices_either(const ProductFacts&) { return {ACL_INT32, ACL_INT64}; }
+Dtypes indices_mask(const ProductFacts&) { return {ACL_INT8}; }
+
+bool on_950(const Call&) { return product().is_950; }
+bool except_950(const ProductFacts& facts) { return !facts.is_950; }
+bool is_950(const ProductFacts& facts) { return facts.is_950; }
+bool is_current(const ProductFacts& facts) { return facts.is_220 || facts.is_950; }
+
+}  // namespace emulator

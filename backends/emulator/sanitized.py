@@ -1,0 +1,37 @@
+"""Runs a command with the emulator built under a sanitizer.
+
+usage: python -m poolproof.backends.emulator.sanitized {address,thread} COMMAND...
+
+For example: python -m poolproof.backends.emulator.sanitized address python -m pytest meta_tests/test_emulator.py
+
+The sanitizer's library goes into LD_PRELOAD, because python itself is not instrumented. Leak checking is off: what
+the interpreter keeps until it exits would drown everything else, and the emulator counts its own objects. The thread
+sanitizer needs a predictable address space, so that its command runs under ``setarch -R``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import cast, get_args
+
+from poolproof.backends.emulator.build import Sanitizer, library, sanitizer_runtime
+
+_OPTIONS = {
+    "address": {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"},
+    "thread": {"TSAN_OPTIONS": "halt_on_error=1:report_thread_leaks=0", "OPENBLAS_NUM_THREADS": "1"},
+}
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) < 2 or arguments[0] not in get_args(Sanitizer):
+        sys.exit(__doc__)
+    sanitizer = cast(Sanitizer, arguments[0])
+    library(sanitizer=sanitizer)
+    settings = {"LD_PRELOAD": str(sanitizer_runtime(sanitizer)), "POOLPROOF_EMULATOR_SANITIZER": sanitizer}
+    command = arguments[1:] if sanitizer == "address" else ["setarch", "-R", *arguments[1:]]
+    os.execvpe(command[0], command, {**os.environ, **_OPTIONS[sanitizer], **settings})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

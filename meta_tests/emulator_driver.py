@@ -1,0 +1,347 @@
+"""A plain caller of the emulator's ABI, for tests of the emulator itself.
+
+It knows the C signatures and nothing else: no guard bands, no statuses turned into exceptions, no caching. The
+binding that the suite uses is another program; that the two were written apart is the point.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
+import numpy as np
+from numpy.typing import NDArray
+
+BACKWARD = ("gradOutput", "self", "indices", "gradInput")
+FORWARD = ("self", "out", "indices")
+LISTS = ("kernelSize", "stride", "padding", "dilation")
+
+DTYPES = {
+    "UNDEFINED": -1, "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8,
+    "INT64": 9, "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "COMPLEX64": 16, "BF16": 27, "HIFLOAT8": 34,
+    "FLOAT8_E4M3FN": 36,
+}  # fmt: skip
+DTYPE_OF = {
+    "float32": "FLOAT", "float16": "FLOAT16", "bfloat16": "BF16", "float64": "DOUBLE", "int32": "INT32",
+    "int64": "INT64", "int8": "INT8",
+}  # fmt: skip
+FORMATS = {
+    "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "NC1HWC0_C04": 12, "HWCN": 16, "NDHWC": 27,
+    "FRACTAL_NZ": 29, "NCDHW": 30, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33, "NC": 35, "NCL": 47, "FRACTAL_NZ_C0_16": 50,
+    "FRACTAL_NZ_C0_32": 51, "FRACTAL_NZ_C0_2": 52, "FRACTAL_NZ_C0_4": 53, "FRACTAL_NZ_C0_8": 54,
+}  # fmt: skip
+FORMAT_OF_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+
+HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
+
+_HANDLE = c_void_p
+_POINTERS = ("aclCreateTensor", "aclCreateIntArray")
+_TEXTS = (
+    "aclrtGetSocName", "aclGetRecentErrMsg", "poolproof_emulator_last_route", "poolproof_emulator_route",
+    "poolproof_emulator_defects",
+)  # fmt: skip
+_ARGUMENTS: dict[str, list[Any]] = {
+    "aclCreateTensor": [
+        POINTER(c_int64), c_uint64, c_int, POINTER(c_int64), c_int64, c_int, POINTER(c_int64), c_uint64, c_void_p,
+    ],
+    "aclCreateIntArray": [POINTER(c_int64), c_uint64],
+    "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
+    "aclrtFree": [c_void_p],
+    "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
+    "aclrtMemcpyAsync": [c_void_p, c_size_t, c_void_p, c_size_t, c_int, _HANDLE],
+    "aclrtMemset": [c_void_p, c_size_t, c_int32, c_size_t],
+    "aclrtSetSysParamOpt": [c_int, c_int64],
+    "aclrtCtxSetSysParamOpt": [c_int, c_int64],
+    "aclrtDestroyStream": [_HANDLE], "aclrtDestroyStreamForce": [_HANDLE], "aclrtSynchronizeStream": [_HANDLE],
+    "aclrtSynchronizeStreamWithTimeout": [_HANDLE, c_int32],
+    "aclrtRecordEvent": [_HANDLE, _HANDLE], "aclrtSynchronizeEvent": [_HANDLE], "aclrtDestroyEvent": [_HANDLE],
+    "aclrtEventElapsedTime": [POINTER(ctypes.c_float), _HANDLE, _HANDLE],
+    "aclrtDestroyContext": [_HANDLE], "aclrtSetCurrentContext": [_HANDLE],
+    "aclDestroyTensor": [_HANDLE], "aclDestroyIntArray": [_HANDLE], "aclDestroyAclOpExecutor": [_HANDLE],
+    "aclSetAclOpExecutorRepeatable": [_HANDLE],
+    "aclSetInputTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
+    "aclSetOutputTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
+    "aclSetTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
+    "poolproof_emulator_route": [_HANDLE],
+    "poolproof_emulator_living": [c_char_p],
+}  # fmt: skip
+
+
+@dataclass
+class View:
+    """A strided view over a storage on the host; everything counts elements. ``format`` defaults by rank."""
+
+    storage: NDArray
+    shape: Sequence[int]
+    strides: Sequence[int] | None = None
+    offset: int = 0
+    format: str | None = None
+
+    @property
+    def array(self) -> NDArray:
+        """The elements of the view, sharing memory with the storage."""
+        strides = row_major(self.shape) if self.strides is None else self.strides
+        size = self.storage.itemsize
+        return np.ndarray(
+            tuple(self.shape),
+            self.storage.dtype,
+            buffer=self.storage.view(np.uint8).data,
+            offset=self.offset * size,
+            strides=tuple(stride * size for stride in strides),
+        )
+
+    @property
+    def tag(self) -> int:
+        return FORMATS[self.format or FORMAT_OF_RANK.get(len(self.shape), "ND")]
+
+
+def dense(array: NDArray, tag: str | None = None) -> View:
+    """A view of all of ``array``, which is copied."""
+    return View(np.ascontiguousarray(array).reshape(-1).copy(), array.shape, format=tag)
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(range(len(shape))):
+        strides[axis], step = step, step * shape[axis]
+    return tuple(strides)
+
+
+@dataclass
+class Outcome:
+    """Statuses of both phases and of the synchronisation (None where it was not reached), and what was observed."""
+
+    phase_one: int
+    phase_two: int | None = None
+    synchronisation: int | None = None
+    workspace: int | None = None
+    route: str = ""
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return (self.phase_one, self.phase_two, self.synchronisation) == (0, 0, 0)
+
+
+@dataclass
+class Emulator:
+    """One loaded library, initialised, with device 0 set and one stream."""
+
+    path: Path
+    library: ctypes.CDLL = field(init=False)
+    stream: c_void_p = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.library = ctypes.CDLL(str(self.path))
+        for name, arguments in _ARGUMENTS.items():
+            getattr(self.library, name).argtypes = arguments
+        for name in _POINTERS:
+            getattr(self.library, name).restype = c_void_p
+        for name in _TEXTS:
+            getattr(self.library, name).restype = c_char_p
+        self.library.poolproof_emulator_living.restype = c_int64
+        self.call("aclInit", None)
+        self.call("aclrtSetDevice", 0)
+        self.stream = c_void_p()
+        self.call("aclrtCreateStream", byref(self.stream))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.library, name)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function that must succeed."""
+        status = getattr(self.library, name)(*arguments)
+        if status != 0:
+            raise AssertionError(f"{name} returned {status}: {self.message()}")
+
+    def read_settings(self) -> None:
+        """Make the library read its whole environment now: the product, the memory's size, the cache's limit."""
+        self.library.aclrtGetSocName()
+        self.free_memory()
+        self.phase_one("aclnnAdaptiveMaxPool3dBackward", [None] * len(BACKWARD), c_uint64(), c_void_p())
+
+    def message(self) -> str:
+        """The newest line of the error text."""
+        text = self.library.aclGetRecentErrMsg()
+        return text.decode().splitlines()[0] if text else ""
+
+    def living(self, kind: str) -> int:
+        return int(self.library.poolproof_emulator_living(kind.encode()))
+
+    def free_memory(self) -> int:
+        free, total = c_size_t(), c_size_t()
+        self.call("aclrtGetMemInfo", 1, byref(free), byref(total))
+        return free.value
+
+    def malloc(self, size: int) -> c_void_p:
+        pointer = c_void_p()
+        self.call("aclrtMalloc", byref(pointer), size, 0)
+        return pointer
+
+    def upload(self, array: NDArray) -> c_void_p:
+        pointer = self.malloc(max(1, array.nbytes))
+        self.call("aclrtMemcpy", pointer, array.nbytes, array.ctypes.data, array.nbytes, HOST_TO_DEVICE)
+        return pointer
+
+    def download(self, array: NDArray, pointer: c_void_p) -> None:
+        self.call("aclrtMemcpy", array.ctypes.data, array.nbytes, pointer, array.nbytes, DEVICE_TO_HOST)
+
+    def create_tensor(
+        self,
+        shape: Sequence[int],
+        dtype: int,
+        strides: Sequence[int] | None,
+        offset: int,
+        tag: int,
+        storage: Sequence[int],
+        data: c_void_p | int | None,
+    ) -> c_void_p:
+        steps = None if strides is None else _int64s(strides)
+        return c_void_p(
+            self.library.aclCreateTensor(
+                _int64s(shape), len(shape), dtype, steps, offset, tag, _int64s(storage), len(storage), data
+            )
+        )
+
+    def create_view(self, view: View, data: c_void_p) -> c_void_p:
+        dtype = DTYPES[DTYPE_OF[view.storage.dtype.name]]
+        return self.create_tensor(
+            view.shape, dtype, view.strides, view.offset, view.tag, [max(1, view.storage.size)], data
+        )
+
+    def create_list(self, values: Sequence[int]) -> c_void_p:
+        return c_void_p(self.library.aclCreateIntArray(_int64s(values), len(values)))
+
+    def phase_one(self, api: str, arguments: Sequence[Any], size: c_uint64 | None, executor: c_void_p | None) -> int:
+        """Call ``…GetWorkspaceSize``; ``size`` and ``executor`` receive the results, None passes a null pointer."""
+        results = [None if result is None else byref(result) for result in (size, executor)]
+        return int(getattr(self.library, f"{api}GetWorkspaceSize")(*arguments, *results))
+
+    def phase_two(self, api: str, workspace: c_void_p | None, size: int, executor: c_void_p, stream: c_void_p) -> int:
+        return int(getattr(self.library, api)(workspace, c_uint64(size), executor, stream))
+
+    def run(
+        self,
+        api: str,
+        views: Mapping[str, View],
+        lists: Mapping[str, Sequence[int]] | None = None,
+        ceil_mode: bool = False,
+    ) -> Outcome:
+        """One complete call; afterwards the storages of all views hold what the device memory holds."""
+        with self.prepared(api, views, lists, ceil_mode) as call:
+            return call.launch()
+
+    @contextmanager
+    def prepared(
+        self,
+        api: str,
+        views: Mapping[str, View],
+        lists: Mapping[str, Sequence[int]] | None = None,
+        ceil_mode: bool = False,
+    ) -> Iterator[PreparedCall]:
+        """The call with its device memory, tensors and lists in place, all destroyed on the way out."""
+        call = PreparedCall(self, api, views, lists or {}, ceil_mode)
+        try:
+            yield call
+        finally:
+            call.destroy()
+
+
+class PreparedCall:
+    """A call whose operands are on the device; it may be launched several times."""
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        api: str,
+        views: Mapping[str, View],
+        lists: Mapping[str, Sequence[int]],
+        ceil_mode: bool,
+    ) -> None:
+        self.emulator, self.api, self.views = emulator, api, views
+        self.buffers = {name: emulator.upload(view.storage) for name, view in views.items()}
+        self.tensors = {name: emulator.create_view(view, self.buffers[name]) for name, view in views.items()}
+        self.lists = {name: emulator.create_list(values) for name, values in lists.items()}
+        order = BACKWARD if api.endswith("Backward") else FORWARD
+        arguments: list[Any] = [self.tensors[name] for name in order]
+        attributes: list[Any] = list(self.lists.values())
+        if "kernelSize" in self.lists:
+            attributes.append(c_bool(ceil_mode))
+        inputs = 3 if order is BACKWARD else 1
+        self.arguments = [*arguments[:inputs], *attributes, *arguments[inputs:]]
+
+    def plan(self) -> tuple[int, int, c_void_p]:
+        """Phase one: (status, workspace size, executor)."""
+        size, executor = c_uint64(), c_void_p()
+        status = self.emulator.phase_one(self.api, self.arguments, size, executor)
+        return status, size.value, executor
+
+    def launch(self) -> Outcome:
+        """Both phases, synchronised, and the results copied back."""
+        status, size, executor = self.plan()
+        if status != 0:
+            return Outcome(status, message=self.emulator.message())
+        outcome = Outcome(status, workspace=size, route=self.emulator.poolproof_emulator_route(executor).decode())
+        workspace = self.emulator.malloc(size) if size else None
+        outcome.phase_two = self.emulator.phase_two(self.api, workspace, size, executor, self.emulator.stream)
+        if outcome.phase_two == 0:
+            outcome.synchronisation = self.emulator.aclrtSynchronizeStream(self.emulator.stream)
+        if workspace:
+            self.emulator.call("aclrtFree", workspace)
+        if outcome.ok:
+            self.fetch()
+        else:
+            outcome.message = self.emulator.message()
+        return outcome
+
+    def fetch(self) -> None:
+        for name, view in self.views.items():
+            self.emulator.download(view.storage, self.buffers[name])
+
+    def destroy(self) -> None:
+        for tensor in self.tensors.values():
+            self.emulator.call("aclDestroyTensor", tensor)
+        for values in self.lists.values():
+            self.emulator.call("aclDestroyIntArray", values)
+        for buffer in self.buffers.values():
+            self.emulator.call("aclrtFree", buffer)
+
+
+@contextmanager
+def fresh(path: Path, product: str, **settings: str) -> Iterator[Emulator]:
+    """A copy of the library at ``path`` with a state of its own, for ``product`` and other environment ``settings``.
+
+    The emulator reads its environment once per loaded library, so every choice needs a library of its own.
+    """
+    with tempfile.TemporaryDirectory(prefix="poolproof-emulator-") as folder:
+        copy = Path(shutil.copy(path, Path(folder) / f"{product}.so"))
+        with _environment({"POOLPROOF_EMULATOR_PRODUCT": product, **settings}):
+            emulator = Emulator(copy)
+            emulator.read_settings()
+        yield emulator
+        emulator.call("aclrtResetDeviceForce", 0)
+        emulator.call("aclFinalize")
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _int64s(values: Sequence[int]) -> ctypes.Array[c_int64]:
+    return (c_int64 * len(values))(*values)

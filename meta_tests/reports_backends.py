@@ -1,0 +1,65 @@
+"""Backends for the reports to be right about: torch on the CPU, with one fault each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+
+from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.torch_eager import TorchEager
+
+
+class Lossy(TorchEager):
+    """Loses the largest gradient of every large enough backward in float32."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.name = "reports_backends:Lossy"
+
+    def run(self, call: Call) -> Outcome:
+        outcome = super().run(call)
+        if outcome.status is Status.COMPLETED and call.operator.is_backward and call.dtype == "float32":
+            result = call.tensors["grad_input"].array
+            if result.size > 30:
+                result[np.unravel_index(np.abs(result).argmax(), result.shape)] = 0.0
+        return outcome
+
+
+class Crashing(TorchEager):
+    """Ends its process on planes that are wider than 20."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.name = "reports_backends:Crashing"
+
+    def run(self, call: Call) -> Outcome:
+        if call.tensors["self"].shape[-1] > 20:
+            os.abort()
+        return super().run(call)
+
+
+class Busy(TorchEager):
+    """Has no device left for float16."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.name = "reports_backends:Busy"
+
+    def run(self, call: Call) -> Outcome:
+        outcome = super().run(call)
+        if call.dtype != "float16":
+            return outcome
+        return replace(outcome, status=Status.UNAVAILABLE, message="no device is free")
+
+
+class OnCard(TorchEager):
+    """Says on every row which card its process was given."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.name = "reports_backends:OnCard"
+
+    def route(self, call: Call) -> str:
+        return f"card {os.environ.get('ASCEND_RT_VISIBLE_DEVICES')}"

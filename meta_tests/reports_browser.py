@@ -1,0 +1,65 @@
+"""A headless Chromium that has no network, for tests of pages; tests are skipped where there is none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PHONE, DESK = 390, 1280
+"""Widths of screens in CSS pixels."""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser of Playwright's; skips the test with the reason when there is none."""
+    reason = "pages are tested through Playwright: pip install playwright"
+    driver = pytest.importorskip("playwright.sync_api", reason=reason)
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip(f"pages are tested in Chromium, and there is none of {', '.join(NAMES)}")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """One page in a window of its own, with everything it complained about or asked for."""
+
+    def __init__(self, browser: Any, width: int, scheme: str = "light") -> None:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+        self.page = context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: Path) -> None:
+        self.page.goto(path.resolve().as_uri())
+        self.wait_for_charts()
+
+    def wait_for_charts(self) -> None:
+        """Until every chart of the page is drawn."""
+        self.page.wait_for_function("!document.querySelector('figure[data-chart]:not([data-drawn])')")
+
+    def overflow(self) -> int:
+        """How many CSS pixels the page is wider than its window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")

@@ -1,0 +1,33 @@
+"""Processes that write into the same histories at the same moments."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+from poolproof.reports.history import add
+
+PATIENCE = 300.0
+"""Seconds that a writer waits for the others; the first time all of them load their libraries."""
+
+
+def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[int | None]:
+    """Let ``writers`` processes add the runs in turn to every history, all at once; returns their exit statuses."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(writers)
+    processes = [
+        context.Process(target=_write, args=(histories, runs[number % len(runs)], barrier)) for number in range(writers)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
+
+
+def _write(histories: Sequence[Path], run: Path, barrier: Barrier) -> None:
+    for history in histories:
+        barrier.wait(PATIENCE)
+        add(history, run)

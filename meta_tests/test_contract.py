@@ -1,0 +1,653 @@
+"""The contract against what a library was seen to answer, against hand-worked examples, and against itself."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolproof.references.contract import (
+    ERRATA,
+    PRODUCTS,
+    SIGNATURES,
+    ContractCall,
+    ContractError,
+    Follows,
+    Status,
+    TensorArgument,
+    clauses,
+    expectations,
+    legal_calls,
+    predict,
+    supporting_products,
+    violating_call,
+    violating_pair,
+)
+from poolproof.references.contract.examples import Recipe, base_recipe
+from poolproof.references.contract.expectation import contract_of, find_rule
+from poolproof.references.contract.rules import Rule, always
+from poolproof.references.contract.vocabulary import DTYPES, TAGS
+from poolproof.references.geometry import pooled_size
+
+DATA = Path(__file__).parent / "data" / "observed_statuses.jsonl.gz"
+CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
+BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_backward)
+WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_windowed)
+
+MP3 = "aclnnMaxPool3dWithArgmaxBackward"
+MP2 = "aclnnMaxPool2dWithIndicesBackward"
+MASK = "aclnnMaxPool2dWithMaskBackward"
+AD2 = "aclnnAdaptiveMaxPool2dBackward"
+AD3 = "aclnnAdaptiveMaxPool3dBackward"
+
+
+def observed_rows() -> list[dict[str, Any]]:
+    with gzip.open(DATA, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def observed_call(row: dict[str, Any]) -> ContractCall:
+    return ContractCall.from_record({name: row[name] for name in CALL_FIELDS})
+
+
+def made(api: str, **fields: Any) -> ContractCall:
+    """The base call of an API with fields of its recipe changed."""
+    return base_recipe(api).changed(fields).call()
+
+
+# What a library was seen to answer.
+
+
+@pytest.mark.parametrize("api", BACKWARD_APIS)
+def test_predicts_every_observed_status(api: str) -> None:
+    rows = [row for row in observed_rows() if row["api"] == api]
+    assert len(rows) >= 120
+    wrong = [
+        (row, code)
+        for row in rows
+        if (code := expectations(row["product"], observed_call(row)).code).crashes
+        != str(row["status"]).startswith("crash")
+        or (not code.crashes and predict(row["product"], observed_call(row), tiling=False) != row["status"])
+    ]
+    assert wrong == []
+
+
+def test_observed_rows_reach_nearly_every_backward_clause() -> None:
+    met = {expectations(row["product"], observed_call(row)).code.clause for row in observed_rows()}
+    checked = {
+        clause.id
+        for clause in clauses()
+        if SIGNATURES[clause.api].is_backward and clause.status is not None and clause.stage != "tiling"
+    }
+    assert checked - met == {"2d-bwd.padding.at-most-half-effective", "mask-bwd.rank.gradOutput"}
+
+
+# Worked examples; shapes and answers are those of runs of the library's host code.
+
+WORKED = {
+    "a 4-D tensor under a 5-D tag": ("A3", made(MP3, shape=(6, 3, 3, 3), tag="NCDHW"), 561103),
+    "a 4-D tensor under a 4-D tag": ("A3", made(MP3, shape=(6, 3, 3, 3), tag="NCHW"), 0),
+    "CHW under NCHW on A2": ("A2", made(MP2, shape=(5, 10, 4), tag="NCHW"), 561103),
+    "HWC under NHWC on 950": ("950", made(MP2, shape=(10, 4, 2), tag="NHWC"), 561103),
+    "NCHW under NCL on 950": ("950", made(MP2, tag="NCL"), 0),
+    "adaptive CHW under ND": ("A3", made(AD2, shape=(4, 3, 6), tag="ND", output_size=(11, 3)), 561103),
+    "adaptive CHW under NCL": ("A3", made(AD2, shape=(4, 3, 6), tag="NCL", output_size=(11, 3)), 0),
+    "plane of 2^31 - 1": ("A2", made(AD2, shape=(1, 1, 1, 2**31 - 1)), 0),
+    "plane of 46340 * 46341": ("A3", made(AD2, shape=(1, 1, 46340, 46341)), 0),
+    "plane of 2^31": ("A2", made(AD2, shape=(1, 1, 2, 2**30)), 161002),
+    "plane of 2^31 on 950": ("950", made(AD2, shape=(1, 1, 2, 2**30)), 0),
+    "plane of 2^64, which wraps to 0": ("A2", made(AD3, shape=(1, 1, 2**22, 2**21, 2**21)), 0),
+    "stride of 2^63 - 1 in ceil mode, which wraps": (
+        "A2",
+        made(MP2, ceil_mode=True).with_lists({"stride": (2**63 - 1, 2)}),
+        161002,
+    ),
+    "N = 0 under a tag of another rank": ("A2", made(AD2, shape=(0, 3, 6, 7), tag="NCL"), 0),
+    "N = 0 with a wrong dtype": ("A2", made(AD2, shape=(0, 3, 6, 7), dtype="DOUBLE"), 161002),
+    "C = 0 in 2-D": ("A2", made(MP2, shape=(2, 0, 6, 7)), 161002),
+    "C = 0 in 3-D": ("A2", made(MP3, shape=(2, 0, 5, 6, 7)), 0),
+    "dilation 3 in 3-D": ("A2", made(MP3, dilation=(3, 1, 1), padding=(0, 0, 0)), 0),
+    "dilation 2 in 2-D on A3": ("A3", made(MP2, dilation=(1, 2)), 161002),
+    "dilation 2 in 2-D on 950": ("950", made(MP2, dilation=(1, 2)), 0),
+    "INT8 indices": ("A2", made(MP2, index_dtype="INT8"), 0),
+    "INT64 indices on A3": ("A3", made(MP2, index_dtype="INT64"), 161002),
+    "INT64 indices on 950": ("950", made(MP2, index_dtype="INT64"), 0),
+    "half precision in 2-D on A2": ("A2", made(MP2, dtype="FLOAT16"), 161002),
+    "mask of a 1x1 kernel under ND": ("A2", made(MASK, kernel_size=(1,), padding=(0,), tag="ND"), 561103),
+    "mask of one byte": (
+        "A2",
+        made(MASK).with_tensors({"indices": TensorArgument.contiguous((1, 1, 1, 1), "INT8", "NCHW")}),
+        0,
+    ),
+    "mask on 950": ("950", made(MASK), 161002),
+    "NHWC on A2": ("A2", made(MP2, shape=(2, 11, 5, 1), tag="NHWC"), 0),
+    "one element under another rank": (
+        "A2",
+        made("aclnnMaxPool3dWithArgmax", shape=(1, 1, 1, 1, 1), kernel_size=(1,), padding=(0,)).with_tensors(
+            {"out": TensorArgument.contiguous((1, 1, 1, 1), "FLOAT", "ND")}
+        ),
+        0,
+    ),
+    "forward mask under ND on A2": ("A2", made("aclnnMaxPool2dWithMask", tag="ND"), 0),
+    "forward mask under ND on 910": ("910", made("aclnnMaxPool2dWithMask", tag="ND"), 561103),
+    "forward mask under ND on 310P": ("310P", made("aclnnMaxPool2dWithMask", tag="ND"), 561103),
+}
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_worked_example(name: str) -> None:
+    product, call, status = WORKED[name]
+    assert predict(product, call) == status
+
+
+def test_shapes_that_follow_from_self() -> None:
+    assert made(MASK).tensor("gradOutput").shape == (2, 3, 3, 3)
+    assert made(MASK).tensor("indices").shape == (2, 3, 6, 64)
+    assert made(MP3).tensor("indices").shape == (2, 3, 3, 3, 3)
+    assert made("aclnnAdaptiveMaxPool2d", tag="NHWC").tensor("indicesOut").shape == (2, 4, 3, 7)
+
+
+def test_strides_of_an_empty_tensor_count_its_empty_axis_as_one() -> None:
+    assert TensorArgument.contiguous((2, 0, 3), "FLOAT", "ND").strides == (3, 3, 1)
+
+
+def test_batches_that_differ_are_refused_by_tiling_in_the_phase_of_the_operator_that_gets_the_work() -> None:
+    uneven = violating_call("A2", "adaptive3d-bwd.shape.batch")
+    assert (predict("A2", uneven, tiling=False), predict("A2", uneven)) == (0, 561103)
+    even = violating_call("A2", "adaptive3d-bwd.shape.batch.divisible")
+    assert (predict("A2", even), expectations("A2", even).code.phase) == (0, 2)
+    assert predict("950", even) == 561103
+
+
+# The order, where two clauses answer differently.
+
+FIRST_WINS = (
+    ("A2", "3d-bwd.null.gradInput", "3d-bwd.dtype.self", 161001),
+    ("910", "3d-bwd.null.gradInput", "3d-bwd.product", 161001),
+    ("950", "3d-bwd.length.dilation", "3d-bwd.format.rank", 161002),
+    ("A2", "3d-bwd.plane", "3d-bwd.format.rank", 161002),
+    ("A2", "3d-bwd.shape.gradInput", "3d-bwd.empty", 161002),
+    ("A2", "3d-bwd.empty", "3d-bwd.format.rank", 0),
+    ("A2", "3d-bwd.empty", "3d-bwd.shape.batch", 0),
+    ("950", "2d-bwd.null.executor", "2d-bwd.null.self", 161001),
+    ("A3", "2d-bwd.shape.gradOutput", "2d-bwd.empty", 161002),
+    ("A3", "2d-bwd.empty", "2d-bwd.shape.indices", 0),
+    ("A2", "2d-bwd.dtype.indices", "2d-bwd.format.channels-last", 161002),
+    ("A2", "mask-bwd.null.self", "mask-bwd.length.kernelSize", 161001),
+    ("A2", "mask-bwd.length.kernelSize", "mask-bwd.null.workspaceSize", 161001),
+    ("310P", "mask-bwd.length.kernelSize", "mask-bwd.product", 161001),
+    ("A2", "adaptive2d-bwd.plane", "adaptive2d-bwd.shape.batch", 161002),
+    ("A3", "adaptive3d-bwd.dtype.indices.int32", "adaptive3d-bwd.empty", 161002),
+    ("910", "3d-fwd.null.executor", "3d-fwd.product", 161001),
+    ("A2", "3d-fwd.dilation.one", "3d-fwd.plane", 161002),
+    ("A2", "3d-fwd.plane", "3d-fwd.shape.out", 561103),
+    ("950", "mask-fwd.null.kernelSize", "mask-fwd.product.950", 161001),
+    ("950", "mask-fwd.length.kernelSize", "mask-fwd.product.950", 161002),
+    ("910", "adaptive3d-fwd.null.self", "adaptive3d-fwd.product", 161001),
+    ("A2", "adaptive2d-fwd.dtype.self", "adaptive2d-fwd.shape.outputOut.elements", 161002),
+)
+
+
+@pytest.mark.parametrize(("product", "first", "second", "status"), FIRST_WINS)
+def test_first_of_two_broken_clauses_answers(product: str, first: str, second: str, status: int) -> None:
+    call = violating_pair(product, first, second)
+    assert call is not None
+    code = expectations(product, call).code
+    assert (code.clause, code.status) == (first, status)
+
+
+@pytest.mark.parametrize(
+    ("api", "statuses"),
+    [
+        (MP3, (161001, 161001, 161001, 161001, 161001, 161001)),
+        (MASK, (161001, 161001, 161002, 161001, 161001, 161001)),
+        ("aclnnMaxPool3dWithArgmax", (161002, 161002, 161002, 161002, 161002, 161002)),
+        ("aclnnMaxPool2dWithMask", (161001, 161001, 161001, 161001, 161001, 161001)),
+    ],
+)
+def test_null_pointers_per_product(api: str, statuses: tuple[int, ...]) -> None:
+    everything_null = made(api).with_tensors(dict.fromkeys(SIGNATURES[api].tensors))
+    assert tuple(predict(product, everything_null) for product in PRODUCTS) == statuses
+
+
+def test_an_unsupported_product_is_refused_before_null_pointers_where_the_library_looks_there_first() -> None:
+    without_self = made("aclnnMaxPool3dWithArgmax").with_tensors({"self": None})
+    assert expectations("910", without_self).code.clause == "3d-fwd.product"
+    without_outputs = violating_call("A2", "mask-bwd.null.executor")
+    assert expectations("950", without_outputs).code.clause == "mask-bwd.product.950"
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
+    product = supporting_products(api)[0]
+    ids = [clause.id for clause in clauses(api) if product in clause.products and clause.status is not None]
+    pairs = list(itertools.combinations(ids, 2))
+    calls = [violating_pair(product, *pair) for pair in pairs]
+    assert sum(call is not None for call in calls) > 0.75 * len(pairs)
+    for (first, second), call in zip(pairs, calls, strict=True):
+        assert call not in (violating_call(product, first), violating_call(product, second))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("adaptive3d-bwd.rank.equal", "adaptive3d-bwd.shape.indices"),  # both change indices' shape
+        ("2d-bwd.null.indices", "2d-bwd.dtype.indices"),  # the null hides the dtype
+        ("3d-bwd.dtype.indices", "3d-bwd.dilation.one"),  # the second is the page's alone
+    ],
+)
+def test_clauses_that_cannot_be_broken_together(first: str, second: str) -> None:
+    assert violating_pair("A2", first, second) is None
+
+
+# Clauses and their breaches.
+
+
+@pytest.mark.parametrize("clause", clauses(), ids=lambda clause: clause.id)
+def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
+    assert clause.products
+    for product in clause.products:
+        expected = expectations(product, violating_call(product, clause.id))
+        if clause.status is None:
+            assert expected.code.status == Status.SUCCESS
+            assert expected.page is not None and expected.page.clause == clause.id
+        else:
+            phase = None if clause.is_early_success else clause.phase
+            assert expected.code.clause == clause.id
+            assert (expected.code.status, expected.code.phase) == (clause.status, phase)
+
+
+@pytest.mark.parametrize("clause", clauses(), ids=lambda clause: clause.id)
+def test_a_kept_clause_does_not_answer(clause: Any) -> None:
+    _, rule = find_rule(clause.id)
+    for product in set(clause.products) & set(supporting_products(clause.api)):
+        assert not rule.decides(base_recipe(clause.api).call(), product)
+
+
+UNAVOIDABLE = {
+    "2d-bwd.padding.at-most-kernel",
+    "mask-bwd.padding.at-most-kernel",
+    "2d-bwd.padding.at-most-half",
+    "2d-bwd.padding.at-most-half-effective",
+    "adaptive3d-bwd.dtype.indices",
+    "adaptive3d-fwd.dtype.self",
+    "adaptive3d-fwd.dtype.outputOut.supported",
+    "adaptive3d-fwd.shape.leading",
+    "adaptive3d-fwd.shape.outputOut",
+    "adaptive3d-fwd.shape.indicesOut.first",
+    "adaptive2d-fwd.shape.outputOut.general",
+    "mask-fwd.format.private",
+    "mask-bwd.format.private",
+}
+"""Clauses that cannot be broken without breaking a later one: it asks more of the same, or the same again."""
+
+
+def stands_alone(rule: Rule) -> bool:
+    """Whether later rules can be asked about a call that breaks this one: it leaves pointers, ranks and lengths."""
+    return bool(rule.status) and not rule.name.startswith(("null", "rank", "length", "stride", "product"))
+
+
+def test_a_breach_breaks_one_clause_only() -> None:
+    shadowed = set()
+    for api, product in itertools.product(SIGNATURES, PRODUCTS):
+        rules = contract_of(api).on(product) if product in supporting_products(api) else ()
+        for number, rule in enumerate(rules):
+            clause = contract_of(api).id(rule)
+            if stands_alone(rule):
+                call = violating_call(product, clause)
+                if any(other.status and other.decides(call, product) for other in rules[number + 1 :]):
+                    shadowed.add(clause)
+    assert shadowed == UNAVOIDABLE
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_the_call_that_everything_starts_from_is_legal_by_code_and_page(api: str) -> None:
+    for product in supporting_products(api):
+        expected = expectations(product, base_recipe(api).call())
+        assert (expected.code.status, expected.code.clause, expected.page) == (Status.SUCCESS, None, None)
+
+
+BEYOND_THE_PAGE = {
+    (MP3, "N is 0"): "E14",
+    (MP3, "no C"): "E14",
+    (MP3, "dilation 2"): "E13",
+    (MASK, "tag ND"): "E39",
+    (MASK, "unbatched, tag ND"): "E39",
+    (MASK, "unbatched, tag NCL"): "E39",
+    (AD2, "plane of 2^31 cells"): "E30",
+    ("aclnnAdaptiveMaxPool3d", "tag ND"): "F2",
+}
+"""Legal calls that only the code takes."""
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_legal_calls_are_accepted(api: str, product: str) -> None:
+    calls = legal_calls(product, api)
+    assert bool(calls) == (product in supporting_products(api))
+    for name, call in calls.items():
+        expected = expectations(product, call)
+        assert expected.code.status == Status.SUCCESS, name
+        assert expected.erratum == BEYOND_THE_PAGE.get((api, name)), name
+
+
+def test_legal_calls_visit_the_edges() -> None:
+    calls = legal_calls("950", MP2)
+    assert calls["kernel is the padded input"].tensor("gradOutput").shape == (2, 3, 1, 1)
+    assert calls["ceil mode drops the window that starts in the padding"].tensor("gradOutput").shape == (2, 3, 2, 2)
+    assert calls["plane of 2^31 cells"].tensor("self").shape == (1, 1, 1, 2**31)
+    assert calls["one batch for all"].tensor("self").strides[0] == 0
+    assert calls["one batch for all"].tensor("gradInput").strides[0] != 0
+    assert legal_calls("A2", MASK)["three cells into the storage"].tensor("indices").offset == 0
+
+
+# The tables.
+
+
+def all_rules() -> list[tuple[str, Rule]]:
+    return [(contract_of(api).id(rule), rule) for api in SIGNATURES for rule in contract_of(api).rules]
+
+
+def test_ids_are_unique() -> None:
+    ids = [clause for clause, _ in all_rules()]
+    assert len(ids) == len(set(ids)) == len(clauses())
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_phase_two_comes_after_phase_one(api: str) -> None:
+    phases = [rule.phase for rule in contract_of(api).rules]
+    assert phases == sorted(phases)
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_every_product_is_supported_or_refused_outright(api: str) -> None:
+    refusing = {product for rule in contract_of(api).rules if rule.decides is always for product in rule.products}
+    assert refusing | set(supporting_products(api)) == set(PRODUCTS)
+    assert not refusing & set(supporting_products(api))
+
+
+def test_a2_and_a3_have_the_same_clauses() -> None:
+    for clause in clauses():
+        assert ("A2" in clause.products) == ("A3" in clause.products), clause.id
+
+
+def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -> None:
+    for clause, rule in all_rules():
+        if rule.status is None:
+            assert rule.page is not None and rule.page.reading == "refuses", clause
+
+
+def test_every_erratum_is_known_and_met() -> None:
+    cited = {rule.page.erratum for _, rule in all_rules() if rule.page}
+    assert cited == set(ERRATA)
+
+
+def test_statements_are_sentences() -> None:
+    for clause in clauses():
+        assert clause.statement.endswith(".") and "  " not in clause.statement, clause.id
+
+
+# Which description is followed.
+
+
+def test_dropped_comparison_of_indices() -> None:
+    expected = expectations("A2", violating_call("A2", "2d-bwd.shape.indices"))
+    assert (expected.code.status, expected.code.phase) == (561103, 2)
+    assert expected.page is not None and (expected.page.status, expected.page.phase) == (161002, 1)
+    assert expected.erratum == "E17" and len(expected.acceptable) == 2
+    assert expected.followed(0, 561103) is Follows.CODE
+    assert expected.followed(161002) is Follows.PAGE
+    assert expected.followed(0, 0) is Follows.NEITHER
+    assert expected.followed(161001) is Follows.NEITHER
+
+
+@pytest.mark.parametrize(
+    ("product", "clause", "code", "page", "erratum"),
+    [
+        ("A2", "2d-bwd.padding.at-most-half", 161002, 0, "E11"),
+        ("A2", "3d-bwd.dilation.one", 0, 161002, "E13"),
+        ("A2", "3d-bwd.empty", 0, 161002, "E14"),
+        ("A2", "mask-bwd.length.kernelSize", 161001, 161002, "E20"),
+        ("A2", "adaptive2d-bwd.format.rank", 561103, 0, "C2"),
+        ("950", "3d-fwd.dilation.positive", 0, 161002, "E34"),
+        ("A2", "3d-fwd.null.self", 161002, 161001, "F1"),
+        ("A3", "adaptive2d-fwd.shape.outputOut.elements", 561103, 161002, "E27"),
+    ],
+)
+def test_page_and_code_disagree(product: str, clause: str, code: int, page: int, erratum: str) -> None:
+    expected = expectations(product, violating_call(product, clause))
+    assert expected.page is not None
+    assert (expected.code.status, expected.page.status, expected.erratum) == (code, page, erratum)
+
+
+@pytest.mark.parametrize("clause", ["3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"])
+def test_only_the_code_answers_where_the_page_is_silent_or_agrees(clause: str) -> None:
+    expected = expectations("A2", violating_call("A2", clause))
+    assert expected.page is None and expected.acceptable == (expected.code,)
+    assert expected.followed(expected.code.status) is Follows.BOTH
+    assert expected.followed(expected.code.status, 0) is Follows.BOTH
+
+
+def test_lists_that_kill_the_process_are_marked() -> None:
+    call = made(MASK).with_lists({"kernelSize": (), "padding": None})
+    expected = expectations("A3", call)
+    assert expected.code.crashes and expected.code.status == Status.NULL_POINTER
+    assert not expectations("A3", made(MASK).with_lists({"kernelSize": ()})).code.crashes
+
+
+# Reading and writing.
+
+
+def test_observed_rows_survive_json() -> None:
+    for row in observed_rows():
+        call = observed_call(row)
+        assert call.to_record() == {name: row[name] for name in CALL_FIELDS}
+        assert ContractCall.from_json(call.to_json()) == call
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_broken_calls_survive_json(api: str) -> None:
+    for clause in clauses(api):
+        call = violating_call(clause.products[0], clause.id)
+        assert ContractCall.from_json(call.to_json()) == call
+        assert hash(ContractCall.from_json(call.to_json())) == hash(call)
+
+
+def test_layout_may_be_left_out() -> None:
+    record = made(AD3).to_record()
+    for tensor in record["tensors"].values():
+        for name in ("strides", "offset", "storage"):
+            del tensor[name]
+    del record["lists"], record["ceilMode"], record["null_outputs"]
+    assert ContractCall.from_record(record) == made(AD3)
+
+
+MALFORMED: dict[str, tuple[Any, str]] = {
+    "nothing": ("{", "this is not JSON"),
+    "no object": ("[]", "a call must be a JSON object"),
+    "unknown api": ({"api": "aclnnAvgPool2d"}, "api 'aclnnAvgPool2d' is not one of"),
+    "unhashable api": ({"api": []}, "api [] is not one of"),
+    "extra field": ({"status": 0}, "a call has no field 'status'"),
+    "missing tensor": ({"tensors": {}}, "tensors needs the field 'gradOutput'"),
+    "missing lists": ({"lists": None}, "lists needs the field 'kernelSize'"),
+    "list of words": ({"lists": {"kernelSize": ["2"]}}, "kernelSize must be a list of integers"),
+    "list of truths": ({"lists": {"stride": [True]}}, "stride must be a list of integers"),
+    "ceil mode of a number": ({"ceilMode": 1}, "ceilMode must be true or false"),
+    "no ceil mode": ({"ceilMode": None}, "ceilMode must be true or false"),
+    "out-pointer": ({"null_outputs": {"stream": True}}, "null_outputs has no field 'stream'"),
+    "out-pointer of a number": ({"null_outputs": {"executor": 1}}, "null_outputs.executor must be true or false"),
+    "dtype": ({"tensors": {"self": {"dtype": "float32"}}}, "self.dtype 'float32' is not one of"),
+    "format": ({"tensors": {"self": {"format": "NCW"}}}, "self.format 'NCW' is not one of"),
+    "strides": ({"tensors": {"self": {"strides": [1]}}}, "self.strides has 1 values for 4 axes"),
+    "offset": ({"tensors": {"self": {"offset": None}}}, "self.offset must be a list of integers"),
+}
+
+
+def spoilt(record: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """The record with fields replaced, inside nested objects too; an empty object replaces."""
+    fields = {
+        name: spoilt(record[name], value) if isinstance(value, dict) and value else value
+        for name, value in change.items()
+    }
+    return {**record, **fields}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_json_is_named(name: str) -> None:
+    change, sentence = MALFORMED[name]
+    text = change if isinstance(change, str) else json.dumps(spoilt(made(MP2).to_record(), change))
+    with pytest.raises(ContractError) as caught:
+        ContractCall.from_json(text)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_adaptive_calls_have_no_ceil_mode_and_no_lists() -> None:
+    for change in ({"ceilMode": False}, {"lists": {"kernelSize": [2]}}):
+        with pytest.raises(ContractError):
+            ContractCall.from_record({**made(AD2).to_record(), **change})
+
+
+def test_calls_cannot_be_changed() -> None:
+    call = made(MP2)
+    with pytest.raises(TypeError):
+        call.tensors["self"] = None  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        call.api = MP3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: predict("A5", made(MP2)),
+        lambda: violating_call("A2", "2d-bwd.nothing"),
+        lambda: violating_call("A2", "mask-bwd.product.950"),
+        lambda: violating_pair("A2", "2d-bwd.null.self", "2d-bwd.null.gradOutput"),
+        lambda: violating_pair("A2", "2d-bwd.null.self", "3d-bwd.plane"),
+        lambda: clauses("aclnnAvgPool2d"),
+    ],
+)
+def test_impossible_questions_are_refused(ask: Any) -> None:
+    with pytest.raises(ContractError):
+        ask()
+
+
+# Any call at all.
+
+LEGAL = {api: tuple(legal_calls(supporting_products(api)[0], api).values()) for api in SIGNATURES}
+LENGTHS = st.one_of(st.integers(-1, 5), st.sampled_from((7, 2**31, 2**62)))
+SHAPES = st.lists(LENGTHS, max_size=6).map(tuple)
+LISTS = st.none() | st.lists(st.integers(-2, 4) | st.just(2**62), max_size=4).map(tuple)
+TENSORS = st.none() | st.builds(
+    TensorArgument.contiguous,
+    SHAPES,
+    st.sampled_from(("FLOAT", "FLOAT16", "INT32", "INT64", "INT8")) | st.sampled_from(DTYPES),
+    st.sampled_from(("ND", "NCHW", "NHWC", "NCL", "NCDHW")) | st.sampled_from(TAGS),
+)
+
+
+@st.composite
+def any_call(draw: st.DrawFn) -> ContractCall:
+    """A legal call with up to three arguments replaced by anything."""
+    api = draw(st.sampled_from(tuple(SIGNATURES)))
+    call = draw(st.sampled_from(LEGAL[api]))
+    for _ in range(draw(st.integers(0, 3))):
+        name = draw(st.sampled_from((*SIGNATURES[api].tensors, *SIGNATURES[api].lists)))
+        if name in call.tensors:
+            call = call.with_tensors({name: draw(TENSORS)})
+        else:
+            call = call.with_lists({name: draw(LISTS)})
+    return call
+
+
+@given(any_call(), st.sampled_from(PRODUCTS))
+@settings(max_examples=300, deadline=None)
+def test_every_call_gets_an_answer(call: ContractCall, product: str) -> None:
+    expected = expectations(product, call)
+    assert predict(product, call) == expected.code.phase_one
+    assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
+    if expected.code.phase == 2:
+        assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
+    assert (expected.page is None) == (expected.erratum is None)
+
+
+@given(any_call())
+@settings(max_examples=100, deadline=None)
+def test_a2_and_a3_have_one_contract(call: ContractCall) -> None:
+    assert expectations("A2", call) == expectations("A3", call)
+
+
+@given(any_call(), st.sampled_from(PRODUCTS), st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_layouts_change_nothing(call: ContractCall, product: str, offset: int, storage: list[int]) -> None:
+    laid_out = {
+        name: TensorArgument(
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            format=tensor.format,
+            strides=(0,) * tensor.rank,
+            offset=offset,
+            storage=tuple(storage),
+        )
+        for name, tensor in call.tensors.items()
+        if tensor is not None
+    }
+    assert expectations(product, call) == expectations(product, call.with_tensors(laid_out))
+
+
+@given(any_call())
+@settings(max_examples=100, deadline=None)
+def test_any_call_survives_json(call: ContractCall) -> None:
+    assert ContractCall.from_json(call.to_json()) == call
+
+
+@st.composite
+def legal_recipes(draw: st.DrawFn) -> Recipe:
+    """Windowed calls that are legal by construction: every axis has room for a window."""
+    api = draw(st.sampled_from(WINDOWED_APIS))
+    rank = SIGNATURES[api].spatial_rank
+    kernel = draw(st.tuples(*(st.integers(1, 5),) * rank))
+    padding = tuple(draw(st.integers(0, size // 2)) for size in kernel)
+    room = zip(kernel, padding, strict=True)
+    spatial = tuple(draw(st.integers(max(1, size - 2 * pad), size + 6)) for size, pad in room)
+    return base_recipe(api).changed(
+        {
+            "shape": (*draw(st.tuples(st.integers(1, 3), st.integers(1, 3))), *spatial),
+            "kernel_size": kernel,
+            "stride": draw(st.just(()) | st.tuples(*(st.integers(1, 4),) * rank)),
+            "padding": padding,
+            "ceil_mode": draw(st.booleans()),
+        }
+    )
+
+
+@given(legal_recipes())
+@settings(max_examples=100, deadline=None)
+def test_windowed_calls_that_fit_are_accepted(recipe: Recipe) -> None:
+    call = recipe.call()
+    rank = call.signature.spatial_rank
+    axes = zip(recipe.shape[2:], recipe.kernel_size, recipe.stride or recipe.kernel_size, recipe.padding, strict=True)
+    windows = tuple(pooled_size(*axis, 1, recipe.ceil_mode) for axis in axes)
+    assert call.tensor(call.signature.pooled).shape[-rank:] == windows
+    for product in supporting_products(recipe.api):
+        if product in ("910", "310P") or recipe.kernel_size != (1, 1):
+            assert expectations(product, call).code.status == Status.SUCCESS
+
+
+@given(legal_recipes(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_padding_above_half_the_kernel_is_refused_on_any_axis(recipe: Recipe, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, len(recipe.kernel_size) - 1))
+    padding = list(recipe.padding)
+    padding[axis] = recipe.kernel_size[axis] // 2 + 1
+    call = recipe.changed({"padding": tuple(padding)}).call()
+    product = supporting_products(recipe.api)[0]
+    expected = expectations(product, call).code
+    assert expected.status == Status.INVALID_PARAMETER
+    assert expected.clause is not None and ".padding.at-most-" in expected.clause

@@ -1,0 +1,128 @@
+"""Whether phase one and two of the emulator answer as the operator library's host code was observed to.
+
+One call for each thing that the observations taught, and for what only a device would tell. The full record of
+observations is held against the emulator by ``benchmarks/observed_statuses_emulator.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ctypes import c_uint64, c_void_p
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from emulated_calls import (
+    API_2D,
+    API_3D,
+    API_ADAPTIVE_2D,
+    API_MASK,
+    current_products,
+    mask_shape,
+    prepared,
+    views_of,
+    windowed,
+)
+from emulator_driver import Emulator, fresh
+from poolproof.backends.emulator import library
+
+
+@pytest.fixture(scope="module")
+def emulators() -> Iterator[dict[str, Emulator]]:
+    with current_products() as loaded:
+        yield loaded
+
+
+class Expectation(NamedTuple):
+    """A call, with format tag ``tag`` on every tensor, and the statuses of its phases (None: not reached)."""
+
+    why: str
+    statuses: tuple[int, int | None]
+    product: str
+    api: str
+    gradient: list[int]
+    input: list[int]
+    tag: str
+    kernel: list[int] | None = None
+    stride: list[int] | None = None
+    ceil_mode: bool = False
+    indices: list[int] | None = None
+
+
+STATUSES = [
+    Expectation(
+        "NCDHW at rank 4", (561103, None), "A3", API_3D, [1, 2, 2, 1], [1, 6, 3, 3], "NCDHW", [1], [3, 2, 6], True
+    ),
+    Expectation("NCHW at rank 3", (561103, None), "A2", API_2D, [5, 4, 1], [5, 10, 1], "NCHW", [1], [3, 1], True),
+    Expectation("NCL at rank 3", (0, 0), "A2", API_2D, [5, 4, 1], [5, 10, 1], "NCL", [1, 1], [3, 1], True),
+    Expectation("adaptive 2-D, rank 3: only NCL", (561103, None), "A3", API_ADAPTIVE_2D, [4, 11, 3], [4, 3, 6], "ND"),
+    Expectation("any tag at rank 4", (0, 0), "950", API_2D, [3, 1, 3, 5], [3, 1, 7, 5], "NCL", [3, 1], [2, 1]),
+    Expectation("HWC tagged NHWC", (561103, None), "950", API_2D, [4, 1, 2], [10, 2, 2], "NHWC", [4, 2], [2, 1]),
+    Expectation("mixed ranks", (561103, None), "A2", API_3D, [1, 4, 1, 1, 1], [4, 9, 8, 10], "ND", [7], [7]),
+    Expectation(
+        "a wrong indices shape is for tiling", (0, 561103), "A2", API_2D, [1, 1, 2, 1], [1, 1, 4, 2], "NCHW", [2], [2],
+        indices=[1, 1, 2, 2],
+    ),
+    Expectation("NHWC off the 950", (0, 561103), "A3", API_2D, [1, 2, 4, 2], [1, 5, 6, 2], "NHWC", [2, 3], [3, 1]),
+    Expectation(
+        "the bit mask path", (561103, None), "A2", API_MASK, [1, 1, 4, 2], [1, 1, 4, 5], "ND", [1], [1, 4], True,
+        indices=[1, 1, 1, 64],
+    ),
+    Expectation("length first", (161001, None), "310B", API_MASK, [1, 1, 1, 1], [1, 1, 4, 4], "ND", [1, 4, 4], [1]),
+    Expectation("a wrong pooled size", (0, 561103), "A2", API_3D, [3, 3, 1, 2, 3], [3, 3, 1, 3, 12], "ND", [1], [4]),
+    Expectation("N misfit, not divisible", (561103, None), "A2", API_ADAPTIVE_2D, [1, 1, 13, 5], [2, 1, 12, 12], "ND"),
+    Expectation("N misfit, divisible", (0, 561103), "A2", API_ADAPTIVE_2D, [4, 3, 2], [5, 3, 4], "NCL"),
+    Expectation("empty before the tag", (0, 0), "A2", API_ADAPTIVE_2D, [0, 1, 1, 1], [0, 1, 2, 2], "NCL"),
+    Expectation("an empty axis", (0, 0), "A2", API_3D, [1, 1, 0, 3, 3], [1, 1, 2, 6, 6], "NCDHW", [2], []),
+    Expectation("NDHWC is read as NCDHW", (0, 0), "A2", API_3D, [1, 1, 3, 3, 3], [1, 1, 6, 6, 6], "NDHWC", [2], []),
+    Expectation("only N may be empty", (161002, None), "A2", API_2D, [1, 0, 3, 3], [1, 0, 6, 6], "NCHW", [2], []),
+    Expectation("private", (161002, None), "A2", API_3D, [1, 1, 3, 3, 3], [1, 1, 6, 6, 6], "NC1HWC0", [2], []),
+    Expectation("a list of two", (161002, None), "A2", API_3D, [1, 1, 3, 3, 3], [1, 1, 6, 6, 6], "NCDHW", [2], [2, 2]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", STATUSES, ids=lambda call: call.why)
+def test_statuses(emulators: dict[str, Emulator], call: Expectation) -> None:
+    views = views_of(call.gradient, call.input, call.indices or call.gradient, call.tag, call.api)
+    lists = (
+        {"kernelSize": call.kernel, "stride": call.stride or [], "padding": [0], "dilation": [1]} if call.kernel else {}
+    )
+    if call.product in emulators:
+        outcome = emulators[call.product].run(call.api, views, lists, call.ceil_mode)
+    else:
+        with fresh(library(), call.product) as emulator:
+            outcome = emulator.run(call.api, views, lists, call.ceil_mode)
+    assert (outcome.phase_one, outcome.phase_two) == call.statuses, outcome
+    if 0 in call.input + call.gradient and outcome.ok:
+        assert outcome.workspace == 0
+        assert (views["gradInput"].storage == 7).all(), "there is nothing to write"
+
+
+def test_an_indices_shape_that_is_only_mentioned(emulators: dict[str, Emulator]) -> None:
+    views = views_of([1, 1, 2, 1], [1, 1, 4, 2], [1, 1, 2, 2], "NCHW", API_2D)
+    lists = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
+    emulator = emulators["A2"]
+    with emulator.prepared(API_2D, views, lists) as call:
+        status, _, executor = call.plan()
+        assert status == 0
+        assert "indices have shape [1, 1, 2, 2]" in emulator.message()
+        emulator.call("aclDestroyAclOpExecutor", executor)
+
+
+def test_results_stay_untouched_on_failure(emulators: dict[str, Emulator]) -> None:
+    emulator, size, executor = emulators["A2"], c_uint64(42), c_void_p(43)
+    call = prepared(emulator)
+    assert emulator.phase_one(API_3D, [*call.arguments[:-1], None], size, executor) == 161001
+    assert (size.value, executor.value) == (42, 43)
+    assert emulator.phase_one(API_3D, [None] * 9, None, executor) == 161001
+    call.destroy()
+
+
+def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
+    geometry = windowed((1, 4), [8, 8], [2, 2])
+    assert np.prod(mask_shape(geometry)) > 64
+    with fresh(library(), "A2") as emulator:
+        views = views_of([1, 4, 4, 4], [1, 4, 8, 8], [1, 1, 1, 1], "NCHW", API_MASK)
+        outcome = emulator.run(API_MASK, views, geometry.lists)
+        assert (outcome.phase_one, outcome.phase_two, outcome.synchronisation) == (0, 0, 507053)

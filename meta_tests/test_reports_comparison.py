@@ -1,0 +1,163 @@
+"""Two runs against each other: what counts as a regression, what is drift, and what is noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from poolproof.reports.comparison import Comparison, compare
+from poolproof.reports.drift import FASTER, SLOWER, time_drift
+from poolproof.reports.verdicts import Overall
+from poolproof.suites.cli import main
+from reports_made_up import OPERATORS, Recipe, make_run
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+OTHER = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
+BASE = Recipe(cases=30)
+
+
+def against(folder: Path, before: Recipe, after: Recipe) -> Comparison:
+    return compare(make_run(folder / "before", before), make_run(folder / "after", after))
+
+
+def test_a_run_against_itself(tmp_path: Path) -> None:
+    comparison = against(tmp_path, BASE, BASE)
+    assert comparison.overall is Overall.CONFORMS
+    assert comparison.shared == 540
+    assert not comparison.has_drifted_for_the_worse
+    for table in ("transitions", "newly_failing", "fixed", "newly_unjudged", "precision", "drifted", "environment"):
+        assert getattr(comparison, table).empty, table
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "overall"),
+    [
+        ("conforms", "violates", Overall.VIOLATES),
+        ("conforms", "crashed", Overall.VIOLATES),
+        ("waived", "violates", Overall.VIOLATES),
+        ("not run", "violates", Overall.VIOLATES),
+        ("violates", "violates", Overall.CONFORMS),
+        ("violates", "crashed", Overall.CONFORMS),
+        ("violates", "conforms", Overall.CONFORMS),
+        ("violates", "waived", Overall.CONFORMS),
+        ("conforms", "waived", Overall.CONFORMS),
+        ("conforms", "not run", Overall.INCOMPLETE),
+        ("violates", "not run", Overall.INCOMPLETE),
+        ("not run", "not run", Overall.CONFORMS),
+    ],
+)
+def test_one_case_decides(tmp_path: Path, before: str, after: str, overall: Overall) -> None:
+    comparison = against(tmp_path, replace(BASE, verdicts={CELL: [before]}), replace(BASE, verdicts={CELL: [after]}))
+    assert comparison.overall is overall
+
+
+def test_failures_are_told_by_kind(tmp_path: Path) -> None:
+    before = replace(BASE, verdicts={OTHER: ["violates"]})
+    comparison = against(tmp_path, before, replace(BASE, verdicts={CELL: ["violates", "violates", "crashed"]}))
+    assert comparison.newly_failing[["verdict", "cases"]].values.tolist() == [["violates", 2], ["crashed", 1]]
+    assert comparison.fixed["cases"].to_list() == [1]
+
+
+def test_a_cell_that_is_asked_no_more_is_a_gap(tmp_path: Path) -> None:
+    comparison = against(tmp_path, BASE, replace(BASE, operators=OPERATORS[:-1]))
+    assert comparison.overall is Overall.INCOMPLETE
+    assert set(comparison.newly_unjudged["operator"]) == {OPERATORS[-1]}
+    assert set(comparison.newly_unjudged["because"]) == {"never asked"}
+
+
+@pytest.mark.parametrize("after", [replace(BASE, seed=1), replace(BASE, cases=20)])
+def test_another_draw_is_no_gap(tmp_path: Path, after: Recipe) -> None:
+    assert against(tmp_path, BASE, after).overall is Overall.CONFORMS
+
+
+def test_rows_that_were_lost_are_a_gap(tmp_path: Path) -> None:
+    before, after = make_run(tmp_path / "before", BASE), make_run(tmp_path / "after", replace(BASE, cases=20))
+    (after / "run.json").write_text((before / "run.json").read_text())
+    assert compare(before, after).overall is Overall.INCOMPLETE
+
+
+def test_with_another_seed_a_failure_is_new_by_its_kind(tmp_path: Path) -> None:
+    failing = replace(BASE, verdicts={CELL: ["violates"]})
+    assert against(tmp_path / "known", failing, replace(failing, seed=1)).overall is Overall.CONFORMS
+    assert against(tmp_path / "new", BASE, replace(failing, seed=1)).overall is Overall.VIOLATES
+
+
+def test_precision_that_gets_worse_is_told(tmp_path: Path) -> None:
+    comparison = against(tmp_path, BASE, replace(BASE, ulps=1.2))
+    assert set(comparison.less_precise["statistic"]) == {"worst error, ulp", "least margin"}
+    assert comparison.has_drifted_for_the_worse
+    assert comparison.overall is Overall.CONFORMS
+
+
+def test_a_failure_does_not_look_like_lost_precision(tmp_path: Path) -> None:
+    assert against(tmp_path, BASE, replace(BASE, verdicts={CELL: ["violates"] * 29})).precision.empty
+
+
+def timed(ratios: np.ndarray) -> pd.DataFrame:
+    group = {"backend": "b", "operator": "o", "dtype": "d"}
+    return pd.DataFrame(group | {"call_seconds_before": np.full(len(ratios), 2.0), "call_seconds_after": 2.0 * ratios})
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spread", "cases", "drift"),
+    [
+        (1.0, 0.0, 400, ""),
+        (1.09, 0.0, 400, ""),
+        (1.2, 0.1, 400, SLOWER),
+        (0.8, 0.1, 400, FASTER),
+        (1.2, 0.0, 19, ""),
+        (1.2, 2.0, 40, ""),
+    ],
+)
+def test_time_drifts_when_its_interval_says_so(ratio: float, spread: float, cases: int, drift: str) -> None:
+    quantiles = (np.arange(cases) + 0.5) / cases - 0.5
+    (line,) = time_drift(timed(ratio * np.exp(spread * quantiles))).to_dict("records")
+    assert line["drift"] == drift
+    assert line["low"] <= line["ratio"] <= line["high"]
+
+
+def test_the_interval_encloses_the_median_as_often_as_it_says() -> None:
+    random = np.random.default_rng(0)
+    lines = [time_drift(timed(np.exp(random.standard_t(2, 40)))).iloc[0] for _ in range(300)]
+    assert np.mean([line["low"] <= 1.0 <= line["high"] for line in lines]) >= 0.97
+
+
+def test_what_differs_around_the_runs(tmp_path: Path) -> None:
+    table = against(tmp_path, BASE, replace(BASE, library="2.14.0", seed=1)).environment
+    lines = table.set_index("what").to_dict("index")
+    assert lines["torch-cpu torch"] == {"before": "2.13.0", "after": "2.14.0"}
+    assert lines["seed"] == {"before": "0", "after": "1"}
+
+
+def run_command(tmp_path: Path, before: Recipe, after: Recipe, *options: str) -> Result:
+    paths = make_run(tmp_path / "before", before), make_run(tmp_path / "after", after)
+    return CliRunner().invoke(main, ["compare", *map(str, paths), *options])
+
+
+def test_the_command_says_it_three_times(tmp_path: Path) -> None:
+    after = replace(BASE, verdicts={CELL: ["violates", "not run"]}, slowdown=1.5)
+    files = [str(tmp_path / "c.md"), str(tmp_path / "c.html")]
+    result = run_command(tmp_path, BASE, after, "--markdown", files[0], "--page", files[1])
+    assert result.exit_code == Overall.VIOLATES, result.output
+    for text in (result.output, Path(files[0]).read_text(), Path(files[1]).read_text()):
+        assert "1 newly failing, 0 fixed, 1 newly not judged, 540 cases in both runs" in text
+        assert "Time that drifted" in text
+        assert "no device is free" in text
+
+
+@pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--fail-on-drift"], Overall.VIOLATES)])
+def test_drift_fails_on_demand(tmp_path: Path, options: list[str], status: Overall) -> None:
+    result = run_command(tmp_path, BASE, replace(BASE, slowdown=1.5), *options)
+    assert result.exit_code == status
+    assert f"{'REGRESSED' if status else 'NO REGRESSION'} (exit status {int(status)})" in result.output
+
+
+def test_a_missing_run_is_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["compare", str(make_run(tmp_path / "a")), str(tmp_path / "b")])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert result.output.endswith("is no run: it has no run.json\n")

@@ -1,0 +1,121 @@
+"""The overall verdict: what makes a run conform, violate or be incomplete, and that rows alone decide."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from poolproof.reports.coverage import NEVER_ASKED
+from poolproof.reports.digest import read_digest
+from poolproof.reports.terminal import show
+from poolproof.reports.verdicts import Overall
+from poolproof.suites.cli import main
+from reports_made_up import Recipe, make_run
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+
+
+def conclude(folder: Path, recipe: Recipe) -> Overall:
+    return read_digest(make_run(folder, recipe)).conclusion.overall
+
+
+@pytest.mark.parametrize(
+    ("verdict", "overall"),
+    [
+        ("conforms", Overall.CONFORMS),
+        ("refused as documented", Overall.CONFORMS),
+        ("waived", Overall.CONFORMS),
+        ("violates", Overall.VIOLATES),
+        ("crashed", Overall.VIOLATES),
+        ("timed out", Overall.VIOLATES),
+        ("not run", Overall.INCOMPLETE),
+        ("not supported", Overall.INCOMPLETE),
+    ],
+)
+def test_one_case_decides(tmp_path: Path, verdict: str, overall: Overall) -> None:
+    assert conclude(tmp_path, Recipe(verdicts={CELL: [verdict]})) is overall
+
+
+def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
+    conclusion = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["violates", "not run"]}))).conclusion
+    assert conclusion.overall is Overall.VIOLATES
+    assert conclusion.reasons == (
+        "deviating and not waived: 1 of 71 judged cases",
+        "not judged: 1 of 72 planned cases, in 1 cell",
+    )
+
+
+def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
+    planned = {"backend": "torch-cpu", "operator": "Other", "dtype": "float32", "index_dtype": "int64"}
+    recipe = Recipe(record={"mandatory": [planned | {"aspect": "values", "planned": 5}]})
+    digest = read_digest(make_run(tmp_path, recipe))
+    assert digest.conclusion.overall is Overall.INCOMPLETE
+    assert digest.gaps[["missing", "because"]].to_dict("records") == [{"missing": 5, "because": NEVER_ASKED}]
+
+
+def test_cells_may_be_told_apart_by_any_column(tmp_path: Path) -> None:
+    cells = [{"backend": "torch-cpu", "route": "contiguous", "planned": 72}, {"route": "channels_last", "planned": 1}]
+    digest = read_digest(make_run(tmp_path, Recipe(record={"mandatory": cells})))
+    assert digest.coverage["missing"].to_list() == [0, 1]
+
+
+def test_an_unfinished_run_is_incomplete(tmp_path: Path) -> None:
+    assert conclude(tmp_path, Recipe(record={"finished": None})) is Overall.INCOMPLETE
+
+
+def test_a_run_that_judged_nothing_is_incomplete(tmp_path: Path) -> None:
+    assert conclude(tmp_path, Recipe(cases=0)) is Overall.INCOMPLETE
+
+
+@pytest.mark.parametrize("verdict", ["conforms", "violates", "not run"])
+def test_show_exits_with_the_verdict_and_says_it(tmp_path: Path, verdict: str) -> None:
+    overall = conclude(tmp_path, Recipe(verdicts={CELL: [verdict]}))
+    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    assert result.exit_code == overall
+    assert f"{overall.word.upper()} (exit status {int(overall)})" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["show", "nowhere"], ["show"], ["show", "--colour", "."], ["shwo"]])
+def test_bad_input_is_refused_with_status_3(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert "Traceback" not in result.output
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    part = next((tmp_path / "rows").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-40])
+    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert "are damaged" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("", "is damaged"), ("[1", "is damaged"), ("{}", "has no entry 'id'"), (None, "has no run.json")],
+)
+def test_a_wrong_run_json_is_named(tmp_path: Path, content: str | None, complaint: str) -> None:
+    make_run(tmp_path)
+    (tmp_path / "run.json").unlink()
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
+
+
+@pytest.mark.parametrize(("width", "shows_aspects"), [(80, False), (140, True)])
+def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: bool) -> None:
+    aspects = ("values", "precision", "special_values", "layouts", "determinism", "scale")
+    digest = read_digest(make_run(tmp_path, Recipe(aspects=aspects, verdicts={CELL: ["violates"]})))
+    console = Console(width=width, record=True, file=io.StringIO())
+    show(digest, console)
+    table = console.export_text().split("cases judged;")[0]
+    assert "…" not in table
+    assert "24 ✗1" in table
+    assert ("determinism" in table) == shows_aspects

@@ -1,0 +1,218 @@
+"""The dashboard as people use it: from the matrix to a failing case, by mouse and keyboard, on desks and phones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from poolproof.reports.history import add, read_entries
+from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.trends import MOST_POINTS, read_trends
+from poolproof.reports.verdicts import Overall
+from poolproof.suites.cli import main
+from reports_browser import DESK, PHONE, Visit, chromium
+from reports_made_up import Recipe, make_run
+
+pytest.importorskip("duckdb")
+pytest.importorskip("vl_convert")
+
+RUNS = 200
+FAILING = ("MaxPool2dWithIndicesBackward", "float32", "values")
+GONE = ("MaxPool3dWithArgmaxBackward", "float16", "precision")
+BASE = Recipe(operators=(FAILING[0], GONE[0]), aspects=("values", "precision"))
+
+
+def recipe(number: int) -> Recipe:
+    """Runs of two implementations in turn; the last two of them fail, crash and leave something out."""
+    backends = {"aclnn": "A2"} if number % 2 else {"torch-cpu": ""}
+    verdicts = {GONE: ["violates"]} if number in (50, 51) else {}
+    if number >= RUNS - 2:
+        verdicts = {FAILING: ["violates", "crashed"], ("MaxPool3dWithArgmaxBackward", "float32", "values"): ["not run"]}
+    return replace(BASE, backends=backends, started=1.79e9 + number * 43200.0, verdicts=verdicts)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("history")
+    for number in range(RUNS):
+        run = make_run(tmp_path_factory.mktemp("run"), recipe(number), evidence=number >= RUNS - 2)
+        add(folder, run)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = tmp_path_factory.mktemp("site") / "dashboard"
+    write_dashboard(read_entries(history), site)
+    return site
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
+    visit = Visit(browser, DESK)
+    visit.open(site / "index.html")
+    section = visit.page.locator("section", has=visit.page.locator("#aclnn-A2"))
+    square = section.get_by_role("link", name="MaxPool2dWithIndicesBackward float32: 8 judged, 2 violated")
+    assert square.inner_text() == "✗ 2"
+    square.click()
+    visit.wait_for_charts()
+    assert visit.page.locator("figure svg").count() == 4
+    visit.page.get_by_role("link", name="interval: case").click()
+    visit.wait_for_charts()
+    assert visit.page.locator("h1").inner_text().startswith("MaxPool2dWithIndicesBackward float32, case ")
+    assert "poolproof replay --backend aclnn" in visit.page.locator("pre").first.inner_text()
+    titles = visit.page.locator("figcaption").all_inner_texts()
+    assert titles == ["Owed", "Got", "Got − owed", "Windows that send to the worst cell, with their gradients"]
+    cells_and_a_frame = visit.page.locator("figure").nth(0).locator("svg path[aria-roledescription='rect mark']")
+    assert cells_and_a_frame.count() == 12 * 16 + 1
+    assert "1 of 192 cells are not admissible" in visit.page.locator("main").inner_text()
+    visit.page.get_by_role("link", name="dashboard").click()
+    assert visit.page.locator("#trends").is_visible()
+    assert not visit.complaints
+    assert all(url.startswith("file://") for url in visit.requests)
+
+
+def test_by_keyboard_alone(site: Path, browser: Any) -> None:
+    visit = Visit(browser, DESK)
+    visit.open(site / "index.html")
+    for wanted in ("float32: 8 judged, 2 violated", "case"):
+        for _ in range(60):
+            visit.page.keyboard.press("Tab")
+            focused = "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+            if wanted in visit.page.evaluate(focused):
+                break
+        outline = visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid"
+        with visit.page.expect_navigation():
+            visit.page.keyboard.press("Enter")
+    assert "/cases/" in visit.page.url
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_kind_of_page_fits(site: Path, browser: Any, width: int, scheme: str) -> None:
+    pages = [site / "index.html", *(next((site / folder).glob("aclnn*values*")) for folder in ("cases",))]
+    pages.append(next((site / "squares").glob("aclnn*2d*float32*")))
+    background = {"light": "rgb(252, 252, 250)", "dark": "rgb(21, 24, 27)"}[scheme]
+    for page in pages:
+        visit = Visit(browser, width, scheme)
+        visit.open(page)
+        assert visit.overflow() <= 0, page
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+        assert not visit.complaints, page
+
+
+def test_a_change_of_the_colour_scheme_redraws_the_charts(site: Path, browser: Any) -> None:
+    visit = Visit(browser, DESK)
+    visit.open(site / "index.html")
+    colour = "getComputedStyle(document.querySelector('figure svg .role-axis-label text')).fill"
+    before = visit.page.evaluate(colour)
+    visit.page.emulate_media(color_scheme="dark")
+    visit.page.wait_for_function(f"{colour} !== '{before}'")
+
+
+def test_what_changed_is_told_and_leads_to_its_case(site: Path, browser: Any) -> None:
+    visit = Visit(browser, DESK)
+    visit.open(site / "index.html")
+    change = visit.page.locator("section.change", has_text="aclnn A2")
+    lines = change.locator("li").all_inner_texts()
+    assert sorted(line.split(" Max")[0] for line in lines) == ["newly failing", "newly failing", "newly not judged"]
+    change.get_by_role("link").first.click()
+    assert "/cases/aclnn-A2-" in visit.page.url
+
+
+def test_the_site_stays_small_and_whole(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) == 1 + 8 + 4, [page.name for page in pages]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert len(text) < 150_000, page
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', text), page
+    assert not broken_links(site)
+
+
+def test_more_kinds_of_failures_than_are_shown_are_counted(
+    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("poolproof.reports.pages.dashboard.MOST_CASES", 1)
+    write_dashboard(read_entries(history), tmp_path / "site")
+    square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
+    assert "and 1 more kind" in square
+    assert not broken_links(tmp_path / "site")
+
+
+def broken_links(site: Path) -> list[tuple[str, str]]:
+    """(page, target) of all that leads nowhere."""
+    links = [
+        (page, target)
+        for page in site.rglob("*.html")
+        for target in re.findall(r'(?:src|href)="([^"#]+)[^"]*"', page.read_text(encoding="utf-8"))
+    ]
+    return [(page.name, target) for page, target in links if not (page.parent / target).exists()]
+
+
+def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(history: Path) -> None:
+    trends = read_trends(read_entries(history))
+    lines = trends.overall.groupby(["backend", "product"])
+    assert lines.size().max() <= MOST_POINTS
+    assert lines["runs"].sum().to_list() == [RUNS // 2, RUNS // 2]
+    gone = trends.squares[(trends.squares["operator"] == GONE[0]) & (trends.squares["dtype"] == GONE[1])]
+    assert gone.groupby("backend")["passed"].min().to_list() == [87.5, 87.5]
+
+
+def test_points_are_merged_where_there_are_more_runs(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poolproof.reports.trends.MOST_POINTS", 10)
+    trends = read_trends(read_entries(history))
+    assert trends.overall.groupby("backend").size().to_list() == [10, 10]
+    assert trends.overall["runs"].to_list() == [10] * 20
+    gone = trends.squares[(trends.squares["operator"] == GONE[0]) & (trends.squares["dtype"] == GONE[1])]
+    assert gone.groupby("backend")["passed"].min().to_list() == [87.5, 87.5]
+
+
+def test_a_narrowed_run_leaves_the_other_squares_as_they_were(tmp_path: Path) -> None:
+    add(tmp_path / "h", make_run(tmp_path / "all", replace(BASE, verdicts={FAILING: ["violates"]})))
+    narrowed = replace(BASE, operators=BASE.operators[1:], started=BASE.started + 60.0)
+    add(tmp_path / "h", make_run(tmp_path / "part", narrowed))
+    current = read_trends(read_entries(tmp_path / "h")).current
+    assert current.groupby("operator")["violates"].sum().to_dict() == {BASE.operators[0]: 1, BASE.operators[1]: 0}
+    assert current["run"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("prepare", "complaint"),
+    [
+        (lambda folder: None, "there is no history"),
+        (lambda folder: (folder / "history").mkdir(), "holds no complete run yet"),
+        (lambda folder: (add(folder / "history", make_run(folder / "run")), _occupy(folder / "site")), "is not empty"),
+    ],
+)
+def test_bad_input_is_refused(tmp_path: Path, prepare: Any, complaint: str) -> None:
+    prepare(tmp_path)
+    result = CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
+
+
+def test_a_dashboard_is_replaced(tmp_path: Path) -> None:
+    add(tmp_path / "history", make_run(tmp_path / "run"))
+    arguments = ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    (tmp_path / "site" / "cases" / "old.html").write_text("old")
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    assert not (tmp_path / "site" / "cases" / "old.html").exists()
+
+
+def _occupy(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("precious")

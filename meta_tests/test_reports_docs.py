@@ -1,0 +1,46 @@
+"""The page about reports says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.command_line import EXIT_STATUSES
+from poolproof.reports.commands import COMMANDS, history
+from poolproof.reports.verdicts import MEANINGS
+from poolproof.reports.waivers import loads
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "reports.md").read_text(encoding="utf-8")
+SHELL = [DOCS / "reports.md", *sorted((DOCS / "ci").glob("*.yml"))]
+
+
+def test_the_exit_statuses_are_those_of_the_code() -> None:
+    for overall, meaning in MEANINGS.items():
+        assert f"| {int(overall)} | {overall.word} | {meaning} |" in PAGE
+        assert f"{int(overall)} {overall.word}: {meaning}" in EXIT_STATUSES
+
+
+def test_the_waiver_of_the_page_is_one() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert loads(text, "the page")[0].id == "strided-outputs"
+
+
+def test_every_command_is_on_the_page() -> None:
+    for command in COMMANDS:
+        assert f"`poolproof {command.name} " in PAGE
+
+
+@pytest.mark.parametrize("path", SHELL, ids=lambda path: path.name)
+def test_commands_and_their_options_exist(path: Path) -> None:
+    known = {command.name: command for command in COMMANDS}
+    names = "|".join(["history \\w+", *(name for name in known if name != "history")])
+    used = re.findall(rf"poolproof ({names})\b([^`\n|]*)", path.read_text(encoding="utf-8"))
+    assert used
+    for name, rest in used:
+        group, _, inner = name.partition(" ")
+        command = history.commands[inner] if inner else known[group]
+        spelled = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", rest.split(" tail ")[0])) <= spelled, (path.name, name, rest)

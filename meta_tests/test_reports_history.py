@@ -1,0 +1,142 @@
+"""A history loses nothing and counts nothing twice, whoever writes to it and however a writer ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from poolproof.reports.digest import read_digest
+from poolproof.reports.history import ENTRY, ROWS, HistoryError, add, query, read_entries
+from poolproof.reports.store import read_run, write_run
+from poolproof.reports.verdicts import Overall
+from poolproof.suites.cli import main
+from reports_made_up import Recipe, make_run
+from reports_racing import race
+
+pytest.importorskip("duckdb")
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+EVERY_ROW_ONCE = "SELECT count(*) AS rows, count(DISTINCT (run, backend, aspect, case_id)) AS different FROM rows"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    recipes = Recipe(verdicts={CELL: ["violates"]}), Recipe(seed=1, started=1.8e9 + 3600.0)
+    return [make_run(tmp_path / f"run{number}", recipe, evidence=True) for number, recipe in enumerate(recipes)]
+
+
+def test_eight_processes_write_two_runs_at_the_same_time(tmp_path: Path, runs: list[Path]) -> None:
+    """As often as POOLPROOF_RACES says, which is 10 by default; 100 take a minute."""
+    races = int(os.environ.get("POOLPROOF_RACES", "10"))
+    histories = [tmp_path / f"history{number}" for number in range(races)]
+    assert race(histories, runs, writers=8) == [0] * 8
+    for history in histories:
+        assert len(list(history.iterdir())) == 2
+    answers = [query(read_entries(history), EVERY_ROW_ONCE).to_dict("records") for history in histories]
+    assert answers == [[{"rows": 144, "different": 144}]] * races
+
+
+def test_an_entry_is_a_run_of_its_own(tmp_path: Path, runs: list[Path]) -> None:
+    place = add(tmp_path / "history", runs[0])
+    before, after = read_digest(runs[0]), read_digest(place)
+    assert after.conclusion == before.conclusion
+    assert [path.name for path in place.glob("evidence/*")] == [path.name for path in runs[0].glob("evidence/*")]
+
+
+def test_the_views(tmp_path: Path, runs: list[Path]) -> None:
+    for run in runs:
+        add(tmp_path / "history", run)
+    entries = read_entries(tmp_path / "history")
+    assert query(entries, "SELECT verdict, violates FROM runs").values.tolist() == [["violates", 1], ["conforms", 0]]
+    sums = "SELECT sum(judged), sum(planned), sum(violates) FROM cells GROUP BY run ORDER BY run"
+    assert query(entries, sums).values.tolist() == [[72, 72, 1], [72, 72, 0]]
+    joined = "SELECT count(*) FROM rows JOIN runs USING (run) WHERE runs.verdict = 'violates'"
+    assert query(entries, joined).values.tolist() == [[72]]
+
+
+def test_a_run_with_fewer_columns_can_be_asked_together(tmp_path: Path, runs: list[Path]) -> None:
+    import pyarrow.parquet as pq
+
+    (part,) = (runs[0] / "rows").glob("*.parquet")
+    pq.write_table(pq.read_table(part).drop_columns(["margin_min"]), part)
+    for run in runs:
+        add(tmp_path / "history", run)
+    answer = query(read_entries(tmp_path / "history"), "SELECT count(*), count(margin_min) FROM rows")
+    assert answer.values.tolist() == [[144, 72]]
+
+
+def test_adding_twice_changes_nothing(tmp_path: Path, runs: list[Path]) -> None:
+    first = add(tmp_path / "history", runs[0])
+    before = (first / ENTRY).stat().st_mtime_ns
+    assert add(tmp_path / "history", runs[0]) == first
+    assert (first / ENTRY).stat().st_mtime_ns == before
+
+
+def test_another_state_of_a_run_is_refused(tmp_path: Path, runs: list[Path]) -> None:
+    add(tmp_path / "history", runs[0])
+    write_run(runs[0], read_run(runs[0]) | {"finished": 1.9e9})
+    with pytest.raises(HistoryError, match="holds another state of this run"):
+        add(tmp_path / "history", runs[0])
+
+
+def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", replace(Recipe(), record={"finished": None}))
+    with pytest.raises(HistoryError, match="has not finished"):
+        add(tmp_path / "history", run)
+    assert not (tmp_path / "history").exists()
+
+
+def test_half_written_runs_are_passed_over_with_a_warning(tmp_path: Path, runs: list[Path]) -> None:
+    history = tmp_path / "history"
+    whole, cut = (add(history, run) for run in runs)
+    (cut / ROWS).write_bytes((cut / ROWS).read_bytes()[:-100])
+    (history / ".incoming-0123" / "rows").mkdir(parents=True)
+    (history / "run=lost").mkdir()
+    (history / "README").write_text("not a run")
+    entries = read_entries(history)
+    assert list(entries.paths.values()) == [whole]
+    assert len(entries.warnings) == 3
+    assert "rows/rows.parquet is not whole, passed over" in "\n".join(entries.warnings)
+    assert query(entries, EVERY_ROW_ONCE).values.tolist() == [[72, 72]]
+
+
+def history_command(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["history", *map(str, arguments)])
+
+
+def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
+    history = tmp_path / "history"
+    assert history_command("add", history, *runs).exit_code == 0
+    listed = history_command("list", history)
+    assert listed.exit_code == 0
+    assert "2027-01-15 08:00" in listed.output
+    assert "2 runs" in listed.output
+    answer = history_command("query", history, "SELECT verdict FROM runs ORDER BY 1", "--format", "json")
+    assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["list", "nowhere"], "there is no history nowhere"),
+        (["add", "history", "nowhere"], "nowhere is no run"),
+        (["query", "empty", "SELECT 1"], "the history holds no complete run yet"),
+        (["query", "full", "SELEC 1"], "syntax error"),
+        (["query", "full", "SELECT * FROM colours"], "colours does not exist"),
+    ],
+)
+def test_bad_input_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    add(Path("full"), make_run(Path("run")))
+    result = history_command(*arguments)
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
+    assert "Traceback" not in result.output

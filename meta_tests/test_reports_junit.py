@@ -1,0 +1,88 @@
+"""JUnit XML and the annotations of the CI services: one entry per thing that somebody has to look at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from poolproof.reports import ci
+from poolproof.reports.digest import Digest, read_digest
+from poolproof.reports.junit import write_junit
+from poolproof.reports.pages.run import write_run_summary
+from poolproof.reports.store import write_run
+from reports_made_up import OPERATORS, Recipe, made_up_record, made_up_rows, make_run, write_rows
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+GAP = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> Digest:
+    return read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["violates", "violates"], GAP: ["not run"]})))
+
+
+def test_one_test_case_per_aspect(digest: Digest, tmp_path: Path) -> None:
+    root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
+    totals = {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert totals == {"tests": "18", "failures": "1", "errors": "1", "skipped": "0"}
+    failed = root.find(".//testcase/failure/..")
+    assert failed is not None
+    assert failed.attrib == {"classname": f"torch-cpu.{CELL[0]}", "name": "float32 values"}
+    assert failed[0].get("message") == "2 cases of 4 deviate"
+    assert "poolproof replay --backend torch-cpu" in (failed[0].text or "")
+    error = root.find(".//testcase/error")
+    assert error is not None
+    assert error.get("message") == "1 of 4 planned cases were not judged: no device is free"
+
+
+def test_a_cell_without_rows_is_an_error(tmp_path: Path) -> None:
+    recipe = Recipe(operators=OPERATORS[:-1])
+    write_rows(tmp_path, made_up_rows(recipe))
+    write_run(tmp_path, made_up_record(Recipe()))
+    root = ElementTree.parse(write_junit(read_digest(tmp_path), tmp_path / "junit.xml")).getroot()
+    assert root.get("tests") == "18"
+    messages = {error.get("message") for error in root.iter("error")}
+    assert messages == {"4 of 4 planned cases were not judged: never asked"}
+
+
+def test_characters_that_xml_does_not_have_are_replaced(tmp_path: Path) -> None:
+    rows = made_up_rows(Recipe(verdicts={CELL: ["crashed"]}))
+    place = rows.schema.get_field_index("reason")
+    rows = rows.set_column(place, "reason", pa.array(["\x1b[31mdied\x00 <&>"] * len(rows)))
+    write_rows(tmp_path, rows)
+    write_run(tmp_path, made_up_record(Recipe()))
+    root = ElementTree.parse(write_junit(read_digest(tmp_path), tmp_path / "junit.xml")).getroot()
+    text = root.findtext(".//failure")
+    assert text is not None
+    assert "?[31mdied? <&>" in text
+
+
+def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -> None:
+    write_run_summary(digest, digest.folder / "summary.md")
+    lines: list[str] = []
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md")}
+    ci.annotate(digest, ci.service(environment), environment, lines.append)
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::warning"]
+    assert all("\n" not in line for line in lines)
+    assert "title=MaxPool2dWithIndicesBackward float32 on torch-cpu%3A interval (2 cases)" in lines[0]
+    assert "%0Apoolproof replay" in lines[0]
+    summary = (tmp_path / "step.md").read_text()
+    assert "❌ poolproof: violates" in summary
+    assert "- not judged: 1 of 72 planned cases, in 1 cell" in summary
+
+
+def test_gitlab_gets_a_code_quality_report(digest: Digest) -> None:
+    ci.annotate(digest, ci.service({"GITLAB_CI": "true"}), {}, lambda line: None)
+    issues = json.loads((digest.folder / ci.GITLAB_FILE).read_text())
+    assert [issue["severity"] for issue in issues] == ["major", "minor"]
+    assert len({issue["fingerprint"] for issue in issues}) == 2
+    assert issues[0]["location"]["path"] == f"torch-cpu/{CELL[0]}/float32/values"
+
+
+def test_outside_of_ci_nothing_is_said(digest: Digest) -> None:
+    ci.annotate(digest, ci.service({}), {}, pytest.fail)
+    assert not (digest.folder / ci.GITLAB_FILE).exists()

@@ -1,0 +1,164 @@
+"""Real sessions of every kind: exit status, terminal, page and files for a run that conforms, violates, has gaps,
+has waivers in every state, and crashes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.compute as pc
+import pytest
+
+from poolproof.reports.store import read_rows
+from poolproof.reports.verdicts import Overall
+
+ROOT = Path(__file__).parents[1]
+ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
+WAIVERS = """
+[[waiver]]
+id = "lost"
+reason = "loses its largest gradient"
+owner = "somebody"
+expires = 2999-12-31
+scope = { backend = "reports_backends:Lossy", dtype = "float32" }
+
+[[waiver]]
+id = "old"
+reason = "was accepted once"
+owner = "somebody"
+expires = 2020-01-01
+scope = { backend = "reports_backends:Lossy" }
+
+[[waiver]]
+id = "aimless"
+reason = "is about nothing that is judged"
+owner = "somebody"
+expires = 2999-12-31
+scope = { operator = "Nothing" }
+"""
+
+
+@dataclass
+class Ended:
+    """A session that has ended."""
+
+    status: int
+    output: str
+    folder: Path
+
+    @property
+    def page(self) -> str:
+        return (self.folder / "index.html").read_text(encoding="utf-8")
+
+
+def run_session(folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED) -> Ended:
+    ci_of_ours = ("GITHUB_ACTIONS", "GITLAB_CI")
+    environment = {name: value for name, value in os.environ.items() if name not in ci_of_ours}
+    command = [sys.executable, "-m", "pytest", "suites", "-q", "-p", "no:cacheprovider", *asked]
+    ended = subprocess.run(
+        [*command, "--backend", backend, "--report", str(folder), *options],
+        cwd=ROOT,
+        env=environment | {"PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return Ended(ended.returncode, ended.stdout + ended.stderr, folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch() -> None:
+    pytest.importorskip("torch")
+
+
+def test_a_run_that_conforms(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", "-n", "2")
+    assert ended.status == Overall.CONFORMS, ended.output
+    assert "CONFORMS (exit status 0): 48 of 48 planned cases judged, none deviates" in ended.output
+    assert "<strong>conforms</strong>" in ended.page
+
+
+def test_a_run_that_violates(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32")
+    assert ended.status == Overall.VIOLATES
+    assert "VIOLATES (exit status 1): deviating and not waived" in ended.output
+    assert "<strong>violates</strong>" in ended.page
+    assert "poolproof replay --backend reports_backends:Lossy" in ended.page
+
+
+def test_an_incomplete_run(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Busy", "--dtype", "float16", "--dtype", "float32")
+    assert ended.status == Overall.INCOMPLETE
+    assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 cell" in ended.output
+    assert "<strong>incomplete</strong>" in ended.page
+    assert "no device is free" in ended.page
+
+
+def test_a_run_of_which_a_part_was_never_asked(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+    assert ended.status == Overall.INCOMPLETE
+    assert "never asked" in ended.output
+
+
+def test_a_run_with_a_crash(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Crashing", "--dtype", "float64", "--no-shrink")
+    assert ended.status == Overall.VIOLATES
+    assert "by a crash or a time-out" in ended.output
+    assert "the call ended by signal SIGABRT" in ended.page
+    assert ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures") == "1"
+
+
+@pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--strict-waivers"], Overall.VIOLATES)])
+def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall) -> None:
+    (tmp_path / "waivers.toml").write_text(WAIVERS)
+    given = ["--waivers", str(tmp_path / "waivers.toml"), "--dtype", "float32", *options]
+    ended = run_session(tmp_path / "run", "reports_backends:Lossy", *given)
+    assert ended.status == status, ended.output
+    for waiver, state in (("lost", "used"), ("old", "expired"), ("aimless", "unmatched")):
+        assert [state, waiver] in [line.split()[1:3] for line in ended.output.splitlines()]
+        assert f"<td>{waiver}</td>" in ended.page
+    assert ("old (expired), aimless (unmatched)" in ended.output) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--backend", "torch-abacus"], "unknown backend"),
+        (["--waivers", "nowhere.toml"], "cannot read waivers from nowhere.toml"),
+        (["--operator", "MaxPool9d"], "MaxPool9d"),
+        (["--dtype", "float32", "--operator", "MaxPool2dWithMask"], "nothing to judge"),
+        (["--resume"], "nothing to resume"),
+    ],
+)
+def test_a_run_that_cannot_start(tmp_path: Path, options: list[str], complaint: str) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=["--aspect", "values"])
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert complaint in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_run_that_is_resumed_owes_the_whole_plan(tmp_path: Path) -> None:
+    first = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+    second = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert (first.status, second.status) == (Overall.INCOMPLETE, Overall.CONFORMS)
+    assert "48 of 48 planned cases judged" in second.output
+    again = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert again.status == Overall.CONFORMS
+
+
+def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
+    cards = [option for card in "01" for option in ("--tx", f"popen//env:ASCEND_RT_VISIBLE_DEVICES={card}")]
+    options = ["--dist", "load", *cards]
+    for sample in ("npu-github.yml", "npu-gitlab.yml"):
+        text = (ROOT / "docs" / "ci" / sample).read_text(encoding="utf-8")
+        assert '--tx "popen//env:ASCEND_RT_VISIBLE_DEVICES=$card"' in text
+        assert "--dist load" in text
+    ended = run_session(tmp_path / "run", "reports_backends:OnCard", *options)
+    assert ended.status == Overall.CONFORMS, ended.output
+    routes = read_rows(ended.folder, ["route"], pc.field("aspect") == "values")["route"]
+    assert set(routes.to_pylist()) == {"card 0", "card 1"}

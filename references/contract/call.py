@@ -1,0 +1,233 @@
+"""One low-level call, complete and immutable, with JSON both ways.
+
+The JSON is one object, the form in which observed statuses are kept:
+
+    {"api": "aclnnMaxPool2dWithIndicesBackward",
+     "tensors": {"gradOutput": {"shape": [1, 1, 2, 2], "dtype": "FLOAT", "format": "NCHW", "strides": [4, 4, 2, 1],
+                                "offset": 0, "storage": [1, 1, 2, 2]},
+                 "self": {...}, "indices": null, "gradInput": {...}},
+     "lists": {"kernelSize": [2, 2], "stride": [], "padding": null, "dilation": [1]},
+     "ceilMode": false,
+     "null_outputs": {"workspaceSize": false, "executor": false}}
+
+``tensors`` and ``lists`` hold exactly the names that the API takes; null there is a null pointer. ``strides`` and
+``offset`` count elements, ``storage`` is the shape of the allocation; the three may be left out for a contiguous
+tensor. ``lists`` is null for an API that takes none, ``ceilMode`` for one without windows (the adaptive ones), and
+``null_outputs`` may be left out when neither out-pointer is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNATURES, TAGS, Signature
+
+
+class ContractError(ValueError):
+    """A call, clause or product that cannot be: the text says what is wrong and what it should be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorArgument:
+    """What an aclTensor says of itself; its data is no part of the contract."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    format: str
+    strides: tuple[int, ...]
+    offset: int = 0
+    storage: tuple[int, ...]
+
+    @classmethod
+    def contiguous(cls, shape: tuple[int, ...], dtype: str, tag: str) -> TensorArgument:
+        return cls(shape=shape, dtype=dtype, format=tag, strides=row_major_strides(shape), storage=shape)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.shape
+
+    def reshaped(self, shape: tuple[int, ...]) -> TensorArgument:
+        """The contiguous tensor of another shape, else alike."""
+        return TensorArgument.contiguous(shape, self.dtype, self.format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractCall:
+    """The arguments of one call of phase one, null pointers included."""
+
+    api: str
+    tensors: Mapping[str, TensorArgument | None]
+    lists: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
+    ceil_mode: bool | None = None
+    null_outputs: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
+        object.__setattr__(self, "lists", MappingProxyType(dict(self.lists)))
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as JSON: a mapping proxy cannot be pickled."""
+        return ContractCall.from_json, (self.to_json(),)
+
+    @property
+    def signature(self) -> Signature:
+        return SIGNATURES[self.api]
+
+    def tensor(self, name: str) -> TensorArgument:
+        """A tensor that is known not to be null."""
+        tensor = self.tensors[name]
+        if tensor is None:
+            raise ContractError(f"{name} is a null pointer in this call")
+        return tensor
+
+    def attribute(self, name: str) -> tuple[int, ...]:
+        """An attribute list that is known not to be null."""
+        values = self.lists[name]
+        if values is None:
+            raise ContractError(f"{name} is a null pointer in this call")
+        return values
+
+    def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
+        return replace(self, tensors={**self.tensors, **tensors})
+
+    def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
+        return replace(self, lists={**self.lists, **lists})
+
+    def to_record(self) -> dict[str, Any]:
+        """The JSON object of the module's docstring, every field written."""
+        return {
+            "api": self.api,
+            "tensors": {name: _tensor_record(tensor) for name, tensor in self.tensors.items()},
+            "lists": {name: _list_record(values) for name, values in self.lists.items()} or None,
+            "ceilMode": self.ceil_mode,
+            "null_outputs": {name: name in self.null_outputs for name in OUT_POINTERS},
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_record(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> ContractCall:
+        """Read one JSON object; `ContractError` says what is wrong with it."""
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ContractError(f"a call is one JSON object, and this is not JSON: {error}") from error
+        return cls.from_record(record)
+
+    @classmethod
+    def from_record(cls, record: Any) -> ContractCall:
+        """From the JSON object of the module's docstring; `ContractError` says what is wrong with it."""
+        fields = _read_object("a call", record, ("api", "tensors"), ("lists", "ceilMode", "null_outputs"))
+        if not isinstance(fields["api"], str) or fields["api"] not in SIGNATURES:
+            raise ContractError(f"api {fields['api']!r} is not one of {', '.join(SIGNATURES)}")
+        signature = SIGNATURES[fields["api"]]
+        tensors = _read_object("tensors", fields["tensors"], signature.tensors)
+        lists = _read_object("lists", fields.get("lists") or {}, signature.lists)
+        return cls(
+            api=fields["api"],
+            tensors={name: _read_tensor(name, tensors[name]) for name in signature.tensors},
+            lists={name: _read_list(name, lists[name]) for name in signature.lists},
+            ceil_mode=_read_ceil_mode(signature, fields.get("ceilMode")),
+            null_outputs=_read_null_outputs(fields.get("null_outputs")),
+        )
+
+
+def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Element strides of a contiguous tensor, as torch computes them: an axis of length 0 counts as 1."""
+    strides: list[int] = []
+    step = 1
+    for length in reversed(shape):
+        strides.insert(0, step)
+        step *= max(length, 1)
+    return tuple(strides)
+
+
+def _tensor_record(tensor: TensorArgument | None) -> dict[str, Any] | None:
+    if tensor is None:
+        return None
+    return {
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "format": tensor.format,
+        "strides": list(tensor.strides),
+        "offset": tensor.offset,
+        "storage": list(tensor.storage),
+    }
+
+
+def _list_record(values: tuple[int, ...] | None) -> list[int] | None:
+    return None if values is None else list(values)
+
+
+def _read_object(name: str, value: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ContractError(f"{name} must be a JSON object, not {value!r}")
+    known = (*required, *optional)
+    for key in value:
+        if key not in known:
+            raise ContractError(f"{name} has no field {key!r}; it has {', '.join(known) or 'none'}")
+    for key in required:
+        if key not in value:
+            raise ContractError(f"{name} needs the field {key!r}")
+    return value
+
+
+def _read_tensor(name: str, value: Any) -> TensorArgument | None:
+    if value is None:
+        return None
+    fields = _read_object(name, value, ("shape", "dtype", "format"), ("strides", "offset", "storage"))
+    shape = _read_integers(f"{name}.shape", fields["shape"])
+    strides = _read_integers(f"{name}.strides", fields.get("strides", list(row_major_strides(shape))))
+    if len(strides) != len(shape):
+        raise ContractError(f"{name}.strides has {len(strides)} values for {len(shape)} axes")
+    return TensorArgument(
+        shape=shape,
+        dtype=_read_word(f"{name}.dtype", fields["dtype"], DTYPES),
+        format=_read_word(f"{name}.format", fields["format"], TAGS),
+        strides=strides,
+        offset=_read_integers(f"{name}.offset", [fields.get("offset", 0)])[0],
+        storage=_read_integers(f"{name}.storage", fields.get("storage", list(shape))),
+    )
+
+
+def _read_list(name: str, value: Any) -> tuple[int, ...] | None:
+    return None if value is None else _read_integers(name, value)
+
+
+def _read_integers(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        raise ContractError(f"{name} must be a list of integers, not {value!r}")
+    return tuple(value)
+
+
+def _read_word(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ContractError(f"{name} {value!r} is not one of {', '.join(known)}")
+    return str(value)
+
+
+def _read_ceil_mode(signature: Signature, value: Any) -> bool | None:
+    if signature.is_windowed != isinstance(value, bool) or value not in (None, True, False):
+        wanted = "true or false" if signature.is_windowed else "null, for this API has none"
+        raise ContractError(f"ceilMode must be {wanted}, not {value!r}")
+    return value if signature.is_windowed else None
+
+
+def _read_null_outputs(value: Any) -> frozenset[str]:
+    flags = _read_object("null_outputs", value or {}, (), OUT_POINTERS)
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ContractError(f"null_outputs.{name} must be true or false, not {flag!r}")
+    return frozenset(name for name, flag in flags.items() if flag)

@@ -1,0 +1,420 @@
+"""Calls made to order: one that breaks a given clause and no earlier one, one that breaks two, and legal ones.
+
+Every call starts from a legal one per API. A clause's breach (beside its rule) changes the recipe of that call, from
+which everything else is rebuilt to fit, or patches single arguments; nothing here is written out call by call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
+from poolproof.references.contract.expectation import contract_of, expectations, find_rule
+from poolproof.references.contract.facts import Shape, adaptive_shape, axes, mask_shape, pooled_shape
+from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Rule
+from poolproof.references.contract.vocabulary import MASK_APIS, PRODUCTS, SIGNATURES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What determines a legal call; every shape but self's follows."""
+
+    api: str
+    shape: Shape
+    tag: str
+    dtype: str = "FLOAT"
+    index_dtype: str = "INT32"
+    kernel_size: Shape = ()
+    stride: Shape = ()
+    padding: Shape = ()
+    dilation: Shape = ()
+    ceil_mode: bool = False
+    output_size: Shape = ()
+
+    def changed(self, fields: Mapping[str, Any]) -> Recipe:
+        """With fields replaced by values, or by functions of the old value."""
+        return replace(self, **{name: _changed(getattr(self, name), change) for name, change in fields.items()})
+
+    def call(self) -> ContractCall:
+        """The call, contiguous and without null pointers."""
+        signature = SIGNATURES[self.api]
+        call = ContractCall(
+            api=self.api,
+            tensors=dict.fromkeys(signature.tensors, TensorArgument.contiguous(self.shape, self.dtype, self.tag)),
+            lists={name: getattr(self, _LIST_FIELDS[name]) for name in signature.lists},
+            ceil_mode=self.ceil_mode if signature.is_windowed else None,
+        )
+        pooled = self._pooled_shape(call)
+        indices = mask_shape(call) if self.api in MASK_APIS else pooled
+        return call.with_tensors(
+            {
+                signature.pooled: TensorArgument.contiguous(pooled, self.dtype, self.tag),
+                signature.indices: TensorArgument.contiguous(indices, self.index_dtype, self.tag),
+            }
+        )
+
+    def _pooled_shape(self, call: ContractCall) -> Shape:
+        if call.signature.is_windowed:
+            return pooled_shape(call)
+        if call.signature.is_backward:
+            return axes(self.shape, call.signature.spatial_rank).joined(self.output_size)
+        return adaptive_shape(call)
+
+
+def violating_call(product: str, clause: str) -> ContractCall:
+    """A call that breaks this clause on this product and none before it, at the clause's boundary.
+
+    Of an early success: a call that takes it. Of an unsupported product: a call that is legal elsewhere.
+    """
+    contract, rule = find_rule(clause)
+    _require_product(clause, rule, product)
+    return _broken(base_recipe(contract.api), rule.breach_on(product))
+
+
+def violating_pair(product: str, first: str, second: str) -> ContractCall | None:
+    """A call that breaks two clauses of one API that the code checks, so that it must be answered by the first.
+
+    None where the two breaches touch the same argument, or where one undoes or hides the other.
+    """
+    contract, rule = find_rule(first)
+    other_contract, other = find_rule(second)
+    _require_product(first, rule, product)
+    _require_product(second, other, product)
+    if contract is not other_contract or contract.rules.index(rule) >= contract.rules.index(other):
+        raise ContractError(f"{first!r} is not checked before {second!r}")
+    breaches = rule.breach_on(product), other.breach_on(product)
+    merged = _merged(*breaches)
+    if merged is None or rule.status is None or other.status is None:
+        return None
+    base = base_recipe(contract.api)
+    call = _broken(base, merged)
+    is_hidden = NOTHING_TO_BREAK not in breaches and call in [_broken(base, breach) for breach in breaches]
+    return call if not is_hidden and expectations(product, call).code.clause == first else None
+
+
+def legal_calls(product: str, api: str) -> dict[str, ContractCall]:
+    """Calls at the edge of what is legal, each under the name of its edge; none where the product refuses the API.
+
+    Legal by the library's code; a page may say less (`expectations` tells). Those with a huge plane are shapes only:
+    their tensors are too large to allocate.
+    """
+    if product not in supporting_products(api):
+        return {}
+    base = base_recipe(api)
+    variants = [variant for variant in _variants(api) if product in variant.products]
+    calls = {variant.name: base.changed(variant.recipe).call() for variant in variants}
+    return calls | {name: _viewed(base.call(), view) for name, view in _VIEWS.items()}
+
+
+def supporting_products(api: str) -> tuple[str, ...]:
+    """The products that do not refuse an API outright, by code or page."""
+    refusing = [rule.products for rule in contract_of(api).rules if rule.name.startswith("product")]
+    return tuple(product for product in PRODUCTS if not any(product in products for products in refusing))
+
+
+def base_recipe(api: str) -> Recipe:
+    """The legal call of an API that every example starts from."""
+    return Recipe(api=api, **_BASES[api])
+
+
+# Bases.
+
+_PLANAR = {"shape": (2, 3, 6, 7), "tag": "NCHW"}
+_VOLUME = {"shape": (2, 3, 5, 6, 7), "tag": "ND"}
+_PLANAR_WINDOW = {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 0), "dilation": (1, 1)}
+_VOLUME_WINDOW = {"kernel_size": (2, 3, 2), "stride": (2, 2, 2), "padding": (1, 1, 0), "dilation": (1, 1, 1)}
+
+_BASES: dict[str, dict[str, Any]] = {
+    "aclnnMaxPool3dWithArgmaxBackward": {**_VOLUME, **_VOLUME_WINDOW},
+    "aclnnMaxPool2dWithIndicesBackward": {**_PLANAR, **_PLANAR_WINDOW},
+    "aclnnMaxPool2dWithMaskBackward": {**_PLANAR, **_PLANAR_WINDOW, "index_dtype": "INT8"},
+    "aclnnAdaptiveMaxPool2dBackward": {**_PLANAR, "output_size": (4, 3)},
+    "aclnnAdaptiveMaxPool3dBackward": {**_VOLUME, "output_size": (2, 4, 3)},
+    "aclnnMaxPool3dWithArgmax": {**_VOLUME, **_VOLUME_WINDOW},
+    "aclnnMaxPool2dWithIndices": {**_PLANAR, **_PLANAR_WINDOW},
+    "aclnnMaxPool2dWithMask": {**_PLANAR, **_PLANAR_WINDOW, "index_dtype": "INT8"},
+    "aclnnAdaptiveMaxPool2d": {**_PLANAR, "output_size": (4, 3), "index_dtype": "INT64"},
+    "aclnnAdaptiveMaxPool3d": {**_VOLUME, "tag": "NCDHW", "output_size": (2, 4, 3)},
+}
+
+_LIST_FIELDS = {
+    "kernelSize": "kernel_size",
+    "stride": "stride",
+    "padding": "padding",
+    "dilation": "dilation",
+    "outputSize": "output_size",
+}
+
+
+# Legal variants.
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One edge of what is legal: its name, what it changes in the base, and where it is legal."""
+
+    name: str
+    recipe: Mapping[str, Any]
+    products: tuple[str, ...] = PRODUCTS
+
+
+def _everywhere(value: int) -> Callable[[Shape], Shape]:
+    return lambda values: (value,) * len(values)
+
+
+def _spatially(value: int) -> Callable[[Shape], Shape]:
+    return lambda shape: (*shape[:2], *(value,) * (len(shape) - 2))
+
+
+def _flat(cells: int) -> Callable[[Shape], Shape]:
+    """A single row of so many cells."""
+    return lambda shape: (*(1,) * (len(shape) - 1), cells)
+
+
+_COMMON = (
+    _Variant("base", {}),
+    _Variant("N is 0", {"shape": lambda shape: (0, *shape[1:])}),
+    _Variant("plane of 2^31 - 1 cells", {"shape": _flat(2**31 - 1)}),
+)
+
+_WINDOWED = (
+    _Variant("padding is half of an odd kernel", {"kernel_size": _everywhere(5), "padding": _everywhere(2)}),
+    _Variant("padding is half of an even kernel", {"kernel_size": _everywhere(4), "padding": _everywhere(2)}),
+    _Variant(
+        "kernel is the padded input",
+        {"shape": _spatially(3), "kernel_size": _everywhere(5), "padding": _everywhere(1)},
+    ),
+    _Variant(
+        "ceil mode drops the window that starts in the padding",
+        {
+            "shape": _spatially(4),
+            "kernel_size": _everywhere(2),
+            "stride": _everywhere(3),
+            "padding": _everywhere(1),
+            "ceil_mode": True,
+        },
+    ),
+    _Variant(
+        "ceil mode keeps a partial window", {"shape": _spatially(6), "padding": _everywhere(0), "ceil_mode": True}
+    ),
+    _Variant("stride list is empty", {"stride": ()}),
+    _Variant("lists of one value", {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)}),
+    _Variant("kernel of one cell", {"kernel_size": _everywhere(1), "padding": _everywhere(0)}),
+    _Variant(
+        "kernel of one cell, stride 1",
+        {"kernel_size": _everywhere(1), "stride": _everywhere(1), "padding": _everywhere(0)},
+    ),
+)
+
+_ADAPTIVE = (
+    _Variant("one window", {"output_size": _everywhere(1)}),
+    _Variant("more windows than cells", {"output_size": _everywhere(9)}),
+)
+
+_A2_A3_950 = ("A2", "A3", "950")
+_DILATED = {"dilation": _everywhere(2)}
+_UNBATCHED_2D = {"shape": (3, 6, 7)}
+_UNBATCHED_3D = {"shape": (3, 5, 6, 7)}
+_PLANE_2_31 = {"shape": _flat(2**31)}
+
+_OWN: dict[str, tuple[_Variant, ...]] = {
+    "aclnnMaxPool3dWithArgmaxBackward": (
+        _Variant("dilation 2", _DILATED),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
+        _Variant("tag NCDHW", {"tag": "NCDHW"}),
+        _Variant("unbatched, tag ND", _UNBATCHED_3D),
+        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+    ),
+    "aclnnMaxPool2dWithIndicesBackward": (
+        _Variant("dilation 2", _DILATED, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("tag ND", {"tag": "ND"}),
+        _Variant("tag NHWC", {"tag": "NHWC"}, ("950",)),
+        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ("950",)),
+        _Variant("BF16", {"dtype": "BF16"}, ("950",)),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+    ),
+    "aclnnMaxPool2dWithMaskBackward": (
+        _Variant("tag ND", {"tag": "ND"}, ("A2", "A3")),
+        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}, ("A2", "A3")),
+    ),
+    "aclnnAdaptiveMaxPool2dBackward": (
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("no windows", {"output_size": (0, 3)}),
+        _Variant("tag ND", {"tag": "ND"}),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}),
+    ),
+    "aclnnAdaptiveMaxPool3dBackward": (
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("no windows", {"output_size": (2, 0, 3)}),
+        _Variant("tag NCDHW", {"tag": "NCDHW"}),
+        _Variant("unbatched, tag ND", _UNBATCHED_3D),
+        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+    ),
+    "aclnnMaxPool3dWithArgmax": (
+        _Variant("dilation 2", _DILATED, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
+        _Variant("tag NCDHW", {"tag": "NCDHW"}),
+        _Variant("tag NDHWC", {"tag": "NDHWC"}, ("950",)),
+        _Variant("unbatched, tag ND", _UNBATCHED_3D),
+        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+    ),
+    "aclnnMaxPool2dWithIndices": (
+        _Variant("dilation 2", _DILATED, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("tag ND", {"tag": "ND"}),
+        _Variant("tag NHWC", {"tag": "NHWC"}, ("950",)),
+        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}),
+    ),
+    "aclnnMaxPool2dWithMask": (
+        _Variant("tag ND", {"tag": "ND"}, ("A2", "A3")),
+        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}, ("A2", "A3")),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ("A2", "A3", "910")),
+        _Variant("BF16", {"dtype": "BF16"}, ("A2", "A3")),
+    ),
+    "aclnnAdaptiveMaxPool2d": (
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
+        _Variant("tag NHWC", {"tag": "NHWC"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}, _A2_A3_950),
+        _Variant("DOUBLE", {"dtype": "DOUBLE"}),
+    ),
+    "aclnnAdaptiveMaxPool3d": (
+        _Variant("plane of 2^31 cells, INT64 indices", {**_PLANE_2_31, "index_dtype": "INT64"}, ("950",)),
+        _Variant("outputSize of one value", {"output_size": (3,)}, ("950",)),
+        _Variant("outputSize is empty", {"output_size": ()}, ("950",)),
+        _Variant("tag ND", {"tag": "ND"}, ("950",)),
+        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
+        _Variant("BF16", {"dtype": "BF16"}),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+    ),
+}
+
+
+def _variants(api: str) -> tuple[_Variant, ...]:
+    return (*_COMMON, *(_WINDOWED if SIGNATURES[api].is_windowed else _ADAPTIVE), *_OWN[api])
+
+
+# Views: no status depends on them.
+
+
+def _every_other(tensor: TensorArgument) -> TensorArgument:
+    storage = (*tensor.shape[:-1], 2 * tensor.shape[-1])
+    strides = (*row_major_strides(storage)[:-1], 2)
+    return replace(tensor, strides=strides, storage=storage)
+
+
+def _behind_others(tensor: TensorArgument) -> TensorArgument:
+    return replace(tensor, offset=3, storage=(prod(tensor.shape) + 3,))
+
+
+def _one_batch_for_all(tensor: TensorArgument) -> TensorArgument:
+    return replace(tensor, strides=(0, *tensor.strides[1:]), storage=(1, *tensor.shape[1:]))
+
+
+_VIEWS: dict[str, Callable[[TensorArgument], TensorArgument]] = {
+    "every other cell of a longer row": _every_other,
+    "three cells into the storage": _behind_others,
+    "one batch for all": _one_batch_for_all,
+}
+
+
+def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]) -> ContractCall:
+    """The call with its tensors laid out otherwise, but for masks, which are read without their view.
+
+    Outputs never repeat an element.
+    """
+    outputs = ("gradInput",) if call.signature.is_backward else call.signature.tensors[1:]
+    kept = outputs if view is _one_batch_for_all else ()
+    if call.api in MASK_APIS:
+        kept = (*kept, "indices")
+    return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in kept})
+
+
+# Breaches.
+
+
+def _broken(base: Recipe, breach: Breach) -> ContractCall:
+    call = base.changed(breach.recipe).call()
+    patched = {name: _patched(call.tensor(name), patch) for name, patch in breach.tensors.items()}
+    call = call.with_tensors(patched).with_lists(breach.lists)
+    return replace(call, null_outputs=frozenset(breach.null_outputs))
+
+
+def _patched(tensor: TensorArgument, patch: Mapping[str, Any] | None) -> TensorArgument | None:
+    if patch is None:
+        return None
+    for name, change in patch.items():
+        value = _changed(getattr(tensor, name), change)
+        tensor = tensor.reshaped(value) if name == "shape" else replace(tensor, **{name: value})
+    return tensor
+
+
+def _changed(old: Any, change: Any) -> Any:
+    return change(old) if callable(change) else change
+
+
+def _merged(first: Breach, second: Breach) -> Breach | None:
+    """Both breaches, or None where they touch the same argument."""
+    if _touched(first) & _touched(second):
+        return None
+    return Breach(
+        recipe={**first.recipe, **second.recipe},
+        tensors=_merged_tensors(first.tensors, second.tensors),
+        lists={**first.lists, **second.lists},
+        null_outputs=(*first.null_outputs, *second.null_outputs),
+    )
+
+
+def _touched(breach: Breach) -> set[tuple[str, str]]:
+    """The arguments that a breach changes; of a null tensor, all of it."""
+    touched = {("list", name) for name in breach.lists} | {("output", name) for name in breach.null_outputs}
+    for name in breach.recipe:
+        listed = [argument for argument, field in _LIST_FIELDS.items() if field == name]
+        touched.add(("list", listed[0]) if listed else ("recipe", name))
+    for name, patch in breach.tensors.items():
+        touched |= {(name, field) for field in (("shape", "dtype", "format") if patch is None else patch)}
+    return touched
+
+
+def _merged_tensors(
+    first: Mapping[str, Mapping[str, Any] | None], second: Mapping[str, Mapping[str, Any] | None]
+) -> dict[str, Mapping[str, Any] | None]:
+    merged = dict(first)
+    for name, patch in second.items():
+        earlier = merged.get(name)
+        merged[name] = patch if earlier is None or patch is None else {**earlier, **patch}
+    return merged
+
+
+def _require_product(clause: str, rule: Rule, product: str) -> None:
+    if product not in rule.products:
+        raise ContractError(f"clause {clause!r} does not hold on {product!r}; it holds on {', '.join(rule.products)}")

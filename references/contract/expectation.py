@@ -1,0 +1,223 @@
+"""What a library should answer to a call: by its code, by its published page, and which of the two it follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from poolproof.references.contract.adaptive_backward import ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD
+from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE_3D
+from poolproof.references.contract.call import ContractCall, ContractError
+from poolproof.references.contract.rules import Contract, Rule
+from poolproof.references.contract.vocabulary import PRODUCTS, Status
+from poolproof.references.contract.windowed_backward import MASK_BACKWARD, MAX_POOL_2D_BACKWARD, MAX_POOL_3D_BACKWARD
+from poolproof.references.contract.windowed_forward import MASK, MAX_POOL_2D, MAX_POOL_3D
+
+CONTRACTS = {
+    contract.api: contract
+    for contract in (
+        *(MAX_POOL_3D_BACKWARD, MAX_POOL_2D_BACKWARD, MASK_BACKWARD, ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD),
+        *(MAX_POOL_3D, MAX_POOL_2D, MASK, ADAPTIVE_2D, ADAPTIVE_3D),
+    )
+}
+"""The ordered clauses of each API."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One answer to a call.
+
+    status
+        What the refusing phase returns; 0 where both phases succeed.
+    phase
+        The phase that refuses; None where neither does.
+    clause
+        Id of the clause that decided; None where none did. An early success of an empty call has one too.
+    crashes
+        The library's code dies instead of returning ``status``.
+    """
+
+    status: Status
+    phase: int | None = None
+    clause: str | None = None
+    crashes: bool = False
+
+    @property
+    def phase_one(self) -> Status:
+        """What phase one returns."""
+        return self.status if self.phase == 1 else Status.SUCCESS
+
+    def matches(self, phase_one: int, phase_two: int | None = None) -> bool:
+        """Whether these returns are this answer; a phase two that was not run contradicts nothing."""
+        if phase_one != self.phase_one:
+            return False
+        if self.phase == 1 or phase_two is None:
+            return True
+        return phase_two == self.status
+
+
+class Follows(StrEnum):
+    """Which description of the contract a library's answer agrees with."""
+
+    BOTH = "code and page"
+    CODE = "code"
+    PAGE = "page"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What may come back from a call.
+
+    code
+        What the library's code answers.
+    page
+        What its published page promises, where that is another answer; None where the page agrees or says nothing.
+    erratum
+        The known disagreement behind ``page`` (a key of `ERRATA`).
+    """
+
+    code: Outcome
+    page: Outcome | None = None
+    erratum: str | None = None
+
+    @property
+    def acceptable(self) -> tuple[Outcome, ...]:
+        """A library is right when it answers as the code does or as the page promises."""
+        return (self.code,) if self.page is None else (self.code, self.page)
+
+    def followed(self, phase_one: int, phase_two: int | None = None) -> Follows:
+        """Which of the two a library's returns follow; ``phase_two`` is None where it was not run."""
+        by_code = self.code.matches(phase_one, phase_two)
+        by_page = by_code if self.page is None else self.page.matches(phase_one, phase_two)
+        if by_code and by_page:
+            return Follows.BOTH
+        if by_code or by_page:
+            return Follows.CODE if by_code else Follows.PAGE
+        return Follows.NEITHER
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause as data, for a table: a rule with its API and id, without its predicate.
+
+    ``status`` is the code's, None where only the page makes the clause. ``page`` says how the published page reads:
+    ``agrees``, ``refuses`` (with ``page_status``), ``allows`` or ``silent``.
+    """
+
+    id: str
+    api: str
+    products: tuple[str, ...]
+    statement: str
+    source: str
+    status: Status | None
+    phase: int
+    stage: str
+    page: str
+    page_status: Status | None
+    erratum: str | None
+    crashes: bool
+
+    @property
+    def is_early_success(self) -> bool:
+        return self.status is Status.SUCCESS
+
+
+def contract_of(api: str) -> Contract:
+    """The contract of an API; `ContractError` where there is none."""
+    if api not in CONTRACTS:
+        raise ContractError(f"there is no contract of {api!r}; there are those of {', '.join(CONTRACTS)}")
+    return CONTRACTS[api]
+
+
+def find_rule(clause: str) -> tuple[Contract, Rule]:
+    """The rule behind a clause id; `ContractError` where there is none."""
+    for contract in CONTRACTS.values():
+        for rule in contract.rules:
+            if contract.id(rule) == clause:
+                return contract, rule
+    raise ContractError(f"there is no clause {clause!r}")
+
+
+def clauses(api: str | None = None) -> tuple[Clause, ...]:
+    """Every clause, or those of one API, in the order in which the library checks them."""
+    chosen = CONTRACTS.values() if api is None else (contract_of(api),)
+    return tuple(_clause(contract, rule) for contract in chosen for rule in contract.rules)
+
+
+def predict(product: str, call: ContractCall, *, tiling: bool = True) -> Status:
+    """What phase one returns by the library's code.
+
+    Without ``tiling``, what its host code returns where no operator's tiling runs.
+    """
+    return _by_code(_rules(product, call, tiling), product, call).phase_one
+
+
+def expectations(product: str, call: ContractCall) -> Expectation:
+    """What the library's code answers, and what its published page promises where that differs."""
+    rules = _rules(product, call, tiling=True)
+    code = _by_code(rules, product, call)
+    page, erratum = _by_page(rules, product, call)
+    if page is None or (page.status, page.phase) == (code.status, code.phase):
+        return Expectation(code)
+    return Expectation(code, page, erratum)
+
+
+Rules = tuple[tuple[str, Rule], ...]
+
+
+def _rules(product: str, call: ContractCall, tiling: bool) -> Rules:
+    if product not in PRODUCTS:
+        raise ContractError(f"product {product!r} is not one of {', '.join(PRODUCTS)}")
+    contract = contract_of(call.api)
+    return tuple((contract.id(rule), rule) for rule in contract.on(product) if tiling or rule.stage != "tiling")
+
+
+def _by_code(rules: Rules, product: str, call: ContractCall) -> Outcome:
+    for clause, rule in rules:
+        if rule.status is not None and rule.decides(call, product):
+            return _answer(clause, rule, rule.status)
+    return Outcome(Status.SUCCESS)
+
+
+def _by_page(rules: Rules, product: str, call: ContractCall) -> tuple[Outcome | None, str | None]:
+    """The page's answer, None where it is silent, and the erratum behind it.
+
+    Pages name no order of checks, so the code's is taken. Behind an answer that an earlier clause of the code would
+    have prevented stands the erratum of that clause, which the page waives.
+    """
+    waived: str | None = None
+    for clause, rule in rules:
+        if not rule.decides(call, product):
+            continue
+        reading, erratum = (rule.page.reading, rule.page.erratum) if rule.page else ("agrees", None)
+        if reading == "silent":
+            return None, None
+        if rule.page and reading == "refuses":
+            return Outcome(rule.page.status, 1, clause), erratum
+        if rule.status is not None and reading == "agrees":
+            return _answer(clause, rule, rule.status), waived
+        waived = waived or erratum
+    return Outcome(Status.SUCCESS), waived
+
+
+def _answer(clause: str, rule: Rule, status: Status) -> Outcome:
+    phase = None if status is Status.SUCCESS else rule.phase
+    return Outcome(status, phase, clause, rule.crashes)
+
+
+def _clause(contract: Contract, rule: Rule) -> Clause:
+    return Clause(
+        id=contract.id(rule),
+        api=contract.api,
+        products=rule.products,
+        statement=rule.statement,
+        source=rule.source,
+        status=rule.status,
+        phase=rule.phase,
+        stage=rule.stage,
+        page=rule.page.reading if rule.page else "agrees",
+        page_status=rule.page.status if rule.page and rule.page.reading == "refuses" else None,
+        erratum=rule.page.erratum if rule.page else None,
+        crashes=rule.crashes,
+    )

@@ -1,0 +1,157 @@
+"""What a call says once its pointers are there: axes, windows, pooled shapes, tags.
+
+The library computes in signed 64-bit integers that wrap, and its refusals of huge sizes are decided by the wrapped
+values (observed), so these helpers wrap too; `poolproof.references.geometry` does not and must not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.vocabulary import MASK_APIS, TAG_RANKS
+from poolproof.references.geometry import expand
+
+INT32_MAX = 2**31 - 1
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A tensor's shape taken apart by the reading of its axes."""
+
+    batch: Shape
+    channels: int
+    spatial: Shape
+    channels_last: bool
+
+    def joined(self, spatial: Shape) -> Shape:
+        """The shape with other spatial lengths."""
+        if self.channels_last:
+            return (*self.batch, *spatial, self.channels)
+        return (*self.batch, self.channels, *spatial)
+
+
+def wrapped(value: int) -> int:
+    """What a signed 64-bit integer makes of ``value``."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:
+    """([N,] C, *spatial), or ([N,] *spatial, C)."""
+    batch, rest = shape[: -spatial_rank - 1], shape[-spatial_rank - 1 :]
+    if channels_last:
+        return Axes(batch, rest[-1], rest[:-1], channels_last)
+    return Axes(batch, rest[0], rest[1:], channels_last)
+
+
+def self_axes(call: ContractCall) -> Axes:
+    """The axes of ``self`` as a windowed API's checks read them: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
+    tensor, signature = call.tensor("self"), call.signature
+    honoured = "NHWC" if signature.spatial_rank == 2 else None if signature.is_backward else "NDHWC"
+    return axes(tensor.shape, signature.spatial_rank, tensor.format == honoured)
+
+
+def attribute(call: ContractCall, name: str) -> Shape:
+    """One value per spatial axis of a windowed API's list; an empty stride is the kernel's size."""
+    rank = call.signature.spatial_rank
+    if name == "stride" and not call.attribute("stride"):
+        name = "kernelSize"
+    return expand(call.attribute(name), rank)
+
+
+def pooled_spatial(call: ContractCall, spatial: Shape) -> Shape:
+    """Windows along each axis, in arithmetic that wraps."""
+    kernel, stride, padding, dilation = (attribute(call, name) for name in call.signature.lists)
+    windows = zip(spatial, kernel, stride, padding, dilation, strict=True)
+    return tuple(_pooled_length(*axis, bool(call.ceil_mode)) for axis in windows)
+
+
+def pooled_shape(call: ContractCall) -> Shape:
+    """The shape that a windowed API's pooled tensor should have."""
+    read = self_axes(call)
+    return read.joined(pooled_spatial(call, read.spatial))
+
+
+def mask_shape(call: ContractCall) -> Shape:
+    """The int8 mask: one row per tap of the window, with room for one bit per window, in blocks of 32 bytes."""
+    read = self_axes(call)
+    windows = prod(pooled_spatial(call, read.spatial))
+    return (*read.batch, read.channels, prod(attribute(call, "kernelSize")), (-(-windows // 16) + 1) * 32)
+
+
+def adaptive_shape(call: ContractCall) -> Shape:
+    """The shape that an adaptive forward's outputs should have; a 2-D tensor tagged NHWC keeps its channels last."""
+    read = _adaptive_axes(call)
+    return read.joined(expand(call.attribute("outputSize"), call.signature.spatial_rank, read.spatial))
+
+
+def divides(call: ContractCall) -> bool:
+    """Whether an adaptive pool's numbers of windows divide self's lengths, so that all windows are alike."""
+    rank = call.signature.spatial_rank
+    if call.signature.is_backward:
+        lengths, windows = call.tensor("self").shape[-rank:], call.tensor("gradOutput").shape[-rank:]
+    else:
+        lengths = _adaptive_axes(call).spatial
+        windows = expand(call.attribute("outputSize"), rank, lengths)
+    return all(length % count == 0 for length, count in zip(lengths, windows, strict=True))
+
+
+def nothing_pooled(call: ContractCall) -> bool:
+    """Whether no window fits along some axis."""
+    return min(pooled_spatial(call, self_axes(call).spatial)) <= 0
+
+
+def is_hollow(call: ContractCall) -> bool:
+    """Whether C or a spatial axis has length 0."""
+    read = self_axes(call)
+    return 0 in (read.channels, *read.spatial)
+
+
+def misreads_channels_last(call: ContractCall, product: str) -> bool:
+    """Whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
+    computed_as_nchw = call.tensor("self").format == "NHWC" and not runs_on_blocks(call, product)
+    return computed_as_nchw and call.tensor(call.signature.pooled).shape != _pooled_shape_as_nchw(call)
+
+
+def plane(call: ContractCall) -> int:
+    """Cells of one plane of self, wrapped."""
+    return wrapped(prod(call.tensor("self").shape[-call.signature.spatial_rank :]))
+
+
+def tag_fits(tensor: TensorArgument) -> bool:
+    """Whether the format tag's own rank is the tensor's; private tags are not judged here."""
+    return TAG_RANKS.get(tensor.format) in (None, tensor.rank)
+
+
+def same_or_single(first: Shape, second: Shape) -> bool:
+    """The library's comparison of outputs: equal, or one element each."""
+    return first == second or prod(first) == prod(second) == 1
+
+
+def runs_on_blocks(call: ContractCall, product: str) -> bool:
+    """Whether a mask API takes the route through NC1HWC0: 1x1 kernels, and every kernel on 910 and 310P."""
+    if call.api not in MASK_APIS:
+        return False
+    return product in ("910", "310P") or set(attribute(call, "kernelSize")) == {1}
+
+
+def _pooled_shape_as_nchw(call: ContractCall) -> Shape:
+    read = axes(call.tensor("self").shape, call.signature.spatial_rank)
+    return read.joined(pooled_spatial(call, read.spatial))
+
+
+def _adaptive_axes(call: ContractCall) -> Axes:
+    tensor, rank = call.tensor("self"), call.signature.spatial_rank
+    return axes(tensor.shape, rank, rank == 2 and tensor.format == "NHWC")
+
+
+def _pooled_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """`geometry.pooled_size`, wrapping."""
+    span = wrapped(length + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0))
+    windows = span // stride + 1
+    if ceil_mode and wrapped((windows - 1) * stride) >= wrapped(length + padding):
+        windows -= 1
+    return windows

@@ -1,0 +1,200 @@
+"""Clauses of the windowed forward APIs, in the order in which the library checks them.
+
+Pages: aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, aclnnMaxPool2dWithMask. Code: the library's
+``pooling/max_pool3d_with_argmax_v2``, read; unlike the backward APIs these have not been run.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from poolproof.references.contract.builders import (
+    FLOATS,
+    INTEGERS,
+    PRE_950,
+    UNNAMED,
+    dilation_one,
+    dilation_positive,
+    dtype_listed,
+    dtype_same,
+    empty_exit,
+    format_same,
+    kernel_positive,
+    length_in,
+    listed_tags,
+    longer,
+    not_null,
+    not_private,
+    not_supported,
+    null_outputs,
+    padding_at_most_half,
+    padding_not_negative,
+    plane_bounded,
+    rank_in,
+    shape_same,
+    some_window_fits,
+    stride_positive,
+    tag_rank_fits,
+)
+from poolproof.references.contract.facts import INT32_MAX, mask_shape, pooled_shape, same_or_single, self_axes, wrapped
+from poolproof.references.contract.planar import (
+    blocks_tag_fits,
+    channels_last_fits,
+    computed_plane_bounded,
+    no_hollow_plane,
+    planar_lengths,
+    pool_fits,
+    result_tag_rank_fits,
+)
+from poolproof.references.contract.rules import Breach, Contract, Page, Rule
+from poolproof.references.contract.vocabulary import Status
+
+_F1 = Page("refuses", "F1", Status.NULL_POINTER)
+_TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
+
+
+def _result_differs(tensor: str) -> Rule:
+    return Rule(
+        name=f"shape.{tensor}",
+        statement=f"{tensor} has the pooled shape of self.",
+        decides=lambda call, product: not same_or_single(call.tensor(tensor).shape, pooled_shape(call)),
+        stage="assembly",
+        breach=Breach(tensors={tensor: {"shape": longer}}),
+    )
+
+
+MAX_POOL_3D = Contract.of(
+    "aclnnMaxPool3dWithArgmax",
+    "3d-fwd",
+    *null_outputs(),
+    not_supported("910", "310P", "310B", page=Page("agrees", "E35")),
+    not_null("self", _F1, Status.INVALID_PARAMETER),
+    not_null("kernelSize", _F1, Status.INVALID_PARAMETER),
+    not_null("stride", _F1, Status.INVALID_PARAMETER),
+    not_null("padding", _F1, Status.INVALID_PARAMETER),
+    not_null("dilation", _F1, Status.INVALID_PARAMETER),
+    not_null("out", _F1, Status.INVALID_PARAMETER),
+    not_null("indices", _F1, Status.INVALID_PARAMETER),
+    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
+    dtype_listed("indices", {"A2": ("INT32",), "A3": ("INT32",), "950": INTEGERS}),
+    dtype_same("out"),
+    *format_same("out", "indices"),
+    rank_in("self", (4, 5)),
+    Rule(
+        name="format.supported",
+        statement="The format tag is NDHWC, NCDHW, NCHW or ND.",
+        decides=lambda call, product: call.tensor("self").format not in _TAGS_ON_950,
+        products=("950",),
+        breach=Breach(recipe={"tag": "NC"}),
+    ),
+    listed_tags({"A2": ("NCDHW", "ND"), "A3": ("NCDHW", "ND")}, "F2"),
+    length_in("kernelSize", (1, 3)),
+    kernel_positive(),
+    length_in("stride", (0, 1, 3)),
+    stride_positive(),
+    length_in("padding", (1, 3)),
+    padding_not_negative(),
+    padding_at_most_half(),
+    length_in("dilation", (1, 3)),
+    dilation_one(*PRE_950),
+    dilation_positive("950", status=None, page=Page("refuses", "E34")),
+    some_window_fits(status=None, page=Page("refuses", "E35")),
+    empty_exit("self and out have no axis of length 0; with one the call succeeds.", ("self", "out")),
+    plane_bounded(
+        3,
+        decides=lambda call, product: wrapped(prod(self_axes(call).spatial)) > INT32_MAX,
+        status=Status.INTERNAL_NULL,
+        stage="assembly",
+        source="code",
+        page=Page("silent", "E36"),
+    ),
+    tag_rank_fits(),
+    _result_differs("out"),
+    _result_differs("indices"),
+)
+
+
+def _planar_formats(listed: Rule) -> tuple[Rule, ...]:
+    return (*format_same("out"), not_private("self", "out"), listed, rank_in("self", (3, 4)))
+
+
+def _planar_values(*dilation: Rule) -> tuple[Rule, ...]:
+    """Values of the 2-D APIs' lists, after all their lengths, and what they say of self."""
+    return (
+        kernel_positive(),
+        stride_positive(),
+        padding_not_negative(),
+        padding_at_most_half(),
+        *dilation,
+        no_hollow_plane(),
+        some_window_fits(),
+    )
+
+
+def _planar_exit() -> Rule:
+    return empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out"))
+
+
+def _channels_last_fits(status: Status) -> Rule:
+    return channels_last_fits("out", status=status, stage="assembly", source="code", page=Page("refuses", "F2"))
+
+
+MAX_POOL_2D = Contract.of(
+    "aclnnMaxPool2dWithIndices",
+    "2d-fwd",
+    *null_outputs(),
+    not_null("self"),
+    not_null("kernelSize", UNNAMED),
+    not_null("stride", UNNAMED),
+    not_null("padding", UNNAMED),
+    not_null("dilation", UNNAMED),
+    not_null("out"),
+    not_null("indices", UNNAMED),
+    not_supported("910", "310P", "310B"),
+    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
+    dtype_same("out"),
+    dtype_listed("indices", {"A2": INTEGERS, "A3": INTEGERS, "950": INTEGERS}),
+    *_planar_formats(listed_tags({"A2": ("NCHW", "ND"), "A3": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2")),
+    *planar_lengths(length_in("kernelSize", (1, 2))),
+    *_planar_values(dilation_positive("950"), dilation_one(*PRE_950)),
+    pool_fits("out", "indices"),
+    shape_same("indices", "out"),
+    _planar_exit(),
+    computed_plane_bounded(stage="assembly"),
+    result_tag_rank_fits(*PRE_950, "950", page=Page("allows", "C3")),
+    _channels_last_fits(Status.INVALID_PARAMETER),
+)
+
+MASK = Contract.of(
+    "aclnnMaxPool2dWithMask",
+    "mask-fwd",
+    not_null("kernelSize"),
+    not_null("self"),
+    not_null("out"),
+    length_in("kernelSize", (1, 2)),
+    not_supported("950", name="product.950"),
+    *null_outputs(),
+    not_null("stride"),
+    not_null("padding"),
+    not_null("dilation"),
+    not_null("indices", UNNAMED),
+    not_supported("310B"),
+    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
+    dtype_same("out"),
+    dtype_listed("indices", dict.fromkeys(("A2", "A3", "910", "310P"), ("INT8",))),
+    *_planar_formats(listed_tags(dict.fromkeys(("A2", "A3", "910", "310P"), ("NCHW", "ND")), "F2")),
+    *planar_lengths(),
+    *_planar_values(dilation_one()),
+    pool_fits("out"),
+    Rule(
+        name="shape.indices",
+        statement="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
+        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
+        breach=Breach(tensors={"indices": {"shape": longer}}),
+    ),
+    _planar_exit(),
+    computed_plane_bounded(stage="assembly"),
+    result_tag_rank_fits(*PRE_950, page=Page("allows", "C1")),
+    blocks_tag_fits("910", "310P"),
+    _channels_last_fits(Status.INTERNAL_NULL),
+)

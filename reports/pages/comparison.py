@@ -1,0 +1,37 @@
+"""The page and the Markdown of two runs against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from poolproof.reports.comparison import WORDS, Comparison
+from poolproof.reports.drift import GROUP
+from poolproof.reports.pages.render import write_page
+from poolproof.reports.pages.run import VERDICT_CLASSES
+from poolproof.reports.tables import CELL, records
+from poolproof.reports.terminal_comparison import in_one_line
+from poolproof.reports.verdicts import Overall
+
+
+def write_comparison(comparison: Comparison, overall: Overall, path: Path, template: str) -> Path:
+    """Write ``template``, the page's or the Markdown's; ``overall`` is how the command ends."""
+    return write_page(
+        path,
+        template,
+        before=comparison.before,
+        after=comparison.after,
+        word=WORDS[overall],
+        verdict_class=VERDICT_CLASSES[overall],
+        one_line=in_one_line(comparison),
+        newly_failing=records(comparison.newly_failing),
+        fixed=records(comparison.fixed),
+        newly_unjudged=records(comparison.newly_unjudged),
+        transitions=records(comparison.transitions),
+        precision=records(comparison.precision),
+        less_precise=records(comparison.less_precise),
+        time=records(comparison.time),
+        drifted=records(comparison.drifted),
+        environment=records(comparison.environment),
+        cell=CELL,
+        group=GROUP,
+    )

@@ -1,0 +1,295 @@
+"""The dashboard: a folder of pages over a history, from a matrix of all squares down to single failing cases.
+
+    index.html      how things stand, what changed, trends
+    squares/        a page per backend, product, operator and dtype
+    cases/          a page per kind of failure that is there now, with its reproducer and a picture
+    assets/         Vega and the script that draws the charts
+
+It opens from disk: nothing is fetched, and data lies in the pages that show it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from poolproof.reports import tables
+from poolproof.reports.comparison import Comparison, compare
+from poolproof.reports.errors import BadInput
+from poolproof.reports.evidence import EvidenceError, evidence_path, file_name, read_evidence
+from poolproof.reports.history import Entries, HistoryError
+from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
+from poolproof.reports.pages.plane import Picture, picture
+from poolproof.reports.pages.render import figure, write_page
+from poolproof.reports.pages.run import VERDICT_CLASSES, paint
+from poolproof.reports.schema import COLUMNS
+from poolproof.reports.store import read_run
+from poolproof.reports.tables import Record, records
+from poolproof.reports.trends import SQUARE, Trends, read_trends
+from poolproof.reports.verdicts import Overall
+
+MOST_CASES = 12
+"""Failing cases of one square that get a page, one per kind, the commonest kinds first."""
+
+MOST_RUNS = 20
+"""Runs that the first page lists."""
+
+_MARK = "poolproof-dashboard"
+_POINTS = "points"
+Square = tuple[str, ...]
+"""The values of the columns `SQUARE`."""
+
+_KIND = ("backend", "operator", "dtype", "verdict", "violated")
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A backend on a product.
+
+    squares
+        By operator and dtype, the counts of a square with its page and its paint.
+    changes
+        What its newest run changed; None where there is no earlier run of the same plan.
+    case_pages
+        Pages of its failing cases, by case id.
+    """
+
+    backend: str
+    product: str
+    squares: Mapping[str, Mapping[str, Record]]
+    changes: Comparison | None
+    case_pages: Mapping[str, str]
+
+    @property
+    def label(self) -> str:
+        return label_of(self.backend, self.product)
+
+    @property
+    def dtypes(self) -> list[str]:
+        return sorted({dtype for by_dtype in self.squares.values() for dtype in by_dtype})
+
+    @property
+    def totals(self) -> Record:
+        """Counts over all squares."""
+        lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
+        return {name: sum(line[name] for line in lines) for name in ("judged", "violates", "waived", "missing")}
+
+    @property
+    def overall(self) -> Overall:
+        """As of the newest runs of all squares."""
+        totals = self.totals
+        return Overall.VIOLATES if totals["violates"] else Overall.INCOMPLETE if totals["missing"] else Overall.CONFORMS
+
+
+def write_dashboard(entries: Entries, site: Path) -> Path:
+    """Write the pages into the folder ``site`` and return the first; an older dashboard there is replaced."""
+    if not entries.paths:
+        raise HistoryError("the history holds no complete run yet")
+    _prepare(site)
+    trends = read_trends(entries)
+    cases = _failing_cases(entries, trends)
+    implementations = _implementations(entries, trends, cases)
+    points = _points(trends.overall)
+    for name, rows in cases.items():
+        _write_square_pages(site, name, rows, trends, entries)
+    _write_assets(site)
+    return write_page(
+        site / "index.html",
+        "dashboard.html.j2",
+        implementations=implementations,
+        verdict_classes=VERDICT_CLASSES,
+        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
+        sources={_POINTS: points},
+        runs=[run | {"backends": ", ".join(json.loads(run["backends"]))} for run in _newest(entries.runs)],
+        total_runs=len(entries.runs),
+    )
+
+
+def label_of(backend: str, product: str) -> str:
+    """How a backend on a product is called."""
+    return f"{backend} {product}".strip()
+
+
+def page_name(*parts: str) -> str:
+    """A file name made of names."""
+    return "-".join(file_name(part) for part in parts if part) + ".html"
+
+
+def _prepare(site: Path) -> None:
+    """An empty folder; nothing is deleted but a dashboard of ours."""
+    if site.is_dir() and any(site.iterdir()):
+        if not (site / "assets" / _MARK).exists():
+            raise BadInput(f"{site} is not empty, and no dashboard: name another folder")
+        shutil.rmtree(site)
+    for folder in ("squares", "cases", "assets"):
+        (site / folder).mkdir(parents=True, exist_ok=True)
+
+
+def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, list[Record]]) -> list[Implementation]:
+    squares: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+    pages: dict[tuple[str, str], dict[str, str]] = {}
+    for line in records(trends.current):
+        square, implementation = _square_of(line), (line["backend"], line["product"])
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": _kind(line)}
+        squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
+        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
+    changes = _changes(entries, trends.last_two)
+    return [Implementation(*key, operators, changes[key], pages[key]) for key, operators in squares.items()]
+
+
+def _kind(line: Record) -> str:
+    """The class a square is painted with: what is missing counts for more than what is waived."""
+    return "incomplete" if line["missing"] and not line["violates"] else paint(line)
+
+
+def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[tuple[str, str], Comparison | None]:
+    """What the newest run changed, per implementation; None where there is no earlier run of its plan."""
+    compared: dict[tuple[str, str], Comparison] = {}
+    changes: dict[tuple[str, str], Comparison | None] = {}
+    for pair in records(last_two):
+        runs = pair["before"], pair["last"]
+        if runs[0] and runs not in compared:
+            compared[runs] = compare(*(entries.paths[run] for run in runs))
+        comparison = compared.get(runs)
+        key = pair["backend"], pair["product"]
+        changes[key] = comparison.of_backend(pair["backend"]) if comparison else None
+    return changes
+
+
+def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record]]:
+    """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
+    current = records(trends.current)
+    failing_runs = sorted({line["run"] for line in current if line["violates"]})
+    failed = {run: records(tables.failures(entries.paths[run], _KIND)) for run in failing_runs}
+    own = ("backend", "operator", "dtype")
+    return {
+        _square_of(line): [
+            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line['product'])}"}
+            for row in failed.get(line["run"], [])
+            if all(row[name] == line[name] for name in own)
+        ]
+        for line in current
+    }
+
+
+def _case_page_name(row: Record, product: str) -> str:
+    return page_name(row["backend"], product, row["aspect"], row["case_id"])
+
+
+def _square_of(line: Record) -> Square:
+    return tuple(line[name] for name in SQUARE)
+
+
+def _write_square_pages(site: Path, square: Square, cases: list[Record], trends: Trends, entries: Entries) -> None:
+    """The page of a square, and those of its failing cases."""
+    line = records(_of_square(trends.current, square))[0]
+    points = _points(_of_square(trends.squares, square))
+    about = {**line, "label": label_of(square[0], square[1]), "page": f"squares/{page_name(*square)}"}
+    write_page(
+        site / about["page"],
+        "square.html.j2",
+        square=about,
+        kind=_kind(line),
+        aspects=[aspect | {"kind": _kind(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
+        cases=cases[:MOST_CASES],
+        more_cases=len(cases[MOST_CASES:]),
+        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, WORST_ERROR)],
+        sources={_POINTS: points},
+    )
+    for row in cases[:MOST_CASES]:
+        _write_case_page(site, row, about, entries.paths[row["run"]])
+
+
+def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
+    drawn, complaint = _picture(run, row)
+    write_page(
+        site / row["page"],
+        "case.html.j2",
+        row=row,
+        square=square,
+        findings=json.loads(row["findings"] or "[]"),
+        picture=drawn,
+        complaint=complaint,
+        facts=_facts(row),
+        environment=read_run(run)["backends"].get(row["backend"], {}),
+        sources=drawn.sources if drawn else {},
+    )
+
+
+def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
+    """The picture of a case, or why there is none."""
+    path = evidence_path(run, row["case_id"], row["backend"])
+    if not path.exists():
+        return None, "This case left no evidence to draw a picture from."
+    try:
+        drawn = picture(read_evidence(path))
+    except EvidenceError as error:
+        return None, str(error)
+    return drawn, "" if drawn else "The output of this case is no plane."
+
+
+_TOLD_ELSEWHERE = frozenset(
+    {"case_id", "case", "shrunk", "reason", "findings", "backend", "product", "operator", "dtype", "aspect"}
+    | {"verdict", "checks_violated", "judged_at"}
+)
+
+
+def _facts(row: Record) -> list[Record]:
+    """Every column of the row that says something and is not on the page already."""
+    told = {column: _told(row.get(column.name)) for column in COLUMNS if column.name not in _TOLD_ELSEWHERE}
+    return [{"column": column, "value": text} for column, text in told.items() if text]
+
+
+def _told(value: Any) -> str:
+    """A value as people read it; empty for what says nothing."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(figure(value)) if isinstance(value, (bool, int, float)) else ", ".join(value)
+
+
+def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:
+    chosen = pd.Series(True, index=frame.index)
+    for name, value in zip(SQUARE, square, strict=True):
+        chosen &= frame[name] == value
+    return frame[chosen]
+
+
+def _points(points: pd.DataFrame) -> list[Record]:
+    """Points of a trend as the charts take them: time in milliseconds, numbers no longer than they are exact."""
+    lines = []
+    for point in records(points):
+        values = {name: point[name] for name in ("passed", "exact", "ulp", "microseconds")}
+        lines.append(
+            {"time": round(point["started"] * 1000), "series": label_of(point["backend"], point["product"])}
+            | {"runs": point["runs"]}
+            | {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
+        )
+    return lines
+
+
+def _newest(runs: pd.DataFrame) -> list[Record]:
+    return records(runs.tail(MOST_RUNS))[::-1]
+
+
+def _write_assets(site: Path) -> None:
+    assets = site / "assets"
+    (assets / _MARK).write_text("A dashboard made by poolproof; it is replaced as a whole.\n", encoding="utf-8")
+    own = files("poolproof.reports").joinpath("pages/charts.js").read_text(encoding="utf-8")
+    (assets / "charts.js").write_text(own, encoding="utf-8")
+    (assets / "vega.js").write_text(_vega(), encoding="utf-8")
+
+
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise BadInput("the dashboard's charts need vl-convert: pip install 'poolproof[dashboard]'") from error
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

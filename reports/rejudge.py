@@ -1,0 +1,55 @@
+"""Judge a stored result again, from the values that were admissible when it was judged: python rejudge.py FILE.npz
+
+Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when
+it lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit
+infinities, NaN and zero besides.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+POSITIVE_INFINITY, NEGATIVE_INFINITY, NAN, ZERO, LATTICE = 1, 2, 4, 8, 16
+
+
+def rejected(arrays: Mapping[str, Any], limit: float = np.inf) -> np.ndarray:
+    """Which elements of ``got`` are not admissible; ``limit`` is a magnitude that is exempt from the lattice."""
+    got, flags = arrays["got"], arrays["flags"]
+    admissible = (arrays["low"] <= got) & (got <= arrays["high"]) & _on_lattice(arrays, limit)
+    admissible |= (flags & POSITIVE_INFINITY > 0) & (got == np.inf)
+    admissible |= (flags & NEGATIVE_INFINITY > 0) & (got == -np.inf)
+    admissible |= (flags & NAN > 0) & np.isnan(got)
+    admissible |= (flags & ZERO > 0) & (got == 0.0)
+    return ~admissible
+
+
+def _on_lattice(arrays: Mapping[str, Any], limit: float) -> np.ndarray:
+    got = arrays["got"]
+    free = (arrays["flags"] & LATTICE == 0) | ~np.isfinite(got) | (np.abs(got) == limit)
+    if "lattice" not in arrays:
+        return np.ones_like(free)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.ldexp(got, np.where(free, 0, -arrays["lattice"]))
+    return free | (steps == np.rint(steps))
+
+
+def main(path: str) -> int:
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
+    meta = json.loads(str(arrays.pop("meta")))
+    wrong = rejected(arrays, float(meta.get("limit", "inf")))
+    print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
+    for element in np.argwhere(wrong)[:20]:
+        at = tuple(element)
+        low, high, flags = arrays["low"][at], arrays["high"][at], arrays["flags"][at]
+        print(f"  {list(map(int, at))}: got {arrays['got'][at]!r}, owed [{low!r}, {high!r}], flags {flags}")
+    return int(wrong.any())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

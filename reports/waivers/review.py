@@ -1,0 +1,100 @@
+"""What became of each waiver in a run: used, or to be looked at by the person who owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from poolproof.reports.verdicts import FAILED, JUDGED
+from poolproof.reports.waivers import Waiver, matches_any
+
+REVIEWED = ("backend", "verdict", "waivers")
+"""Columns that a review needs, besides those of the waivers' scopes."""
+
+
+class State(StrEnum):
+    """What a run says about a waiver."""
+
+    USED = "used"
+    EXPIRED = "expired"
+    UNMATCHED = "unmatched"
+    NOT_NEEDED = "no longer needed"
+    ELSEWHERE = "elsewhere"
+
+
+STALE = frozenset({State.EXPIRED, State.UNMATCHED, State.NOT_NEEDED})
+"""States that a strict run does not accept."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """A waiver's state and the number of cases behind it: those it covers, or would cover had it not expired.
+
+    Unmatched: its backend is in the run, and no judged case lies in its scope. No longer needed: such cases were
+    judged, and none needed it. Elsewhere: it is about a backend or a version that is not in this run.
+    """
+
+    waiver: Waiver
+    state: State
+    cases: int
+
+
+def review(
+    waivers: Iterable[Waiver], rows: pa.Table, environments: Mapping[str, Mapping[str, str]], today: date
+) -> list[Review]:
+    """The state of each waiver in a run; ``environments`` maps its backends to what they said about themselves."""
+    verdicts = rows["verdict"].to_numpy()
+    judged, failed = np.isin(verdicts, list(JUDGED)), np.isin(verdicts, list(FAILED))
+    uses = {item["values"]: item["counts"] for item in pc.value_counts(pc.list_flatten(rows["waivers"])).to_pylist()}
+    reviews = []
+    for waiver in waivers:
+        scope = _scope(waiver, rows, environments)
+        state = _state(waiver, scope, judged, uses.get(waiver.id, 0), environments, today)
+        cases = int((scope & failed).sum()) if state is State.EXPIRED else uses.get(waiver.id, 0)
+        reviews.append(Review(waiver, state, cases))
+    return reviews
+
+
+def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
+    """The columns that the waivers' scopes name."""
+    return list(dict.fromkeys(column for waiver in waivers for column in waiver.scope))
+
+
+def _state(
+    waiver: Waiver,
+    scope: NDArray[np.bool_],
+    judged: NDArray[np.bool_],
+    uses: int,
+    environments: Mapping[str, Mapping[str, str]],
+    today: date,
+) -> State:
+    if not any(waiver.concerns(backend, environment) for backend, environment in environments.items()):
+        return State.ELSEWHERE
+    if waiver.has_expired(today):
+        return State.EXPIRED
+    if uses:
+        return State.USED
+    return State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
+
+
+def _scope(waiver: Waiver, rows: pa.Table, environments: Mapping[str, Mapping[str, str]]) -> NDArray[np.bool_]:
+    """Which rows the waiver is about."""
+    here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
+    scope = np.isin(rows["backend"].to_numpy(), here)
+    for column, patterns in waiver.scope.items():
+        scope &= _matching(rows[column], patterns)
+    return scope
+
+
+def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which values match; each distinct value is looked at once."""
+    encoded = column.combine_chunks().dictionary_encode("encode")
+    matching = np.array([matches_any(value, patterns) for value in encoded.dictionary.to_pylist()], bool)
+    return matching[encoded.indices.to_numpy()]

@@ -1,0 +1,13 @@
+"""The contract: every clause of every API, alone, in pairs and at its boundary."""
+
+from collections.abc import Callable
+
+import pytest
+
+from poolproof.suites.contract_suite import ContractBlock
+
+pytestmark = pytest.mark.aspect("contract")
+
+
+def test_contract(block: ContractBlock, examine: Callable[[ContractBlock], None]) -> None:
+    examine(block)
