@@ -5,8 +5,10 @@ Knows no threshold and gives no verdict. All arrays are flat, of shape (cells,),
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +44,28 @@ class Comparison:
     second: Float64 | None = None
     terms: tuple[Int64, Float64] | None = None
     windows_per_plane: int | None = None
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What ``compute`` returned for ``key`` the first time: rules that differ in a threshold share their figures."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
 
     def beside(
         self, second: Float64, terms: tuple[Int64, Float64] | None = None, windows_per_plane: int | None = None
     ) -> Comparison:
         """The same output beside a second implementation's; what is computed already is kept."""
         other = replace(self, second=second, terms=terms, windows_per_plane=windows_per_plane)
-        kept = {"golden", "rounded", "finite", "error", "rounded_error", "golden_error"} & self.__dict__.keys()
+        kept = {
+            "golden",
+            "magnitude",
+            "rounded",
+            "finite",
+            "error",
+            "rounded_error",
+            "golden_error",
+        } & self.__dict__.keys()
         other.__dict__.update({name: self.__dict__[name] for name in kept})
         return other
 
@@ -86,6 +103,11 @@ class Comparison:
     def golden_error(self) -> Float64:
         """`element_errors` of the outputs against the golden values."""
         return element_errors(self.outputs, self.golden)
+
+    @cached_property
+    def magnitude(self) -> Float64:
+        """|golden|."""
+        return np.abs(self.golden)
 
     @cached_property
     def second_error(self) -> Float64:

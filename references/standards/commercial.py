@@ -84,25 +84,33 @@ class Ratios(Standard):
     infinities: Infinities = "compared"
 
     def judge(self, comparison: Comparison) -> StandardVerdict:
-        name = comparison.fmt.name
-        if comparison.second is None or name not in SMALL_VALUE:
+        if comparison.second is None or comparison.fmt.name not in SMALL_VALUE:
             return NOT_APPLICABLE
-        special, finite = self._special_values(comparison, comparison.second)
+        key = (Ratios, self.guard, self.infinities)  # the levels differ in what they make of the figures alone
+        special, figures = comparison.once(key, lambda: self._figures(comparison))
         if special is False:
             return StandardVerdict(False)
-        small = np.abs(comparison.golden) < SMALL_VALUE[name]
-        mine = comparison.golden_error
-        theirs = comparison.second_error
-        judged = finite if self.guard == "none" else finite & ~small
-        ratios = self._ratios(mine[judged], theirs[judged], np.abs(comparison.golden[judged]), name)
-        counts = self._small_counts(mine, theirs, finite & small, SMALL_VALUE_ERROR[name])
         passed = (
-            ratios["mare_ratio"] <= self.level.mare
-            and ratios["mere_ratio"] <= self.level.mere
-            and ratios["rmse_ratio"] <= self.level.rmse
-            and counts <= SMALL_COUNT_RATIO
+            figures["mare_ratio"] <= self.level.mare
+            and figures["mere_ratio"] <= self.level.mere
+            and figures["rmse_ratio"] <= self.level.rmse
+            and figures["small_ratio"] <= SMALL_COUNT_RATIO
         )
-        return StandardVerdict(None if passed and special is None else passed, ratios | {"small_ratio": counts})
+        return StandardVerdict(None if passed and special is None else passed, figures)
+
+    def _figures(self, comparison: Comparison) -> tuple[bool | None, dict[str, float]]:
+        """(what `_special_values` says, the ratios where that leaves any to tell)."""
+        assert comparison.second is not None
+        name = comparison.fmt.name
+        special, finite = self._special_values(comparison, comparison.second)
+        if special is False:
+            return False, {}
+        small = comparison.magnitude < SMALL_VALUE[name]
+        mine, theirs = comparison.golden_error, comparison.second_error
+        judged = finite if self.guard == "none" else finite & ~small
+        ratios = self._ratios(mine[judged], theirs[judged], comparison.magnitude[judged], name)
+        counts = self._small_counts(mine, theirs, finite & small, SMALL_VALUE_ERROR[name])
+        return special, ratios | {"small_ratio": counts}
 
     def _special_values(self, comparison: Comparison, second: Float64) -> tuple[bool | None, Bool]:
         """(whether NaN and infinities are right, None where the text wants a person to look; cells left to judge)."""

@@ -119,7 +119,7 @@ class RelativeErrors(Standard):
         if decided is not None:
             return decided
         with np.errstate(invalid="ignore", over="ignore"):
-            relative = comparison.golden_error / (np.abs(comparison.golden) + RELATIVE_GUARD)
+            relative = comparison.golden_error / (comparison.magnitude + RELATIVE_GUARD)
         if cells is not None:
             relative = relative[cells]
         mere, mare = mean(relative), largest(relative)
