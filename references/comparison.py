@@ -47,7 +47,7 @@ class Comparison:
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """What ``compute`` returned for ``key`` the first time: rules that differ in a threshold share their figures."""
+        """What ``compute`` returned for ``key`` the first time: rules that differ in thresholds alone share figures."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]

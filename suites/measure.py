@@ -7,6 +7,7 @@ are held against the outputs of aspects that ask for them (`Aspect.standards`) a
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,13 @@ def measure_output(trial: Trial) -> Row:
     output = np.ascontiguousarray(trial.first.output("grad_input"))
     row["n_unwritten"] = int(np.count_nonzero(_bits(output) == _poison_word(output.itemsize)))
     row["output_digest"] = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
+    if rejected is not None:
+        row["decoded_faults"] = json.dumps([fault.to_record(trial.case) for fault in trial.faults[:_MOST_FAULTS]])
     return row | _repetitions(trial)
+
+
+_MOST_FAULTS = 100
+"""Windows gone astray that one row tells of."""
 
 
 def _coordinates(cell: int, shape: tuple[int, ...]) -> str:

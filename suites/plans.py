@@ -72,7 +72,7 @@ ASPECTS = {
             "values",
             "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
             Profile(
-                gradients=("integers", "integers", "one_hot", "ones"),
+                gradients=("integers", "base_four_weights", "colour_ids", "one_hot", "ones"),
                 values=("normal", "ties", "constant", "negative", "ascending", "descending"),
                 scales=(0, 0, -3, 5),
             ),
@@ -100,7 +100,9 @@ ASPECTS = {
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             Profile(
-                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)
+                gradients=("integers", "base_four_weights", "uniform"),
+                values=("normal", "ties", "nan"),
+                layouts=tuple(LAYOUTS),
             ),
         ),
         Aspect(

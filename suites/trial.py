@@ -22,6 +22,7 @@ from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.case import Case
+from poolproof.suites.decoder import Fault, decode
 from poolproof.suites.layouts import Layout
 from poolproof.suites.operands import POISONS, Contents, contents, place
 
@@ -91,6 +92,14 @@ class Trial:
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
         return self.acceptance.accepts(self.gradient_input)
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """The windows that went astray, where the gradients are coded; backward operators only."""
+        gradient = self.content.gradient
+        assert gradient is not None
+        coded, outputs = (np.ldexp(values.ravel(), -self.case.scale) for values in (gradient, self.gradient_input))
+        return decode(self.case.gradient, self.content.landing, coded, outputs)
 
     @cached_property
     def maximum(self) -> tuple[Float64, Int64]:
