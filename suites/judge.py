@@ -11,24 +11,28 @@ from typing import Any, cast
 import numpy as np
 
 from poolproof.backends.base import Backend, Status
-from poolproof.references.statistics import error_statistics
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
 from poolproof.suites.findings import Finding
+from poolproof.suites.measure import measure_output, measure_standards
 from poolproof.suites.trial import RunFailed, Trial
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it."""
+    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
+
+    ``standards``: whether the standards of others are held against its output too.
+    """
 
     case: Case
     checks: tuple[str, ...]
     aspect: str = ""
     block: str = ""
     repeats: int = 1
+    standards: bool = False
 
     @property
     def id(self) -> str:
@@ -89,6 +93,7 @@ def describe(question: Question) -> Row:
         "indices": case.indices if case.api.is_backward else "",
         "values": case.values,
         "deterministic": case.deterministic,
+        "seed": case.seed,
     }
 
 
@@ -123,7 +128,9 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     row["checks_judged"] = ["refusal", *judged]
     if question.case.api.is_backward:
         row["model"] = str(trial.model)
-        row |= error_statistics(trial.gradient_input, trial.content.sums, trial.acceptance, trial.fmt)
+        row |= measure_output(trial)
+        if question.standards:
+            row |= measure_standards(trial)
     if findings:
         return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)

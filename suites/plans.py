@@ -48,7 +48,8 @@ _USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
 class Aspect:
     """One side of conformance: what is drawn for it and why.
 
-    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
+    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
+    ``standards`` says whether the standards of others are held against the outputs too, which costs.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Aspect:
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = _USUAL
+    standards: bool = False
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -70,7 +72,7 @@ ASPECTS = {
             "values",
             "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
             Profile(
-                gradients=("integers", "integers", "one_hot", "ones"),
+                gradients=("integers", "base_four_weights", "colour_ids", "one_hot", "ones"),
                 values=("normal", "ties", "constant", "negative", "ascending", "descending"),
                 scales=(0, 0, -3, 5),
             ),
@@ -84,6 +86,7 @@ ASPECTS = {
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
+            standards=True,
         ),
         Aspect(
             "special_values",
@@ -97,7 +100,9 @@ ASPECTS = {
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             Profile(
-                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)
+                gradients=("integers", "base_four_weights", "uniform"),
+                values=("normal", "ties", "nan"),
+                layouts=tuple(LAYOUTS),
             ),
         ),
         Aspect(
@@ -163,7 +168,7 @@ ASPECTS = {
 }
 
 
-EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS))
+EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS), standards=True)
 """What a single case named on the command line is held against."""
 
 
@@ -229,7 +234,9 @@ class Block:
 
     def questions(self) -> list[Question]:
         aspect = self.aspect
-        return [Question(case, aspect.checks, aspect.id, self.id, aspect.repeats) for case in self.cases()]
+        return [
+            Question(case, aspect.checks, aspect.id, self.id, aspect.repeats, aspect.standards) for case in self.cases()
+        ]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:
