@@ -20,6 +20,8 @@ from poolproof.reports.pages.render import write_page
 
 FILE = "score.parquet"
 PAGE = "score.html"
+OTHERS = "others: "
+"""What the names of columns begin with that say whether somebody else's list or standard finds the defect."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,13 @@ def needs(frame: pd.DataFrame, checks: Sequence[str]) -> dict[str, str]:
     }
 
 
+def others(frame: pd.DataFrame) -> dict[str, int]:
+    """How many defects each list and each standard of others finds, most first."""
+    columns = [name for name in frame.columns if name.startswith(OTHERS)]
+    counts = {name.removeprefix(OTHERS): int(frame[name].sum()) for name in columns}
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
 def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about: Mapping[str, object]) -> Path:
     """Write the Parquet file and the page into ``folder``; the page's path."""
     frame.to_parquet(folder / FILE, index=False)
@@ -69,6 +78,8 @@ def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about:
         lines=frame.to_dict("records"),
         checks=checks,
         needs=needs(frame, checks),
+        others=others(frame),
+        prefix=OTHERS,
         slowest=found.sort_values("seconds", ascending=False).head(5).to_dict("records"),
     )
 
@@ -91,4 +102,6 @@ def show(frame: pd.DataFrame, checks: Sequence[str], console: Console) -> None:
         named = [check for check, found in needs(frame, checks).items() if found == need]
         if named:
             console.print(f"{words}: {', '.join(named)}", style="dim")
+    for name, count in others(frame).items():
+        console.print(f"{name}: {count} of {len(frame)}", style="dim")
     console.print(summarise(frame).text(), style="bold")

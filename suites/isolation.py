@@ -135,7 +135,7 @@ class Bench:
             with suppress(ConnectionError):
                 self._connection.send(questions[position:])
             for question in questions[position:]:
-                answer = self._receive(self._timeout)
+                answer = self._receive(self._timeout * question.patience)
                 if isinstance(answer, _Retired):
                     break
                 position += 1

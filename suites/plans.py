@@ -49,7 +49,8 @@ class Aspect:
     """One side of conformance: what is drawn for it and why.
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
-    ``standards`` says whether the standards of others are held against the outputs too, which costs.
+    ``least`` is how many cases even the smallest plan has. ``standards`` says whether the standards of others are held
+    against the outputs too, which costs.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Aspect:
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = _USUAL
     standards: bool = False
+    least: int = 1
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -111,10 +113,12 @@ ASPECTS = {
             Profile(
                 gradients=("uniform", "wide", "positive"),
                 indices=("shared", "crowded", "in_window"),
+                budgets=(256, 1024, 4096, 4096),
                 deterministic=(False, True),
             ),
             weight=0.5,
             repeats=5,
+            directions=("backward",),
         ),
         Aspect(
             "state",
@@ -140,9 +144,9 @@ ASPECTS = {
             "memory",
             "calls leave no device memory behind",
             Profile(values=("normal",), budgets=(256, 4096), layouts=tuple(LAYOUTS)),
-            weight=0.025,
-            repeats=200,
-            checks=(*_USUAL, "memory_kept"),
+            weight=0.05,
+            repeats=40,
+            checks=("memory_kept",),
         ),
         Aspect(
             "scale",
@@ -156,6 +160,15 @@ ASPECTS = {
                 known_geometries=True,
             ),
             weight=0.15,
+        ),
+        Aspect(
+            "huge",
+            "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
+            Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
+            weight=1 / 1600,
+            least=0,
+            directions=("backward",),
+            checks=("written", "interval", "unreached"),
         ),
         Aspect(
             "empty_windows",
@@ -181,7 +194,7 @@ class Plan:
     purpose: str
 
     def count(self, aspect: Aspect) -> int:
-        return max(1, round(self.cases * aspect.weight))
+        return max(aspect.least, round(self.cases * aspect.weight))
 
 
 PLANS = {

@@ -26,8 +26,34 @@ Draw = Any
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
-LONG_LENGTHS = (79, 80, 81, 95, 96, 97, 113, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 258, 384, 511, 512, 513)
-"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters)."""
+LONG_LENGTHS = (
+    79,
+    80,
+    81,
+    95,
+    96,
+    97,
+    113,
+    127,
+    128,
+    129,
+    130,
+    191,
+    192,
+    193,
+    255,
+    256,
+    257,
+    258,
+    384,
+    511,
+    512,
+    513,
+    1025,
+    4097,
+    65537,
+)
+"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
 PLANES = (
     1,
@@ -87,7 +113,8 @@ class Profile:
 
     ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
     (empty: all tensors contiguous). With ``empty_windows`` the geometry leaves some window without any cell. With
-    ``known_geometries`` some cases have a geometry of the operator library's own tiling tests.
+    ``known_geometries`` some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane
+    has one of the `HUGE` sizes and few windows.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -110,6 +137,7 @@ class Profile:
     empty_batches: bool = True
     empty_windows: bool = False
     known_geometries: bool = False
+    huge: bool = False
     deterministic: tuple[bool, ...] = (False,)
 
 
@@ -132,6 +160,9 @@ class KnownGeometry:
         names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
         return self.spatial, {name: getattr(self, name) for name in names}
 
+
+HUGE = (4099, 4111, 8209)
+"""Lengths of which any two make a plane of more than 2**24 cells."""
 
 KNOWN_GEOMETRIES = (
     KnownGeometry("cut kernel", (5, 66, 132), (5, 1, 6), (8, 13, 18)),
@@ -237,6 +268,10 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     return (batch, planes // batch)
 
 
+def _huge_plane(draw: Draw, rank: int) -> tuple[int, ...]:
+    return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
+
+
 def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length <= remaining] or [1]
 
@@ -244,6 +279,9 @@ def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
 def _adaptive_geometry(
     draw: Draw, rank: int, remaining: int, profile: Profile
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
+    if profile.huge:
+        sizes, outputs = _huge_plane(draw, rank), [_between(draw, 30, 60) for _ in range(2)]
+        return sizes, {"output_size": (*(1,) * (rank - 2), *outputs)}
     sizes, outputs, windows = [], [], 4 * remaining
     for _ in range(rank):
         size = _choose(draw, _lengths(remaining, profile.lengths))
@@ -271,6 +309,10 @@ def _adaptive_output(draw: Draw, size: int) -> int:
 def _windowed_geometry(
     draw: Draw, rank: int, remaining: int, profile: Profile
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
+    if profile.huge:
+        kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
+        attributes = {"kernel_size": (*(1,) * (rank - 2), kernel, kernel), "stride": (stride,), "padding": (0,)}
+        return _huge_plane(draw, rank), attributes | {"dilation": (1,)}
     known = [geometry for geometry in KNOWN_GEOMETRIES if geometry.fits(rank, remaining)]
     if profile.known_geometries and known and _between(draw, 0, 3) == 3:
         return _choose(draw, known).spelled()

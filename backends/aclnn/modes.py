@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, workspace_for
+from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.products import product_of
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, Status, Tensor
+from poolproof.references.contract import TensorArgument
 
 Mode = Callable[[Device, TwoPhase, Call], Outcome]
 
@@ -30,10 +33,11 @@ def other_stream(device: Device, operator: TwoPhase, call: Call) -> Outcome:
 def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     """By an executor that has run before, on other addresses.
 
-    ``unavailable`` where the library does not let this executor be repeated: one from its cache, or one that copies.
+    ``unavailable`` where the library does not let this executor be repeated, because it copies. One from its cache may
+    not be repeated either: the storages are described in a way of their own, so that the cache does not know the call.
     """
     stream = device.stream
-    with operator.operands(call) as first, operator.operands(call) as second:
+    with operator.operands(call, _uncached) as first, operator.operands(call, _uncached) as second:
         size, executor = operator.prepare(first)
         try:
             try:
@@ -58,6 +62,12 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
     return completed(call, seconds, complaints)
 
 
+def _uncached(tensor: Tensor) -> TensorArgument:
+    """The same storage as a column: as many elements, another shape."""
+    described = describe_tensor(tensor)
+    return replace(described, storage=(*described.storage, 1))
+
+
 def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     """While the same operator keeps another stream busy."""
     with device.another_stream() as busy, operator.operands(call) as load:
@@ -75,7 +85,9 @@ def channels_last(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     if not _has_channels_last(device, call):
         return Outcome(Status.UNAVAILABLE, message="no channels-last form of this call")
     tensors = {name: _channels_last(tensor) for name, tensor in call.tensors.items()}
-    outcome = execute(device, operator, replace(call, tensors=tensors), device.stream, "NHWC")
+    outcome = execute(
+        device, operator, replace(call, tensors=tensors), device.stream, partial(describe_tensor, tag="NHWC")
+    )
     return replace(outcome, results=completed(call, outcome.seconds, ()).results)
 
 

@@ -16,12 +16,14 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.command_line import console, give_up
-from poolproof.reports.score import FILE, PAGE, show, write_score
+from poolproof.reports.score import FILE, OTHERS, PAGE, show, write_score
 from poolproof.reports.verdicts import Overall
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.contract_suite import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.isolation import survey
+from poolproof.suites.judge import Question
 from poolproof.suites.plans import PLANS, Plan
+from poolproof.suites.score.peers import judge_by_others
 from poolproof.suites.score.questions import rounds
 from poolproof.suites.score.race import Races, Result, backend_name
 
@@ -41,6 +43,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and race for the rest.")
 @click.option("--timeout", default=10.0, show_default=True, help="Seconds one case may take.")
 @click.option("--shrink", default=1.0, show_default=True, help="Seconds for a smaller case of each defect found.")
+@click.option("--peers", is_flag=True, help="Also judge each defect by the lists and standards that others use.")
 @click.option("--fail-under", default=100.0, show_default=True, help="Least share of defects found, in percent.")
 def score(
     plan_name: str,
@@ -53,6 +56,7 @@ def score(
     resume: bool,
     timeout: float,
     shrink: float,
+    peers: bool,
     fail_under: float,
 ) -> None:
     """Put a plan to the emulator with one seeded defect at a time, and report which are found.
@@ -74,6 +78,8 @@ def score(
         except BackendUnavailable as error:
             give_up(str(error))
     frame = table_of(results)
+    if peers and not interrupted:
+        frame = frame.join(_others_table(results, seed, workers))
     write_score(frame, ALL_CHECKS, report, {"plan": plan.name, "cases": plan.cases, "seed": seed})
     show(frame, ALL_CHECKS, console())
     console().print(f"{'interrupted; ' if interrupted else ''}written to {report / PAGE}")
@@ -97,6 +103,27 @@ def run(
     races = Races(workers, timeout, shrink, notice)
     while not all(result.is_found for result in results) and (part := next(asked, None)):
         races.run(results, part)
+
+
+def _others_table(results: Sequence[Result], seed: int, workers: int) -> pd.DataFrame:
+    """A column for each list of others and for each standard, with whether it finds the defect."""
+    surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
+    first = next(rounds(surveys, PLANS["smoke"], seed, workers))
+    own = {
+        product: [asked.case for asked in questions if isinstance(asked, Question) and asked.case.api.is_backward]
+        for product, questions in first.questions.items()
+    }
+    seeded = [(result.product, result.defect) for result in results]
+    return (
+        pd.DataFrame(judge_by_others(seeded, own, workers, _OTHERS_SECONDS))
+        .fillna(False)
+        .astype(bool)
+        .add_prefix(OTHERS)
+    )
+
+
+_OTHERS_SECONDS = 60.0
+"""What one list may take on one defect."""
 
 
 def table_of(results: Sequence[Result]) -> pd.DataFrame:

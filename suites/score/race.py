@@ -119,7 +119,8 @@ class Races:
                 os.waitpid(racer.pid, 0)
                 yield racer
         for racer in racing.values():
-            allowed = self._timeout + (self._shrink_seconds if racer.row else 0.0)
+            asked = racer.questions[min(racer.position, len(racer.questions) - 1)]
+            allowed = self._timeout * asked.patience + (self._shrink_seconds if racer.row else 0.0)
             if time.monotonic() - racer.asked_at > allowed and not racer.connection.poll():
                 if racer.row is None:
                     reason = f"gave no answer within {self._timeout:g} s"
@@ -173,8 +174,8 @@ def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout
         _answer_all(theirs, product, defect, questions)
     theirs.close()
     try:
-        for _ in questions:
-            if not ours.poll(timeout):
+        for question in questions:
+            if not ours.poll(timeout * question.patience):
                 return
             yield ours.recv()
     except EOFError:
@@ -183,6 +184,53 @@ def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout
         ours.close()
         _end(pid)
         os.waitpid(pid, 0)
+
+
+Task = tuple[str, str, Callable[[Backend], Any]]
+"""Product, defect, and what to ask of the emulator that has it."""
+
+
+def in_processes(tasks: Sequence[Task], workers: int, timeout: float) -> Iterator[tuple[int, Any]]:
+    """(number of the task, its result) as they come, each from a process of its own; None for one that died or hung."""
+    waiting = list(enumerate(tasks))[::-1]
+    running: dict[Connection, tuple[int, int, float]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, task = waiting.pop()
+                connection, pid = _start_task(*task)
+                running[connection] = number, pid, time.monotonic()
+            for connection, (number, pid, started) in list(running.items()):
+                is_late = time.monotonic() - started > timeout
+                if connection.poll(0.02) or is_late:
+                    yield number, _result_of(connection) if connection.poll() else None
+                    _end(pid)
+                    os.waitpid(pid, 0)
+                    del running[connection]
+    finally:
+        for _, pid, _ in running.values():
+            _end(pid)
+
+
+def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -> tuple[Connection, int]:
+    ours, theirs = Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            theirs.send(function(_load(product, defect)))
+        finally:
+            os._exit(0)
+    theirs.close()
+    return ours, pid
+
+
+def _result_of(connection: Connection) -> Any:
+    try:
+        return connection.recv()
+    except (EOFError, ConnectionError):
+        return None
+    finally:
+        connection.close()
 
 
 def reask(question: AnyQuestion, case: str) -> AnyQuestion:

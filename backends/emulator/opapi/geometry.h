@@ -150,9 +150,6 @@ struct Problem {
     // Where element `position` of a plane lies in a dense tensor whose planes have `size` elements.
     int64_t offset(int64_t plane, int64_t position, int64_t size) const {
         if (!channels_last) return plane * size + position;
-        if (seeded(Defect::channels_last_batch_order)) {
-            return (plane % batch * size + position) * channels + plane / batch;
-        }
         return (plane / channels * size + position) * channels + plane % channels;
     }
 };

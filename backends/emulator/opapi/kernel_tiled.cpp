@@ -66,7 +66,11 @@ class TileSums {
     void store_row(int64_t plane, int64_t d, int64_t h) const {
         const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
         for (int64_t w = cells_[2].begin; w < cells_[2].end; ++w) {
-            const int64_t target = problem_.offset(plane, row + w, problem_.cells());
+            int64_t target = problem_.offset(plane, row + w, problem_.cells());
+            if (seeded(Defect::channels_last_batch_order) && problem_.channels_last) {
+                target =
+                    (plane % problem_.batch * problem_.cells() + row + w) * problem_.channels + plane / problem_.batch;
+            }
             if (seeded(Defect::gaps_not_stored) && is_gap({d, h, w})) continue;
             memory_.result.store(target, sums_[slot(plane, {d, h, w})], memory_.saturate);
         }
