@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +95,16 @@ def run(
     workers: int,
     timeout: float,
     shrink: float,
-    notice: Callable[[Result], None],
+    notice: Callable[[Result], None] = lambda _: None,
+    most_rounds: int | None = None,
 ) -> None:
-    """Race every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending."""
+    """Race every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending.
+
+    ``most_rounds`` ends the plan early, where the first rounds are all that is wanted.
+    """
     library()  # built once, before every racer wants it
     surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
-    asked = rounds(surveys, plan, seed, workers)
+    asked = islice(rounds(surveys, plan, seed, workers), most_rounds)
     races = Races(workers, timeout, shrink, notice)
     while not all(result.is_found for result in results) and (part := next(asked, None)):
         races.run(results, part)
@@ -150,6 +155,7 @@ def _record(defect: Defect, result: Result) -> dict[str, object]:
         "reason": row.get("reason", ""),
         "cases": result.cases,
         "seconds": round(result.seconds, 3),
+        "cpu_seconds": round(result.cpu_seconds, 3),
         "disputed": result.disputed,
         "case": row.get("case", ""),
         "shrunk": result.shrunk,
@@ -183,7 +189,7 @@ def _earlier(result: Result, record: dict[Hashable, Any] | None) -> Result:
         return result
     names = ("aspect", "operator", "dtype", "reason", "case")
     row = {name: record[name] for name in names} | {"checks_violated": list(record["checks"])}
-    kept = {name: record[name] for name in ("cases", "seconds", "shrunk", "replays", "disputed")}
+    kept = {name: record[name] for name in ("cases", "seconds", "cpu_seconds", "shrunk", "replays", "disputed")}
     return replace(result, row=row, **kept)
 
 

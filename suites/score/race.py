@@ -6,6 +6,7 @@ emulator and answers. What a racer reports counts only when the honest emulator 
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -38,9 +39,10 @@ HONEST = ""
 class Result:
     """What became of one defect on one product.
 
-    ``cases`` were asked and ``seconds`` spent until it was found, or in all. ``row`` is the violation; ``shrunk``
-    the smallest case found that shows it, and ``replays`` whether that does so in a fresh process. ``disputed``
-    counts violations that the honest emulator shows as well.
+    ``cases`` were asked and ``seconds`` spent until it was found, or in all; ``cpu_seconds`` is the work of its
+    processes, shrinking included. ``row`` is the violation; ``shrunk`` the smallest case found that shows it, and
+    ``replays`` whether that does so in a fresh process. ``disputed`` counts violations that the honest emulator shows
+    as well.
     """
 
     defect: str
@@ -48,6 +50,7 @@ class Result:
     row: Row | None = None
     cases: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     shrunk: str = ""
     replays: bool = False
     disputed: int = 0
@@ -69,6 +72,11 @@ class Racer:
     started: float = field(default_factory=time.monotonic)
     asked_at: float = field(default_factory=time.monotonic)
     row: Row | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every question is answered, none with a violation."""
+        return self.position >= len(self.questions)
 
 
 class Races:
@@ -116,23 +124,27 @@ class Races:
             if not _hears_more(racer):
                 del racing[connection]
                 connection.close()
-                os.waitpid(racer.pid, 0)
+                usage = os.wait4(racer.pid, 0)[2]
+                racer.result.cpu_seconds += usage.ru_utime + usage.ru_stime
                 yield racer
         for racer in racing.values():
-            asked = racer.questions[min(racer.position, len(racer.questions) - 1)]
-            allowed = self._timeout * asked.patience + (self._shrink_seconds if racer.row else 0.0)
-            if time.monotonic() - racer.asked_at > allowed and not racer.connection.poll():
+            if not racer.is_done and self._is_late(racer):
                 if racer.row is None:
                     reason = f"gave no answer within {self._timeout:g} s"
                     racer.row = _row_of_the_dead(racer, Verdict.TIMED_OUT, reason)
                 _end(racer.pid)
 
+    def _is_late(self, racer: Racer) -> bool:
+        allowed = self._timeout * racer.questions[racer.position].patience
+        if racer.row is not None:
+            allowed += self._shrink_seconds
+        return time.monotonic() - racer.asked_at > allowed and not racer.connection.poll()
+
     def _conclude(self, racer: Racer) -> tuple[Result, int] | None:
         """Book what a racer found; where that does not count, the place from which to race on."""
         result = racer.result
-        result.seconds += time.monotonic() - racer.started
-        done = racer.position >= len(racer.questions)
-        if racer.row is None and not done:
+        result.seconds += (time.monotonic() if racer.row is None else racer.asked_at) - racer.started
+        if racer.row is None and not racer.is_done:
             racer.row = _row_of_the_dead(racer, Verdict.CRASHED, "ended its process")
         again = None
         if racer.row is not None:
@@ -293,6 +305,7 @@ def _answer_all(connection: Connection, product: str, defect: str, questions: Se
 def _load(product: str, defect: str) -> Backend:
     """The emulator with its defect: it reads that once, when it is loaded."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.disable()
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, 2)
     os.environ[seeds.VARIABLE] = defect
@@ -321,7 +334,8 @@ def _hears_more(racer: Racer) -> bool:
             message: Any = racer.connection.recv()
         except (EOFError, ConnectionError):
             return False
-        racer.asked_at = time.monotonic()
+        if not isinstance(message, str):
+            racer.asked_at = time.monotonic()
         if message is None:
             racer.position += 1
             racer.result.cases += 1
