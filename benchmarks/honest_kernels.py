@@ -10,6 +10,7 @@ smoke plans of one seed after another until its time is up; every violation is p
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections import Counter
 from itertools import count
@@ -69,7 +70,9 @@ def judge_for(task: tuple[str, int, float]) -> tuple[str, Counter[str], list[tup
     failures = []
     chosen = [aspect for aspect in ASPECTS.values() if aspect.id != "huge"]
     for turn in count():
-        for block in blocks(cells(backend_name(product), backend), chosen, PLANS["smoke"], seed + turn):
+        planned = list(blocks(cells(backend_name(product), backend), chosen, PLANS["smoke"], seed + turn))
+        random.Random(turn).shuffle(planned)
+        for block in planned:
             for question in block.questions():
                 row = question.judge(backend)
                 verdicts[row["verdict"]] += 1

@@ -84,7 +84,7 @@ ASPECTS = {
             "sums that cannot be exact stay within what the declared accumulation model can produce",
             Profile(
                 gradients=_INEXACT,
-                indices=("in_window", "crowded", "crowded", "shared", "shared", "forward"),
+                indices=("in_window", "crowded", "lattice", "shared", "shared", "forward"),
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
@@ -112,7 +112,7 @@ ASPECTS = {
             "repeated calls give the same bits, with the deterministic mode on and off",
             Profile(
                 gradients=("uniform", "wide", "positive"),
-                indices=("shared", "crowded", "in_window"),
+                indices=("shared", "crowded", "lattice"),
                 budgets=(256, 1024, 4096, 4096),
                 deterministic=(False, True),
             ),
