@@ -29,10 +29,9 @@ from poolproof.references.operators import OPERATORS
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, Verdict
 from poolproof.suites.case import Case
-from poolproof.suites.checks import CHECKS
 from poolproof.suites.contract_suite import ContractQuestion
 from poolproof.suites.judge import Question, judge, verdict
-from poolproof.suites.plans import Cell, cells
+from poolproof.suites.plans import USUAL_CHECKS, Cell, cells
 
 AnyQuestion = Question | ContractQuestion
 
@@ -241,7 +240,7 @@ def _warm_up(backend: Backend) -> None:
             output_size=size if adaptive else (),
             kernel_size=() if adaptive else size,
         )
-        judge(Question(case, tuple(CHECKS)), backend)
+        judge(Question(case, USUAL_CHECKS), backend)
     gc.collect()
     gc.freeze()
 

@@ -17,7 +17,7 @@ from poolproof.reports.verdicts import Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
 from poolproof.suites.findings import Finding
-from poolproof.suites.trial import RunFailed, Trial
+from poolproof.suites.trial import NoMask, RunFailed, Trial
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ def judge(question: Question, backend: Backend) -> Row:
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
-    elif case.api.indices == "mask" and case.taps == 1:
-        row |= verdict(Verdict.NOT_RUN, "a mask for windows of one cell holds bits in an order that is not published")
     else:
-        row |= _judge_supported(question, backend)
+        try:
+            row |= _judge_supported(question, backend)
+        except NoMask as error:
+            row |= verdict(Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
