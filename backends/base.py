@@ -204,7 +204,7 @@ class Backend(ABC):
         return ACC32
 
     def route(self, call: Call) -> str:
-        """Name of the branch of the implementation that ``call``, which was the last one run, took; empty if unknown."""
+        """The branch of the implementation that ``call``, the last one run, took; empty if that is unknown."""
         return ""
 
     def is_deterministic(self, call: Call) -> bool:

@@ -61,6 +61,11 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
             assert Case.from_json(row["case"]) == asked.case
 
 
+def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
+    rows = judged("crashing_on_one_cell", tmp_path)
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
+
+
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
     rows = judged("loses_context", tmp_path)
     assert [row["verdict"] for row in rows] == [

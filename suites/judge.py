@@ -18,6 +18,7 @@ from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
+from poolproof.suites.evidence import Shelf
 from poolproof.suites.findings import Finding
 from poolproof.suites.trial import NoMask, RunFailed, Trial
 
@@ -30,13 +31,17 @@ _BYTES_PER_TAP = 10
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it."""
+    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
+
+    A violation leaves evidence on the ``shelf``, if there is one.
+    """
 
     case: Case
     checks: tuple[str, ...]
     aspect: str = ""
     block: str = ""
     repeats: int = 1
+    shelf: Shelf | None = None
 
     @property
     def id(self) -> str:
@@ -127,33 +132,37 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 def _judge_supported(question: Question, backend: Backend) -> Row:
     trial = Trial(question.case, backend, question.repeats)
-    outcome = trial.first.outcome
+    row, findings = _judge_trial(trial, question.checks)
+    if not findings:
+        return row
+    if question.shelf:
+        question.shelf.put(trial, findings)
+    return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+
+
+def _judge_trial(trial: Trial, checks: tuple[str, ...]) -> tuple[Row, Sequence[Finding]]:
+    """(columns, findings); where nothing was found the columns hold the verdict."""
+    backend, outcome = trial.backend, trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
     row["route"] = backend.route(trial.first.call)
     refusal = backend.refusal(trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
-        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
+        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:
         if refusal:
-            return row | verdict(Verdict.REFUSED, refusal.reason)
-        return row | _violation(Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message))
+            return row | verdict(Verdict.REFUSED, refusal.reason), ()
+        return row, [Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message)]
     if refusal and refusal.required:
-        return row | _violation(Finding("refusal", f"the call was accepted, although {refusal.reason}"))
+        return row, [Finding("refusal", f"the call was accepted, although {refusal.reason}")]
     try:
-        judged, findings = run_checks(trial, question.checks)
+        judged, findings = run_checks(trial, checks)
     except RunFailed as error:
-        return row | _violation(Finding("refusal", str(error)))
+        return row, [Finding("refusal", str(error))]
     row["checks_judged"] = ["refusal", *judged]
-    if question.case.api.is_backward:
+    if trial.case.api.is_backward:
         row["model"] = str(trial.model)
         row |= error_statistics(trial.gradient_input, trial.content.sums, trial.acceptance, trial.fmt)
-    if findings:
-        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
-    return row | verdict(Verdict.CONFORMS)
-
-
-def _violation(finding: Finding) -> Row:
-    return verdict(Verdict.VIOLATES, finding.message, [finding])
+    return row | verdict(Verdict.CONFORMS), findings
 
 
 def _list_text(values: Sequence[int]) -> str:

@@ -34,7 +34,7 @@ from poolproof.suites.case import CaseError
 from poolproof.suites.contract_suite import ContractBlock
 from poolproof.suites.isolation import AnyQuestion, Survey, survey
 from poolproof.suites.judge import verdict
-from poolproof.suites.jury import Jury, failure_text
+from poolproof.suites.jury import MOST_EVIDENCE, Jury, failure_text
 from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
 from poolproof.suites.replay import given_questions
 
@@ -187,17 +187,17 @@ def jury(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Jury]:
     """The jury of this process."""
     config = request.config
     session = config.stash[_SESSION]
-    scratch = session.folder / "processes"
-    scratch.mkdir(exist_ok=True)
+    worker = getattr(config, "workerinput", {})
     jury = Jury(
-        scratch,
-        name=getattr(config, "workerinput", {}).get("workerid", "main"),
+        session.folder,
+        name=worker.get("workerid", "main"),
         waivers=session.waivers,
         environments={backend: survey.environment for backend, survey in session.surveys.items()},
         record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
         already_judged=session.already_judged,
+        most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
     )
     yield jury
     jury.close()
