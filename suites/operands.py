@@ -134,7 +134,7 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank
     strides = layout.strides(shape, spatial_rank)
     storage = (layout.offset + extent(shape, strides)) * dtype.itemsize
     buffer = np.full(2 * GUARD_BYTES + storage, poison, np.uint8)
-    return Tensor(buffer, GUARD_BYTES, dtype, shape, strides, layout.offset)
+    return Tensor(buffer, GUARD_BYTES, dtype, shape, strides, layout.offset, layout.tag)
 
 
 def _fill(tensor: Tensor, content: Contents, name: str) -> None:

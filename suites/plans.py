@@ -7,7 +7,7 @@ a larger one, and neither order nor number of workers matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -18,8 +18,9 @@ from poolproof.suites.case import INDEX_DTYPES, Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.generation import derive_seed, generate
 from poolproof.suites.judge import Question
-from poolproof.suites.layouts import LAYOUTS
-from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.layouts import TAGS
+from poolproof.suites.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.targets import Target, examples, targets
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -49,6 +50,7 @@ class Aspect:
     """One side of conformance: what is drawn for it and why.
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
+    ``listed`` gives the cases where they are not drawn; every plan asks all of them.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Aspect:
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = USUAL_CHECKS
+    listed: Callable[[Operator, str, str], list[Target]] | None = None
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -97,8 +100,27 @@ ASPECTS = {
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             Profile(
-                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)
+                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=ALL_LAYOUTS
             ),
+        ),
+        Aspect(
+            "tagged",
+            "tensors tagged as channels last are read and written as such",
+            Profile(gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), tagged="nhwc"),
+        ),
+        Aspect(
+            "examples",
+            "the examples of the published pages give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=examples,
+        ),
+        Aspect(
+            "targets",
+            "calls at the limits of known kernels give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=targets,
         ),
         Aspect(
             "determinism",
@@ -190,13 +212,17 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot."""
+    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
+
+    ``tags`` are the format tags that the backend takes (`Backend.tags`).
+    """
 
     backend: str
     operator: Operator
     dtype: str
     index_dtype: str
     unsupported: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,11 +250,15 @@ class Block:
         return self.cell.backend
 
     def cases(self) -> list[Case]:
-        return generate(self.strategy, self.count, self.seed)
+        return [question.case for question in self.questions()]
 
     def questions(self) -> list[Question]:
-        aspect = self.aspect
-        return [Question(case, aspect.checks, aspect.id, self.id, aspect.repeats) for case in self.cases()]
+        aspect, cell = self.aspect, self.cell
+        if aspect.listed:
+            asked = [(item.case, item.repeats) for item in aspect.listed(cell.operator, cell.dtype, cell.index_dtype)]
+        else:
+            asked = [(case, aspect.repeats) for case in generate(self.strategy, self.count, self.seed)]
+        return [Question(case, aspect.checks, aspect.id, self.id, repeats) for case, repeats in asked]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:
@@ -242,7 +272,7 @@ def cells(name: str, backend: Backend) -> list[Cell]:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
                     reason = backend.unsupported(operator, dtype, index_dtype)
-                    found.append(Cell(name, operator, dtype, index_dtype, reason))
+                    found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
 
@@ -250,16 +280,24 @@ def blocks(chosen: Sequence[Cell], aspects: Sequence[Aspect], plan: Plan, seed: 
     """The blocks of a plan, for supported cells only."""
     for cell in chosen:
         for aspect in aspects:
-            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell.operator):
-                yield from _blocks_of(cell, aspect, plan.count(aspect), seed)
+            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell):
+                yield from _blocks_of(cell, aspect, plan, seed)
 
 
-def _blocks_of(cell: Cell, aspect: Aspect, count: int, seed: int) -> Iterator[Block]:
+def _blocks_of(cell: Cell, aspect: Aspect, plan: Plan, seed: int) -> Iterator[Block]:
+    count = plan.count(aspect)
+    if aspect.listed:
+        count = len(aspect.listed(cell.operator, cell.dtype, cell.index_dtype))
+        yield Block(cell, aspect, 0, count, seed)
+        return
     for number, start in enumerate(range(0, count, BLOCK_SIZE)):
         name = (cell.operator.name, cell.dtype, cell.index_dtype, aspect.id, number)
         yield Block(cell, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
 
 
-def _possible(aspect: Aspect, operator: Operator) -> bool:
-    """Only a windowed pool can have a window that misses its input."""
-    return not aspect.profile.empty_windows or operator.pooling == "windowed"
+def _possible(aspect: Aspect, cell: Cell) -> bool:
+    """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+    profile = aspect.profile
+    if profile.tagged and not (cell.operator.takes_tags and TAGS[profile.tagged] in cell.tags):
+        return False
+    return not profile.empty_windows or cell.operator.pooling == "windowed"
