@@ -25,17 +25,15 @@ class Target:
 
 def examples(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """The example of the operator's own page, in any pair of dtypes."""
-    return [
-        Target("page example", _case(operator, dtype, index_dtype, **fields))
-        for fields in _EXAMPLES.get(operator.name, ())
-    ]
+    printed = _EXAMPLES.get(operator.name, ())
+    return [Target("page example", _case(operator, dtype, index_dtype, **fields)) for fields in printed]
 
 
 def targets(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """The targets that apply to an operator."""
     return [
         Target(name, _case(operator, dtype, index_dtype, **fields), repeats)
-        for name, repeats, fields in _targets_of(operator, dtype)
+        for name, repeats, fields in _targets_of(operator)
     ]
 
 
@@ -65,7 +63,7 @@ _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 """The pages print no more digits than these. Tags are those that this suite gives all tensors, not the pages' ND."""
 
 
-def _targets_of(operator: Operator, dtype: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
     if not operator.is_backward:
         return
     if operator.pooling == "adaptive":
