@@ -93,9 +93,7 @@ def test_custom_operators_come_before_the_installation(tmp_path: Path) -> None:
         ("libopapi_nn.so", "libraries libopapi_nn.so and libopapi.so are missing"),
     ],
 )
-def test_a_missing_library_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_out: str, said: str
-) -> None:
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_out: str, said: str) -> None:
     folder = tmp_path / "lib64"
     shutil.copytree(library("split") / "lib64", folder)
     (folder / left_out).unlink()
