@@ -21,6 +21,9 @@ from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
 
+WORKER_VARIABLE = "POOLPROOF_WORKER"
+"""Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
+
 
 class BackendUnavailable(Exception):
     """The backend cannot run here at all (a missing library, no device). The text says what to do about it."""
@@ -201,7 +204,7 @@ class Backend(ABC):
         return ACC32
 
     def route(self, call: Call) -> str:
-        """Name of the branch of the implementation that ``call`` is expected to take, empty where that is unknown."""
+        """Name of the branch of the implementation that ``call``, which was the last one run, took; empty if unknown."""
         return ""
 
     def is_deterministic(self, call: Call) -> bool:

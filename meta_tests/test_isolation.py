@@ -20,11 +20,6 @@ from poolproof.suites.judge import Question
 CHECKS = ("interval", "unreached")
 
 
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-
-
 def question(seed: int, ceil_mode: bool) -> Question:
     case = Case(
         operator="MaxPool2dWithIndicesBackward",

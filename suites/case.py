@@ -188,6 +188,11 @@ class Case:
         """Cells of one window, those outside the plane included; windowed operators only."""
         return prod(expand(self.kernel_size, self.api.spatial_rank))
 
+    @property
+    def has_bit_mask(self) -> bool:
+        """Whether indices are a mask of bits, whose order is not published: that of windows of one cell."""
+        return self.api.indices == "mask" and self.taps == 1
+
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window() for axis in self.axes)

@@ -29,10 +29,9 @@ from poolproof.references.operators import OPERATORS
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, Verdict
 from poolproof.suites.case import Case
-from poolproof.suites.checks import CHECKS
 from poolproof.suites.contract_suite import ContractQuestion
 from poolproof.suites.judge import Question, judge, verdict
-from poolproof.suites.plans import Cell, cells
+from poolproof.suites.plans import USUAL_CHECKS, Cell, cells
 
 AnyQuestion = Question | ContractQuestion
 
@@ -233,9 +232,6 @@ def _tend(connection: Connection, backend_name: str, note: Path) -> None:
 _WARM_UP_SECONDS = 20
 """How long the calls of a warm-up may take."""
 
-_WARM_UP_CHECKS = tuple(name for name in CHECKS if name != "state")
-"""All but the one that makes other calls than the simplest: those might kill or hang."""
-
 
 def _warm_up(backend: Backend) -> None:
     """Touch now what every judge would otherwise load anew, and keep the garbage collector off the shared pages.
@@ -263,7 +259,7 @@ def _make_first_calls(backend: Backend) -> None:
             output_size=size if adaptive else (),
             kernel_size=() if adaptive else size,
         )
-        judge(Question(case, _WARM_UP_CHECKS), backend)
+        judge(Question(case, USUAL_CHECKS), backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +20,13 @@ from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
 from poolproof.suites.evidence import Shelf
 from poolproof.suites.findings import Finding
-from poolproof.suites.trial import RunFailed, Trial
+from poolproof.suites.trial import NoMask, RunFailed, Trial
+
+WORKING_COPIES = 16
+"""What a case is judged in, in multiples of its tensors: variations, poison, the oracle's float64 (measured: 14)."""
+
+_BYTES_PER_TAP = 10
+"""What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +64,30 @@ def judge(question: Question, backend: Backend) -> Row:
     row = describe(question)
     case = question.case
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    too_large = _too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
-    elif case.api.indices == "mask" and case.taps == 1:
-        row |= verdict(Verdict.NOT_RUN, "a mask for windows of one cell holds bits in an order that is not published")
+    elif too_large:
+        row |= verdict(Verdict.NOT_RUN, too_large)
     else:
-        row |= _judge_supported(question, backend)
+        try:
+            row |= _judge_supported(question, backend)
+        except NoMask as error:
+            row |= verdict(Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
+
+
+def _too_large(case: Case) -> str:
+    """Why the case cannot be judged in this machine's memory, empty where it can."""
+    needed = WORKING_COPIES * case.memory_bytes()
+    if not case.api.is_backward:
+        needed += _BYTES_PER_TAP * case.plane_windows * prod(axis.positions.shape[1] for axis in case.axes)
+    allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    if needed <= allowed:
+        return ""
+    return f"judging takes about {needed / 2**30:.1f} GiB, more than half of the {2 * allowed / 2**30:.1f} GiB here"
 
 
 def describe(question: Question) -> Row:

@@ -40,7 +40,7 @@ _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostl
 
 
 _COSTLY = ("modes", "state", "round_trip", "memory_kept")
-_USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
 """Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
@@ -57,7 +57,7 @@ class Aspect:
     weight: float = 1.0
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
-    checks: tuple[str, ...] = _USUAL
+    checks: tuple[str, ...] = USUAL_CHECKS
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -121,7 +121,7 @@ ASPECTS = {
                 deterministic=(True,),
             ),
             weight=0.25,
-            checks=(*_USUAL, "modes", "state"),
+            checks=(*USUAL_CHECKS, "modes", "state"),
         ),
         Aspect(
             "round_trip",
@@ -129,7 +129,7 @@ ASPECTS = {
             Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
             weight=0.25,
             directions=("backward",),
-            checks=(*_USUAL, "round_trip"),
+            checks=(*USUAL_CHECKS, "round_trip"),
         ),
         Aspect(
             "memory",
@@ -137,7 +137,7 @@ ASPECTS = {
             Profile(values=("normal",), budgets=(256, 4096)),
             weight=0.025,
             repeats=200,
-            checks=(*_USUAL, "memory_kept"),
+            checks=(*USUAL_CHECKS, "memory_kept"),
         ),
         Aspect(
             "scale",

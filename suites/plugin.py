@@ -7,6 +7,7 @@ environment) are left alone.
 
 from __future__ import annotations
 
+import os
 import pickle
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -18,7 +19,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
+from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
@@ -119,6 +121,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="how long one case may take before it counts as hung (default: 60)",
     )
+    add(
+        "--aclnn-library",
+        action="append",
+        metavar="PATH",
+        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
+        "variables name",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
@@ -127,7 +136,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if not _is_conformance_session(config):
         return
     worker = getattr(config, "workerinput", None)
+    if config.getoption("aclnn_library"):
+        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(config.getoption("aclnn_library"))
     if worker is not None:
+        os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
         name = worker["workerid"]
     else:

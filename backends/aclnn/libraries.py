@@ -28,6 +28,9 @@ _MONOLITHIC_NAME = "libopapi.so"
 _CUSTOM_NAME = "libcust_opapi.so"
 
 
+_ROUTE = ("poolproof_emulator_last_route", (ctypes.c_char_p, ()))
+
+
 @dataclass(frozen=True)
 class Libraries:
     """Loaded libraries, searched in order."""
@@ -59,6 +62,11 @@ class Libraries:
             if function is not None:
                 functions[name] = function
         return functions
+
+    def route(self) -> str:
+        """The branch that the latest launch took, for libraries that tell; CANN's do not."""
+        function = self.find(*_ROUTE)
+        return "" if function is None else (function() or b"").decode()
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
         """(phase one, phase two) of an operator, or None if the libraries do not have it."""
