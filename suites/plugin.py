@@ -281,18 +281,27 @@ def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
         for question in given_questions(config.getoption("case") or [], surveyed.product):
             planned[("backend", name), ("aspect", question.aspect)] += 1
     for block in _all_blocks(config, session):
-        planned[tuple(cell_of(block).items())] += block.count
+        for cell, count in cells_of(block):
+            planned[tuple(cell.items())] += count
     return [dict(cell) | {"planned": count} for cell, count in planned.items()]
 
 
-def cell_of(block: AnyBlock) -> dict[str, str]:
-    """Values of the columns that tell the rows of a block apart from those of other blocks."""
+def cells_of(block: AnyBlock) -> Iterator[tuple[dict[str, str], int]]:
+    """The mandatory cells that a block is a part of, with the number of its cases in each.
+
+    A cell holds values of the columns that tell its rows apart from those of others.
+    """
     if isinstance(block, ContractBlock):
-        return {"backend": block.backend, "operator": block.api.removeprefix("aclnn"), "aspect": block.aspect}
-    cell = block.cell
-    return dict(
-        zip(CELL, (cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), strict=True)
-    )
+        operator = block.api.removeprefix("aclnn")
+        for clause, count in block.counts().items():
+            yield _cell(block.backend, operator, "", "", block.aspect) | {"clause": clause}, count
+    else:
+        cell = block.cell
+        yield _cell(cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), block.count
+
+
+def _cell(*values: str) -> dict[str, str]:
+    return dict(zip(CELL, values, strict=True))
 
 
 def _begin(config: pytest.Config) -> Session:
