@@ -139,7 +139,7 @@ def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
 def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
-    failed = False
+    verdicts = []
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:
             bench = Bench(name, Path(scratch), "replay", timeout)
@@ -150,9 +150,11 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
                 give_up(str(error))
             finally:
                 bench.close()
-        failed |= row["verdict"] in FAILED
+        verdicts.append(row["verdict"])
         _print_row(row)
-    sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
+    if FAILED & set(verdicts):
+        sys.exit(Overall.VIOLATES)
+    sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
 
 
 for _command in COMMANDS:
@@ -165,7 +167,7 @@ def _print_row(row: Row) -> None:
         return
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
-    checks = ", ".join(row["checks_judged"] or [])
+    checks = ", ".join(row.get("checks_judged") or []) or "nothing"
     _console.print(
         Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
     )
