@@ -181,3 +181,21 @@ def test_there_is_no_program_for_other_backends_and_large_calls() -> None:
     assert program(STRIDED, "aclnn") == ""
     side = int(MOST_VALUES**0.5) + 1
     assert program(Case(operator=FORWARD, shape=(1, side, side), kernel_size=(2,)), "torch-cpu") == ""
+
+
+def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
+    def replay(*arguments: str) -> str:
+        line = Case(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+        command = ["replay", "--backend", "scatter_backends:lost", *arguments, line]
+        program = "from poolproof.suites.cli import main; main()"
+        ended = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path)
+        assert ended.returncode == 1, ended.stderr
+        return ended.stdout
+
+    assert "add --evidence DIR" in replay()
+    (line,) = (line for line in replay("--evidence", "left").splitlines() if "judged again by" in line)
+    module, path = line.split()[-2:]
+    again = subprocess.run([sys.executable, "-m", module, path], capture_output=True, text=True, cwd=tmp_path)
+    assert again.returncode == 1
+    assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
+    assert ": got 0.0, owed " in again.stdout

@@ -103,7 +103,7 @@ def test_the_terminal_lists_what_a_person_should_read(tmp_path: Path) -> None:
 def test_the_page_lists_every_clause(tmp_path: Path) -> None:
     digest = read_digest(make_contract_run(tmp_path))
     page = write_run_page(digest, tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "<td>null.self</td>" in page
+    assert "null.<wbr>self</th>" in page
     assert "<details open><summary>Every clause" in page
 
 

@@ -19,13 +19,16 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
+from poolproof.reports.evidence import evidence_path, read_evidence
+from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
 from poolproof.suites.case import CaseError
 from poolproof.suites.contract_suite import ASPECT as CONTRACT
 from poolproof.suites.contract_suite import contract_blocks
+from poolproof.suites.evidence import Shelf
 from poolproof.suites.isolation import Bench, Survey, survey
-from poolproof.suites.jury import failure_text
+from poolproof.suites.jury import failure_text, with_shelf
 from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
 from poolproof.suites.replay import given_questions
 
@@ -137,7 +140,14 @@ def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     help="Backend to judge, repeatable.",
 )
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
-def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
+@click.option(
+    "--evidence",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder for what a violation leaves behind: what came out, what was owed, and for torch a program that "
+    "makes the call without this suite.",
+)
+def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
     verdicts = []
     for name in backend_names:
@@ -145,13 +155,16 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
             bench = Bench(name, Path(scratch), "replay", timeout)
             try:
                 given_questions([case], "A2")  # a wrong line is told before a backend is loaded
-                (row,) = bench.judge(given_questions([case], bench.start().product))
+                questions = given_questions([case], bench.start().product)
+                (row,) = bench.judge(with_shelf(questions, Shelf(folder, name)) if folder else questions)
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:
                 bench.close()
         verdicts.append(row["verdict"])
         _print_row(row)
+        if row["verdict"] in FAILED:
+            _print_evidence(row, folder)
     if FAILED & set(verdicts):
         sys.exit(Overall.VIOLATES)
     sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
@@ -175,6 +188,21 @@ def _print_row(row: Row) -> None:
     if row.get("max_ulp") is not None:
         owed = f"{row['n_bits_owed']} of {row['n']} cells owed bits"
         _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
+
+
+def _print_evidence(row: Row, folder: Path | None) -> None:
+    """Name the evidence that was left now, or by the run in the default folder, and put its program beside it."""
+    path = evidence_path(folder or DEFAULT_FOLDER, row["case_id"], row["backend"])
+    if not path.exists():
+        hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
+        _console.print(f"no evidence: {hint}", style="dim")
+        return
+    _console.print(f"evidence, judged again by: python -m poolproof.reports.rejudge {path}", style="dim")
+    script = read_evidence(path).meta.get("script")
+    if folder and script:
+        call = path.with_suffix(".py")
+        call.write_text(script, encoding="utf-8")
+        _console.print(f"the call with torch alone: python {call}", style="dim")
 
 
 def _survey_or_exit(name: str) -> Survey:

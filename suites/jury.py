@@ -104,9 +104,7 @@ class Jury:
 
     def _rows(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
         """The rows of questions whose violations leave evidence."""
-        shelf = Shelf(self._folder, backend)
-        asked = [replace(each, shelf=shelf) if isinstance(each, Question) else each for each in questions]
-        for row in self._judged(backend, asked):
+        for row in self._judged(backend, with_shelf(questions, Shelf(self._folder, backend))):
             self._limit_evidence(row)
             yield row
 
@@ -163,6 +161,11 @@ class Jury:
         return {
             "shrunk": shrink(block.strategy, block.count, block.seed, failing, still_fails, SHRINK_SECONDS).to_json()
         }
+
+
+def with_shelf(questions: Iterable[AnyQuestion], shelf: Shelf) -> list[AnyQuestion]:
+    """The questions, those that can leave evidence with a place to put it."""
+    return [replace(each, shelf=shelf) if isinstance(each, Question) else each for each in questions]
 
 
 def failure_text(row: Row) -> str:
