@@ -24,6 +24,7 @@ from poolproof.suites.case import CaseError
 from poolproof.suites.isolation import Bench, Survey, survey
 from poolproof.suites.jury import failure_text
 from poolproof.suites.plans import ASPECTS, PLANS, blocks
+from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
 
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -120,7 +121,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
     sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
 
 
-for _command in COMMANDS:
+for _command in (probe, *COMMANDS):
     main.add_command(_command)
 
 
