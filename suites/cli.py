@@ -30,6 +30,7 @@ from poolproof.suites.evidence import Shelf
 from poolproof.suites.isolation import Bench, Survey, survey
 from poolproof.suites.jury import failure_text, with_shelf
 from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
+from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
 
 CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
@@ -170,7 +171,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
     sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
 
 
-for _command in COMMANDS:
+for _command in (probe, *COMMANDS):
     main.add_command(_command)
 
 

@@ -54,7 +54,7 @@ class Contents:
         case = self.case
         first_cells = np.arange(case.planes)[:, None] * case.plane_size
         cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size)
+        return Landing(cells.ravel(), self.values.size, case.axes)
 
     @cached_property
     def sums(self) -> ExactSums:

@@ -49,8 +49,9 @@ USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
 class Aspect:
     """One side of conformance: what is drawn for it and why.
 
-    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
-    ``listed`` gives the cases where they are not drawn; every plan asks all of them.
+    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
+    ``standards`` says whether the standards of others are held against the outputs too, which costs. ``listed`` gives
+    the cases where they are not drawn; every plan asks all of them.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Aspect:
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = USUAL_CHECKS
+    standards: bool = False
     listed: Callable[[Operator, str, str], list[Target]] | None = None
 
     def covers(self, operator: Operator) -> bool:
@@ -73,7 +75,7 @@ ASPECTS = {
             "values",
             "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
             Profile(
-                gradients=("integers", "integers", "one_hot", "ones"),
+                gradients=("integers", "base_four_weights", "colour_ids", "one_hot", "ones"),
                 values=("normal", "ties", "constant", "negative", "ascending", "descending"),
                 scales=(0, 0, -3, 5),
             ),
@@ -87,6 +89,7 @@ ASPECTS = {
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
+            standards=True,
         ),
         Aspect(
             "special_values",
@@ -100,7 +103,9 @@ ASPECTS = {
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             Profile(
-                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=ALL_LAYOUTS
+                gradients=("integers", "base_four_weights", "uniform"),
+                values=("normal", "ties", "nan"),
+                layouts=ALL_LAYOUTS,
             ),
         ),
         Aspect(
@@ -184,7 +189,7 @@ ASPECTS = {
 }
 
 
-EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS))
+EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS), standards=True)
 """What a single case named on the command line is held against."""
 
 
@@ -258,7 +263,7 @@ class Block:
             asked = [(item.case, item.repeats) for item in aspect.listed(cell.operator, cell.dtype, cell.index_dtype)]
         else:
             asked = [(case, aspect.repeats) for case in generate(self.strategy, self.count, self.seed)]
-        return [Question(case, aspect.checks, aspect.id, self.id, repeats) for case, repeats in asked]
+        return [Question(case, aspect.checks, aspect.id, self.id, repeats, aspect.standards) for case, repeats in asked]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:
