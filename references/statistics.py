@@ -195,18 +195,19 @@ def _bounds(comparison: Comparison, acceptance: Acceptance, model: AccumulationM
     sums, fmt = comparison.sums, comparison.fmt
     reached = comparison.finite & (sums.count > 0)
     selected: Any = slice(None) if reached.all() else reached
-    error, exact = np.abs(comparison.error[selected]), sums.sum[selected]
+    signed, exact = comparison.error[selected], sums.sum[selected]
+    error = np.abs(signed)
     count, magnitude = sums.count[selected], (sums.positive + sums.negative)[selected]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         low, high = acceptance.low[selected], acceptance.high[selected]
-        half_width = (high - low) / 2.0
         admissible = np.maximum(high - exact, exact - low)
+        room = np.where(signed > 0.0, high - exact, exact - low)
         unit = model.accumulator(fmt).unit_roundoff
         likely = np.sqrt(count) * unit * magnitude + 0.5 * fmt.ulp(exact)
         condition = magnitude / np.abs(exact)
         likelihood = np.where(error == 0.0, 0.0, error / likely)
-    tolerant = (half_width > 0.0) & (half_width < np.inf)
-    margin = ((half_width - error)[tolerant] / half_width[tolerant]).min() if tolerant.any() else None
+        tolerant = (room > 0.0) & (room < np.inf) & (high - low > fmt.ulp(exact))
+    margin = ((room - error)[tolerant] / room[tolerant]).min() if tolerant.any() else None
     by_multiplicity = _by_multiplicity(
         count, error, admissible, fmt.ulp(np.maximum(sums.positive, sums.negative)[selected])
     )

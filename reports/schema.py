@@ -176,7 +176,7 @@ STATISTICS = (
     Column(
         "margin_min",
         _REAL,
-        "smallest (E - |y - S|) / E over cells with a tolerance E: how close to the bound",
+        "smallest (E - |y - S|) / E where more than one ulp is admissible, E the room on its side",
         combines="min",
     ),
     Column(

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, Protocol
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
@@ -29,12 +29,28 @@ from poolproof.references.operators import OPERATORS
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, Verdict
 from poolproof.suites.case import Case
-from poolproof.suites.checks import CHECKS
 from poolproof.suites.contract_suite import ContractQuestion
 from poolproof.suites.judge import Question, judge, verdict
-from poolproof.suites.plans import Cell, cells
+from poolproof.suites.plans import USUAL_CHECKS, Cell, cells
 
 AnyQuestion = Question | ContractQuestion
+
+
+class Askable(Protocol):
+    """What a bench can put to a backend: it judges itself there, and describes itself if the backend dies of it."""
+
+    @property
+    def aspect(self) -> str: ...
+
+    @property
+    def patience(self) -> float: ...
+
+    def to_record(self) -> dict[str, Any]: ...
+
+    def describe(self) -> Row: ...
+
+    def judge(self, backend: Backend) -> Row: ...
+
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -125,7 +141,7 @@ class Bench:
         self._labels["product"] = answer.product
         return answer
 
-    def judge(self, questions: Sequence[AnyQuestion]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[Askable]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
@@ -188,7 +204,7 @@ class Bench:
         os.killpg(nursery.pid, signal.SIGKILL)
         return nursery.wait()
 
-    def _row_of_the_dead(self, question: AnyQuestion, death: _Died) -> Row:
+    def _row_of_the_dead(self, question: Askable, death: _Died) -> Row:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
         row = question.describe() | verdict(death.verdict, reason)
@@ -230,8 +246,27 @@ def _tend(connection: Connection, backend_name: str, note: Path) -> None:
             connection.send(_Died(Verdict.CRASHED, f"ended by {_ending(code)}"))
 
 
+_WARM_UP_SECONDS = 20
+"""How long the calls of a warm-up may take."""
+
+
 def _warm_up(backend: Backend) -> None:
-    """Touch now what every judge would otherwise load anew, and keep the garbage collector off the shared pages."""
+    """Touch now what every judge would otherwise load anew, and keep the garbage collector off the shared pages.
+
+    An implementation that dies of such calls, which is tried out first, is left cold: it must cost cases, not the run.
+    """
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(_WARM_UP_SECONDS)
+        _make_first_calls(backend)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1] == 0:
+        _make_first_calls(backend)
+    gc.collect()
+    gc.freeze()
+
+
+def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
         size = (1,) * operator.spatial_rank
         adaptive = operator.pooling == "adaptive"
@@ -241,9 +276,7 @@ def _warm_up(backend: Backend) -> None:
             output_size=size if adaptive else (),
             kernel_size=() if adaptive else size,
         )
-        judge(Question(case, tuple(CHECKS)), backend)
-    gc.collect()
-    gc.freeze()
+        judge(Question(case, USUAL_CHECKS), backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91
@@ -270,7 +303,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         os._exit(_HUNG_UP)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: AnyQuestion) -> None:
+def _note_in_flight(descriptor: int, backend: str, question: Askable) -> None:
     data = json.dumps({"backend": backend, "aspect": question.aspect, "case": question.to_record()}).encode()
     os.ftruncate(descriptor, len(data))
     os.pwrite(descriptor, data, 0)

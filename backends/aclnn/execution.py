@@ -30,6 +30,10 @@ _WORKSPACE_POISON = 0xFF
 """NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
 
 
+POISONED_END = 1 << 18
+"""How much of a long workspace is poisoned at either end; sums begin at its start, or after the runtime's own part."""
+
+
 @dataclass(frozen=True)
 class Operands:
     """One call's tensors on the device.
@@ -60,7 +64,10 @@ class TwoPhase:
 
     @contextmanager
     def operands(self, call: Call, describe: Describe = describe_tensor) -> Iterator[Operands]:
-        """The call's tensors and lists, uploaded and wrapped, until the end of the block."""
+        """The call's tensors and lists, uploaded and wrapped, until the end of the block.
+
+        ``describe`` says what the library is told of each tensor.
+        """
         device = self._device
         with ExitStack() as stack:
             allocations, addresses, objects = {}, {}, {}
@@ -102,11 +109,9 @@ class TwoPhase:
             raise AclError(self._name, code, self._device.recent_error())
 
 
-def execute(
-    device: Device, operator: TwoPhase, call: Call, stream: int, describe: Describe = describe_tensor
-) -> Outcome:
-    """One call from upload to download; ``describe`` says what the library is told of each tensor."""
-    with operator.operands(call, describe) as operands:
+def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
+    """One call from upload to download."""
+    with operator.operands(call) as operands:
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
@@ -152,8 +157,12 @@ class GuardedWorkspace:
         return self.allocation + WORKSPACE_GUARD if self.size else 0
 
     def poison(self) -> None:
-        if self.size:
-            self.device.fill(self.allocation, self.size + 2 * WORKSPACE_GUARD, _WORKSPACE_POISON)
+        length = self.size + 2 * WORKSPACE_GUARD
+        if self.size and length <= 2 * POISONED_END:
+            self.device.fill(self.allocation, length, _WORKSPACE_POISON)
+        elif self.size:
+            self.device.fill(self.allocation, POISONED_END, _WORKSPACE_POISON)
+            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
 
     def complaints(self) -> tuple[str, ...]:
         """What was written outside the workspace, in words."""

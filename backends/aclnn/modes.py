@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, workspace_for
 from poolproof.backends.aclnn.operands import describe_tensor
-from poolproof.backends.aclnn.products import product_of
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, Status, Tensor
 from poolproof.references.contract import TensorArgument
@@ -80,33 +78,9 @@ def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     return outcome
 
 
-def channels_last(device: Device, operator: TwoPhase, call: Call) -> Outcome:
-    """With the same memory described as N, H, W, C and tagged so, where the library has kernels of their own for it."""
-    if not _has_channels_last(device, call):
-        return Outcome(Status.UNAVAILABLE, message="no channels-last form of this call")
-    tensors = {name: _channels_last(tensor) for name, tensor in call.tensors.items()}
-    outcome = execute(
-        device, operator, replace(call, tensors=tensors), device.stream, partial(describe_tensor, tag="NHWC")
-    )
-    return replace(outcome, results=completed(call, outcome.seconds, ()).results)
-
-
-def _has_channels_last(device: Device, call: Call) -> bool:
-    """Pages of the windowed 2-D operators: NHWC on the 950 alone."""
-    windowed_2d = call.operator.spatial_rank == 2 and call.operator.pooling == "windowed"
-    return windowed_2d and len(call.tensors["self"].shape) == 4 and product_of(device.soc_name) == "950"
-
-
-def _channels_last(tensor: Tensor) -> Tensor:
-    n, c, h, w = tensor.shape
-    strides = tensor.strides
-    return replace(tensor, shape=(n, h, w, c), strides=(strides[0], strides[2], strides[3], strides[1]))
-
-
 MODES: dict[str, Mode] = {
     "": plain,
     "other stream": other_stream,
     "repeated executor": repeated_executor,
     "under load": under_load,
-    "channels-last tags": channels_last,
 }

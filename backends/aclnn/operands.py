@@ -28,18 +28,22 @@ DTYPE_NAMES = {
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The tag that torch_npu gives a tensor; any other rank is ND."""
 
+_AXIS_ORDERS = {"NHWC": (0, 2, 3, 1)}
+"""Where the axes of (N, C, H, W) go under a tag."""
+
 
 def format_tag(rank: int) -> str:
     return FORMAT_BY_RANK.get(rank, "ND")
 
 
-def describe_tensor(tensor: Tensor, tag: str = "") -> TensorArgument:
-    """What the library is told of a tensor: its view and the extent of its storage; ``tag`` replaces the usual one."""
+def describe_tensor(tensor: Tensor) -> TensorArgument:
+    """What the library is told of a tensor: its view and the extent of its storage."""
+    order = _AXIS_ORDERS.get(tensor.tag, range(len(tensor.shape)))
     return TensorArgument(
-        shape=tensor.shape,
+        shape=tuple(tensor.shape[axis] for axis in order),
         dtype=DTYPE_NAMES[tensor.dtype.name],
-        format=tag or format_tag(len(tensor.shape)),
-        strides=tensor.strides,
+        format=tensor.tag or format_tag(len(tensor.shape)),
+        strides=tuple(tensor.strides[axis] for axis in order),
         offset=tensor.offset,
         storage=(tensor.storage_elements,),
     )

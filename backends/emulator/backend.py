@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from poolproof.backends.aclnn.backend import Aclnn
+from poolproof.backends.aclnn.backend import DEVICE_VARIABLE, Aclnn
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable, Call
 from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, library
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 
@@ -23,7 +23,8 @@ class Emulated(Aclnn):
     """The emulator, which declares the accumulation that it was told to have."""
 
     def __init__(self) -> None:
-        super().__init__({LIBRARY_VARIABLE: str(library())})
+        chosen = {name: os.environ[name] for name in (DEVICE_VARIABLE, WORKER_VARIABLE) if name in os.environ}
+        super().__init__(chosen | {LIBRARY_VARIABLE: str(library())})
         self._is_native = os.environ.get(ACCUMULATION_VARIABLE) == "native"
 
     def accumulation(self, call: Call) -> AccumulationModel:

@@ -160,6 +160,10 @@ class Launch {
 
     int run_kernel() const {
         const Problem& problem = plan_.problem;
+        if (plan_.branch.algorithm == Template::kBits) {
+            run_on_bits();
+            return status::kSuccess;
+        }
         Indices indices(data(kIndices), problem.index);
         if (!plan_.family->is_backward) {
             if (seeded(Defect::saturation_left_on) && plan_.family->is_adaptive && problem.value == ACL_FLOAT16) {
@@ -205,6 +209,16 @@ class Launch {
         const Problem& problem = plan_.problem;
         for (int64_t i = 0; i < problem.planes() * problem.windows(); ++i) {
             indices.store(i, indices.load(i) + i / problem.windows() * problem.cells());
+        }
+    }
+
+    void run_on_bits() const {
+        const Problem& problem = plan_.problem;
+        const auto values = [&](Role role) { return Values(data(role), problem.value); };
+        if (plan_.family->is_backward) {
+            run_bits_backward(problem, data(kIndices), values(kGradOutput), values(kGradInput));
+        } else {
+            run_bits_forward(problem, data(kIndices), values(kSelf), values(kOut));
         }
     }
 
