@@ -260,6 +260,7 @@ def test_system_parameters_have_two_scopes(a2: Emulator) -> None:
 
 def test_error_texts_are_the_threads_own(a2: Emulator) -> None:
     seen: list[bytes | None] = []
+    a2.aclGetRecentErrMsg()
     a2.aclrtFree(None)
     thread = threading.Thread(target=lambda: seen.append(a2.aclGetRecentErrMsg()))
     thread.start()
