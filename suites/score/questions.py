@@ -85,7 +85,7 @@ def _draw(planned: Sequence[Block], start: float, end: float, workers: int) -> d
     """
     parts: dict[_Drawn, tuple[Block, int, int]] = {}
     for block in planned:
-        parts[_key(block)] = (block, *_bounds(block.count, start, end))
+        parts[_key(block)] = (block, *_bounds(block.count, start, end, is_costly=block.aspect.least == 0))
     wanted = {key: part for key, part in parts.items() if part[1] < part[2]}
     if not wanted:
         return {}
@@ -99,9 +99,10 @@ def _key(block: Block) -> _Drawn:
     return cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id, block.number
 
 
-def _bounds(count: int, start: float, end: float) -> tuple[int, int]:
-    """Rounded upwards, so that every block has a case in the first round."""
-    return -int(-count * start // 1), -int(-count * end // 1)
+def _bounds(count: int, start: float, end: float, is_costly: bool = False) -> tuple[int, int]:
+    """Rounded upwards, so that every block has a case in the first round; what is costly comes as late as possible."""
+    low, high = count * start, count * end
+    return (int(low), int(high)) if is_costly else (-int(-low // 1), -int(-high // 1))
 
 
 def _cases(block: Block, start: int, end: int) -> list[_Asked]:
