@@ -32,6 +32,7 @@ from poolproof.suites.jury import failure_text, with_shelf
 from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
 from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
+from poolproof.suites.score.command import score
 
 CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
     CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
@@ -171,7 +172,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
     sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
 
 
-for _command in (probe, *COMMANDS):
+for _command in (probe, *COMMANDS, score):
     main.add_command(_command)
 
 

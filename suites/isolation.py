@@ -42,6 +42,10 @@ class Askable(Protocol):
     @property
     def aspect(self) -> str: ...
 
+    @property
+    def patience(self) -> float:
+        """How many times the usual time-out the answer may take."""
+
     def to_record(self) -> dict[str, Any]: ...
 
     def describe(self) -> Row: ...
@@ -148,7 +152,7 @@ class Bench:
             with suppress(ConnectionError):
                 self._connection.send(questions[position:])
             for question in questions[position:]:
-                answer = self._receive(self._timeout)
+                answer = self._receive(self._timeout * question.patience)
                 if isinstance(answer, _Retired):
                     break
                 position += 1

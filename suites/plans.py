@@ -50,8 +50,8 @@ class Aspect:
     """One side of conformance: what is drawn for it and why.
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
-    ``standards`` says whether the standards of others are held against the outputs too, which costs. ``listed`` gives
-    the cases where they are not drawn; every plan asks all of them.
+    ``least`` is how many cases even the smallest plan has. ``standards`` says whether the standards of others are held
+    against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks them all.
     """
 
     id: str
@@ -63,6 +63,7 @@ class Aspect:
     checks: tuple[str, ...] = USUAL_CHECKS
     standards: bool = False
     listed: Callable[[Operator, str, str], list[Target]] | None = None
+    least: int = 1
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -85,7 +86,7 @@ ASPECTS = {
             "sums that cannot be exact stay within what the declared accumulation model can produce",
             Profile(
                 gradients=_INEXACT,
-                indices=("in_window", "crowded", "crowded", "shared", "shared", "forward"),
+                indices=("in_window", "crowded", "lattice", "shared", "shared", "forward"),
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
@@ -132,11 +133,13 @@ ASPECTS = {
             "repeated calls give the same bits, with the deterministic mode on and off",
             Profile(
                 gradients=("uniform", "wide", "positive"),
-                indices=("shared", "crowded", "in_window"),
+                indices=("shared", "crowded", "lattice"),
+                budgets=(256, 1024, 4096, 4096),
                 deterministic=(False, True),
             ),
             weight=0.5,
             repeats=5,
+            directions=("backward",),
         ),
         Aspect(
             "state",
@@ -161,10 +164,19 @@ ASPECTS = {
         Aspect(
             "memory",
             "calls leave no device memory behind",
-            Profile(values=("normal",), budgets=(256, 4096)),
-            weight=0.025,
-            repeats=200,
-            checks=(*USUAL_CHECKS, "memory_kept"),
+            Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
+            weight=0.05,
+            repeats=40,
+            checks=("interval", "memory_kept"),
+        ),
+        Aspect(
+            "endurance",
+            "two thousand calls leave no device memory behind",
+            Profile(values=("normal",), budgets=(256,)),
+            weight=1 / 1600,
+            least=0,
+            repeats=2000,
+            checks=("interval", "memory_kept"),
         ),
         Aspect(
             "scale",
@@ -172,11 +184,21 @@ ASPECTS = {
             Profile(
                 gradients=("integers", "one_hot", "uniform"),
                 values=("normal", "ties"),
-                budgets=(16384, 65536),
+                budgets=(16384, 65536, 135000),
                 lengths=LENGTHS + LONG_LENGTHS,
                 planes=PLANES + MANY_PLANES,
+                known_geometries=True,
             ),
-            weight=0.1,
+            weight=0.15,
+        ),
+        Aspect(
+            "huge",
+            "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
+            Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
+            weight=1 / 1600,
+            least=0,
+            directions=("backward",),
+            checks=("written", "interval", "unreached"),
         ),
         Aspect(
             "empty_windows",
@@ -202,7 +224,7 @@ class Plan:
     purpose: str
 
     def count(self, aspect: Aspect) -> int:
-        return max(1, round(self.cases * aspect.weight))
+        return max(aspect.least, round(self.cases * aspect.weight))
 
 
 PLANS = {

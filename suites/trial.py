@@ -115,8 +115,9 @@ class Trial:
         return forward_maximum(self.content.values.reshape(self.case.planes, *self.case.spatial_shape), self.case.axes)
 
     def repetition(self, number: int = 1) -> Run:
-        """The same call once more, on other poison for odd numbers."""
-        return self._kept(("repeat", number), lambda: place(self.content, POISONS[number % 2]))
+        """The same call once more; for odd numbers on other poison and at other addresses."""
+        odd = number % 2
+        return self._kept(("repeat", number), lambda: place(self.content, POISONS[odd], shift=odd))
 
     @property
     def repetitions(self) -> list[Run]:

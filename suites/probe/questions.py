@@ -143,6 +143,7 @@ class ProbeQuestion:
     index_dtype: str
     memory_format: str
     aspect: str = "probe"
+    patience: float = 1.0
 
     @property
     def id(self) -> str:
