@@ -142,7 +142,7 @@ def groups(folder: Path) -> list[Group]:
     return sorted(found, key=lambda group: (group.backend, group.operator, DTYPES.index(group.dtype)))
 
 
-def _group(key: Sequence[str], rows: pd.DataFrame) -> Group:
+def _group(key: tuple[str, str, str, str], rows: pd.DataFrame) -> Group:
     right = rows[rows["n_reject"] == 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     rounded = right[right["max_ulp"] <= _ROUNDED]
@@ -211,7 +211,7 @@ def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
     return chosen.append_column("standard", names).to_pandas().assign(passed=passed)
 
 
-def _agreement(key: Sequence[str], rows: pd.DataFrame) -> Agreement:
+def _agreement(key: tuple[str, str], rows: pd.DataFrame) -> Agreement:
     wrong = rows["n_reject"] > 0
     alarms, misses = rows[~wrong & ~rows["passed"]], rows[wrong & rows["passed"]]
     return Agreement(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -34,6 +34,7 @@ from poolproof.suites.isolation import AnyQuestion, Survey, survey
 from poolproof.suites.judge import verdict
 from poolproof.suites.jury import Jury, failure_text
 from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.replay import given_questions
 
 AnyBlock = Block | ContractBlock
@@ -118,6 +119,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=60.0,
         metavar="SECONDS",
         help="how long one case may take before it counts as hung (default: 60)",
+    )
+    add(
+        "--probe",
+        action="store_true",
+        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
@@ -308,10 +314,16 @@ def _begin(config: pytest.Config) -> Session:
             "planned_cases": sum(block.count for block in planned_blocks(config, session)),
             "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
+            "probes": _probes(surveys) if config.getoption("probe") else {},
         },
         waivers,
     )
     return session
+
+
+def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Per backend what `poolproof.suites.probe` says about it."""
+    return {name: [account.to_record() for account in all_accounts(name)] for name in names}
 
 
 def _stop(reason: str) -> NoReturn:
