@@ -62,7 +62,7 @@ def backends() -> None:
     _console.print(table)
 
 
-@main.command(name="list")
+@main.command(name="list", short_help="Show what a plan would run.")
 @click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
@@ -94,7 +94,7 @@ def list_blocks(backend: str, plan_name: str) -> None:
         _console.print(f"not run: {operator}, {count} pairs of dtypes: {reason}", style="dim")
 
 
-@main.command()
+@main.command(short_help="Judge one case again.")
 @click.argument("case")
 @click.option(
     "--backend",
