@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -209,7 +210,7 @@ class Bench:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
         row = question.describe() | verdict(death.verdict, reason)
-        return row | self._labels | {"checks_judged": ["survival"]}
+        return row | self._labels | {"checks_judged": ["survival"], "judged_at": time.time()}
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""
