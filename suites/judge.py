@@ -52,7 +52,7 @@ class Question:
     @property
     def patience(self) -> float:
         """By how much the usual time limit is stretched: a huge plane takes long to judge."""
-        return 1.0 + self.case.planes * self.case.plane_size / (1 << 20)
+        return 1.0 + self.case.planes * self.case.plane_size // (1 << 20)
 
     def to_record(self) -> dict[str, Any]:
         """What identifies the question on disk while it is being answered."""

@@ -64,7 +64,10 @@ class TwoPhase:
 
     @contextmanager
     def operands(self, call: Call, describe: Describe = describe_tensor) -> Iterator[Operands]:
-        """The call's tensors and lists, uploaded and wrapped, until the end of the block."""
+        """The call's tensors and lists, uploaded and wrapped, until the end of the block.
+
+        ``describe`` says what the library is told of each tensor.
+        """
         device = self._device
         with ExitStack() as stack:
             allocations, addresses, objects = {}, {}, {}
@@ -106,11 +109,9 @@ class TwoPhase:
             raise AclError(self._name, code, self._device.recent_error())
 
 
-def execute(
-    device: Device, operator: TwoPhase, call: Call, stream: int, describe: Describe = describe_tensor
-) -> Outcome:
-    """One call from upload to download; ``describe`` says what the library is told of each tensor."""
-    with operator.operands(call, describe) as operands:
+def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
+    """One call from upload to download."""
+    with operator.operands(call) as operands:
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from multiprocessing import get_context
 
@@ -27,6 +27,10 @@ LARGEST_ROUND = 20_000
 
 _Drawn = tuple[str, str, str, str, int]
 """What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number."""
+
+
+_Asked = tuple[Case, int]
+"""A case and how often it may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _contract_questions(survey: Survey, seed: int) -> list[AnyQuestion]:
     return asked
 
 
-def _draw(planned: Sequence[Block], start: float, end: float, workers: int) -> dict[_Drawn, list[Case]]:
+def _draw(planned: Sequence[Block], start: float, end: float, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork racers.
@@ -100,15 +104,15 @@ def _bounds(count: int, start: float, end: float) -> tuple[int, int]:
     return -int(-count * start // 1), -int(-count * end // 1)
 
 
-def _cases(block: Block, start: int, end: int) -> list[Case]:
-    return Block(block.cell, block.aspect, block.number, end, block.seed).cases()[start:]
+def _cases(block: Block, start: int, end: int) -> list[_Asked]:
+    return [(asked.case, asked.repeats) for asked in replace(block, count=end).questions()[start:end]]
 
 
-def _questions(planned: Sequence[Block], drawn: dict[_Drawn, list[Case]]) -> Iterator[list[AnyQuestion]]:
+def _questions(planned: Sequence[Block], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[AnyQuestion]]:
     for block in planned:
         aspect = block.aspect
         yield [
-            Question(case, aspect.checks, aspect.id, block.id, aspect.repeats) for case in drawn.get(_key(block), ())
+            Question(case, aspect.checks, aspect.id, block.id, repeats) for case, repeats in drawn.get(_key(block), ())
         ]
 
 

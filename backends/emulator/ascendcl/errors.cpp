@@ -37,7 +37,13 @@ void fatal(const std::string& why) {
 
 using namespace emulator;
 
-extern "C" const char* aclGetRecentErrMsg() { return recent.empty() ? nullptr : recent.c_str(); }
+// Gets and clears, as its page says; the text stays readable until the next call.
+extern "C" const char* aclGetRecentErrMsg() {
+    static thread_local std::string taken;
+    taken.clear();
+    taken.swap(recent);
+    return taken.empty() ? nullptr : taken.c_str();
+}
 
 extern "C" aclError aclrtPeekAtLastError(int level) {
     return level == 0 ? last_error : fail(status::kInvalidParam, text("error level ", level, " is not the thread's"));
