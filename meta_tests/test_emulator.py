@@ -318,9 +318,8 @@ from pathlib import Path
 from emulator_driver import Emulator
 Emulator(Path({str(library())!r})).read_settings()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **setting}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, **setting, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert complaint in done.stderr
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,13 +20,22 @@ import pytest
 from emulated_calls import API_2D, API_3D, API_ADAPTIVE_2D, poison, prepared, views_of
 from emulator_driver import Emulator, fresh
 from poolproof.backends.emulator import library
+from poolproof.backends.emulator.defects import VARIABLE, defects
 
 
 def test_the_table_of_defects() -> None:
+    """What python reads is what the library was compiled from."""
     with fresh(library(), "A2") as emulator:
         table = json.loads(emulator.poolproof_emulator_defects())
-    assert len({row["id"] for row in table}) == len(table) >= 20
-    assert all(set(row) == {"id", "class", "clause", "trigger", "severity"} and all(row.values()) for row in table)
+    read = [
+        asdict(defect) | {"class": defect.group, "products": " ".join(defect.products)} for defect in defects().values()
+    ]
+    assert table == [{name: row[name] for name in table[0]} for row in read]
+    assert len(read) >= 70
+    assert all(all(row.values()) for row in table)
+    assert {row["severity"] for row in table} == {"critical", "high", "medium", "low"}
+    assert {row["difficulty"] for row in table} == {1, 2, 3, 4, 5}
+    assert all(set(defect.products) <= {"A2", "A3", "950"} for defect in defects().values())
 
 
 @pytest.fixture
@@ -63,21 +75,25 @@ def test_a_seeded_overrun(defective: Emulator) -> None:
     assert views["gradInput"].storage[:10].tolist() == [0.0] * 10
 
 
-@pytest.mark.parametrize(("defect", "planes", "width"), [("crash_on_planes", 13, 4), ("hang_on_width", 1, 29)])
-def test_defects_that_end_a_process(defect: str, planes: int, width: int) -> None:
+@pytest.mark.parametrize(
+    ("defect", "planes", "dtype"), [("crash_on_uneven_cores", 49, "f4"), ("hang_on_idle_core", 1, "f2")]
+)
+def test_defects_that_end_a_process(defect: str, planes: int, dtype: str) -> None:
+    """One plane more than an A2 has cores; a dilated half precision call, which adds in a scratch area."""
     script = f"""
 import numpy
 from poolproof.backends.emulator import library
 from emulator_driver import Emulator, dense
 emulator = Emulator(library())
-views = {{name: dense(numpy.zeros([{planes}, 1, 4, {width}], dtype)) for name, dtype in
-         (("gradOutput", "f4"), ("self", "f4"), ("indices", "i4"), ("gradInput", "f4"))}}
-emulator.run({API_3D!r}, views, dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1]))
+views = {{name: dense(numpy.zeros(shape, dtype)) for name, shape, dtype in
+         (("gradOutput", [{planes}, 1, 2, 2], {dtype!r}), ("self", [{planes}, 1, 4, 4], {dtype!r}),
+          ("indices", [{planes}, 1, 2, 2], "i4"), ("gradInput", [{planes}, 1, 4, 4], {dtype!r}))}}
+emulator.run({API_3D!r}, views, dict(kernelSize=[1, 2, 2], stride=[1], padding=[0], dilation=[2]))
 """
-    environment = {**os.environ, "POOLPROOF_EMULATOR_DEFECTS": defect}
+    environment = {**os.environ, VARIABLE: defect, "PYTHONPATH": str(Path(__file__).parent)}
     process = subprocess.Popen([sys.executable, "-c", script], env=environment, stderr=subprocess.DEVNULL)
-    if defect == "crash_on_planes":
-        assert process.wait() != 0
+    if defect == "crash_on_uneven_cores":
+        assert process.wait() == -signal.SIGSEGV
         return
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)

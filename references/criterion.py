@@ -57,14 +57,15 @@ class Acceptance:
     def accepts(self, outputs: Float64) -> Bool:
         """Which of ``outputs`` (float64 values of the kernel's results, shape (cells,)) are admissible."""
         inside = (self.low <= outputs) & (outputs <= self.high)
-        inside &= self._on_lattice(outputs)
+        inside &= self.on_lattice(outputs)
         inside |= self.positive_infinity & (outputs == np.inf)
         inside |= self.negative_infinity & (outputs == -np.inf)
         inside |= self.nan & np.isnan(outputs)
         inside |= self.zero & (outputs == 0.0)
         return inside
 
-    def _on_lattice(self, outputs: Float64) -> Bool:
+    def on_lattice(self, outputs: Float64) -> Bool:
+        """Which of ``outputs`` every order of additions could reach at all: multiples of 2**lattice, or exempt."""
         free = (self.lattice == NO_LATTICE) | ~np.isfinite(outputs) | (np.abs(outputs) == self.limit)
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.ldexp(outputs, np.where(free, 0, -self.lattice))

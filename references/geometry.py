@@ -41,6 +41,14 @@ class Axis:
         """How many windows visit each coordinate, shape (size,)."""
         return np.bincount(self.positions[self.valid], minlength=self.size)
 
+    def overlap(self) -> int:
+        """How many consecutive windows hold all those that visit one coordinate: o modulo this tells them apart."""
+        window, tap = np.nonzero(self.valid)
+        first, last = np.full(self.size, self.windows), np.full(self.size, -1)
+        np.minimum.at(first, self.positions[window, tap], window)
+        np.maximum.at(last, self.positions[window, tap], window)
+        return max(int((last - first).max(initial=0)) + 1, 1)
+
     def windows_covering(self, coordinate: int) -> Int64:
         """Windows that visit ``coordinate``, ascending."""
         return np.flatnonzero(((self.positions == coordinate) & self.valid).any(axis=1))

@@ -24,7 +24,8 @@ from poolproof.reports.digest import Digest, read_digest
 from poolproof.reports.environment import host_environment, suite_identity
 from poolproof.reports.errors import BadInput
 from poolproof.reports.junit import write_junit
-from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.pages.precision import write_precision_page
+from poolproof.reports.pages.run import PRECISION_PAGE, write_run_page, write_run_summary
 from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
 from poolproof.reports.verdicts import Overall
 from poolproof.reports.waivers import Waivers, to_records
@@ -233,6 +234,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _publish(folder: Path) -> Digest:
     """Write what people and CI read about the run in ``folder``."""
     digest = read_digest(folder)
+    write_precision_page(digest, folder / PRECISION_PAGE)
     write_run_page(digest, folder / "index.html")
     write_run_summary(digest, folder / "summary.md")
     write_junit(digest, folder / "junit.xml")

@@ -208,6 +208,7 @@ class Case:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
             if tensor not in api.inputs or len(values) != count:
                 raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
+        self._check_tags()
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
@@ -216,6 +217,15 @@ class Case:
                 continue
             if tensor in api.outputs or expanded_axis(shape, api.spatial_rank) is None:
                 raise CaseError(f"tensor {tensor!r} cannot be expanded here")
+
+    def _check_tags(self) -> None:
+        tags = {self.layout(tensor).tag for tensor in self.api.tensors}
+        if tags == {""}:
+            return
+        if len(tags) > 1:
+            raise CaseError("a layout with a format tag is that of all tensors or of none")
+        if not self.api.takes_tags or len(self.shape) != 4:
+            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
 
 
 def _check_attributes(case: Case) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -23,11 +24,19 @@ from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
 from poolproof.suites.case import CaseError
+from poolproof.suites.contract_suite import ASPECT as CONTRACT
+from poolproof.suites.contract_suite import contract_blocks
 from poolproof.suites.evidence import Shelf
 from poolproof.suites.isolation import Bench, Survey, survey
 from poolproof.suites.jury import failure_text, with_shelf
-from poolproof.suites.plans import ASPECTS, PLANS, blocks
+from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
+from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
+from poolproof.suites.score.command import score
+
+CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
+    CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
+}
 
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -67,31 +76,59 @@ def backends() -> None:
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
-    cells = _survey_or_exit(backend).cells
-    counts: Counter[tuple[str, str]] = Counter()
-    for block in blocks(cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
-        counts[block.cell.operator.name, block.aspect.id] += block.count
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=f"{sum(counts.values()):,} cases of plan {plan_name} on {backend}",
-        title_justify="left",
-    )
-    table.add_column("operator")
-    table.add_column("dtypes")
-    table.add_column("indices")
-    for aspect in ASPECTS.values():
-        table.add_column(aspect.id.replace("_", "\n"), justify="right")
+    surveyed = _survey_or_exit(backend)
+    by_operator: Counter[str] = Counter()
+    by_aspect: Counter[str] = Counter()
+    for block in blocks(surveyed.cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
+        by_operator[block.cell.operator.name] += block.count
+        by_aspect[block.aspect.id] += block.count
+    if surveyed.product:
+        for asked in contract_blocks(backend, surveyed.product, []):
+            by_operator[asked.api.removeprefix("aclnn")] += asked.count
+            by_aspect[CONTRACT] += asked.count
+    _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
+    _console.print(_operator_table(surveyed.cells, by_operator))
+    _console.print(_aspect_table(by_aspect))
+    for reason, left_out in _reasons(surveyed.cells).items():
+        operators = ", ".join(dict.fromkeys(cell.operator.name for cell in left_out))
+        _console.print(f"not run, {len(left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
+
+
+def _operator_table(cells: Sequence[Cell], counts: Counter[str]) -> Table:
+    table = _table("operator", "dtypes", "indices", "cases")
     for operator in dict.fromkeys(cell.operator.name for cell in cells):
         supported = [cell for cell in cells if cell.operator.name == operator and not cell.unsupported]
-        if supported:
-            dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
-            indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
-            table.add_row(operator, dtypes, indices, *(str(counts[operator, aspect] or "") for aspect in ASPECTS))
-    _console.print(table)
-    reasons = Counter((cell.operator.name, cell.unsupported) for cell in cells if cell.unsupported)
-    for (operator, reason), count in reasons.items():
-        _console.print(f"not run: {operator}, {count} pairs of dtypes: {reason}", style="dim")
+        dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
+        indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
+        if counts[operator]:
+            table.add_row(operator, dtypes, indices, f"{counts[operator]:,}")
+    return table
+
+
+def _aspect_table(counts: Counter[str]) -> Table:
+    table = _table("aspect", "what it claims", "cases")
+    for name, claim in CLAIMS.items():
+        if counts[name]:
+            table.add_row(name, claim, f"{counts[name]:,}")
+    return table
+
+
+def _table(*headings: str) -> Table:
+    """A plain table whose last column is numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings[:-1]:
+        table.add_column(heading, overflow="fold")
+    table.add_column(headings[-1], justify="right")
+    return table
+
+
+def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """The cells that a backend does not have, by why."""
+    reasons: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.unsupported:
+            reasons.setdefault(cell.unsupported, []).append(cell)
+    return reasons
 
 
 @main.command(short_help="Judge one case again.")
@@ -114,7 +151,7 @@ def list_blocks(backend: str, plan_name: str) -> None:
 )
 def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
-    failed = False
+    verdicts = []
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:
             bench = Bench(name, Path(scratch), "replay", timeout)
@@ -126,14 +163,16 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
                 give_up(str(error))
             finally:
                 bench.close()
-        failed |= row["verdict"] in FAILED
+        verdicts.append(row["verdict"])
         _print_row(row)
         if row["verdict"] in FAILED:
             _print_evidence(row, folder)
-    sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
+    if FAILED & set(verdicts):
+        sys.exit(Overall.VIOLATES)
+    sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
 
 
-for _command in COMMANDS:
+for _command in (probe, *COMMANDS, score):
     main.add_command(_command)
 
 
@@ -143,7 +182,7 @@ def _print_row(row: Row) -> None:
         return
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
-    checks = ", ".join(row["checks_judged"] or [])
+    checks = ", ".join(row.get("checks_judged") or []) or "nothing"
     _console.print(
         Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
     )

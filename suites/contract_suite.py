@@ -53,6 +53,7 @@ class ContractQuestion:
     title: str
     block: str = ""
     aspect: str = field(default=ASPECT, init=False)
+    patience: float = field(default=1.0, init=False)
 
     @cached_property
     def id(self) -> str:

@@ -49,7 +49,9 @@ def value_finding(trial: Trial, check: str, wrong: np.ndarray, judged: int) -> F
         f"grad_input{list(element)} is {got}, owed {owed}; {_senders_text(trial, senders)}; "
         f"{len(wrong)} of {judged} cells are wrong"
     )
-    guess = explain(trial, cell, senders)
+    guess = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell)) or explain(
+        trial, cell, senders
+    )
     if guess:
         message += f"; {guess}"
     return Finding(check, message, len(wrong), judged, element, owed, got, tuple(windows[:_MOST_WINDOWS]))

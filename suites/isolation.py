@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, Protocol
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
@@ -35,6 +35,24 @@ from poolproof.suites.judge import Question, judge, verdict
 from poolproof.suites.plans import USUAL_CHECKS, Cell, cells
 
 AnyQuestion = Question | ContractQuestion
+
+
+class Askable(Protocol):
+    """What a bench can put to a backend: it judges itself there, and describes itself if the backend dies of it."""
+
+    @property
+    def aspect(self) -> str: ...
+
+    @property
+    def patience(self) -> float:
+        """How many times the usual time-out the answer may take."""
+
+    def to_record(self) -> dict[str, Any]: ...
+
+    def describe(self) -> Row: ...
+
+    def judge(self, backend: Backend) -> Row: ...
+
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -125,7 +143,7 @@ class Bench:
         self._labels["product"] = answer.product
         return answer
 
-    def judge(self, questions: Sequence[AnyQuestion]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[Askable]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
@@ -135,7 +153,7 @@ class Bench:
             with suppress(ConnectionError):
                 self._connection.send(questions[position:])
             for question in questions[position:]:
-                answer = self._receive(self._timeout)
+                answer = self._receive(self._timeout * question.patience)
                 if isinstance(answer, _Retired):
                     break
                 position += 1
@@ -188,7 +206,7 @@ class Bench:
         os.killpg(nursery.pid, signal.SIGKILL)
         return nursery.wait()
 
-    def _row_of_the_dead(self, question: AnyQuestion, death: _Died) -> Row:
+    def _row_of_the_dead(self, question: Askable, death: _Died) -> Row:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
         row = question.describe() | verdict(death.verdict, reason)
@@ -287,7 +305,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         os._exit(_HUNG_UP)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: AnyQuestion) -> None:
+def _note_in_flight(descriptor: int, backend: str, question: Askable) -> None:
     data = json.dumps({"backend": backend, "aspect": question.aspect, "case": question.to_record()}).encode()
     os.ftruncate(descriptor, len(data))
     os.pwrite(descriptor, data, 0)

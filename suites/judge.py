@@ -13,13 +13,13 @@ from typing import Any, cast
 import numpy as np
 
 from poolproof.backends.base import Backend, Status
-from poolproof.references.statistics import error_statistics
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
 from poolproof.suites.evidence import Shelf
 from poolproof.suites.findings import Finding
+from poolproof.suites.measure import measure_output, measure_standards
 from poolproof.suites.trial import NoMask, RunFailed, Trial
 
 WORKING_COPIES = 16
@@ -33,7 +33,8 @@ _BYTES_PER_TAP = 10
 class Question:
     """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
 
-    A violation leaves evidence on the ``shelf``, if there is one.
+    A violation leaves evidence on the ``shelf``, if there is one. ``standards`` says whether the standards of others
+    are held against the output too.
     """
 
     case: Case
@@ -41,11 +42,17 @@ class Question:
     aspect: str = ""
     block: str = ""
     repeats: int = 1
+    standards: bool = False
     shelf: Shelf | None = None
 
     @property
     def id(self) -> str:
         return self.case.id
+
+    @property
+    def patience(self) -> float:
+        """By how much the usual time limit is stretched: a huge plane takes long to judge."""
+        return 1.0 + self.case.planes * self.case.plane_size / (1 << 20)
 
     def to_record(self) -> dict[str, Any]:
         """What identifies the question on disk while it is being answered."""
@@ -117,6 +124,7 @@ def describe(question: Question) -> Row:
         "indices": case.indices if case.api.is_backward else "",
         "values": case.values,
         "deterministic": case.deterministic,
+        "seed": case.seed,
     }
 
 
@@ -132,7 +140,7 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 def _judge_supported(question: Question, backend: Backend) -> Row:
     trial = Trial(question.case, backend, question.repeats)
-    row, findings = _judge_trial(trial, question.checks)
+    row, findings = _judge_trial(trial, question.checks, question.standards)
     if not findings:
         return row
     if question.shelf:
@@ -140,7 +148,7 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
 
 
-def _judge_trial(trial: Trial, checks: tuple[str, ...]) -> tuple[Row, Sequence[Finding]]:
+def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:
     """(columns, findings); where nothing was found the columns hold the verdict."""
     backend, outcome = trial.backend, trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
@@ -161,7 +169,9 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...]) -> tuple[Row, Sequence[F
     row["checks_judged"] = ["refusal", *judged]
     if trial.case.api.is_backward:
         row["model"] = str(trial.model)
-        row |= error_statistics(trial.gradient_input, trial.content.sums, trial.acceptance, trial.fmt)
+        row |= measure_output(trial)
+        if standards:
+            row |= measure_standards(trial)
     return row | verdict(Verdict.CONFORMS), findings
 
 

@@ -145,7 +145,7 @@ class Jury:
         answered it takes no more questions.
         """
         kind = (row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1])
-        if not self._shrinks or kind in self._shrunk:
+        if not self._shrinks or kind in self._shrunk or block.aspect.listed:
             return {}
         self._shrunk.add(kind)
 

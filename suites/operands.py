@@ -27,6 +27,9 @@ from poolproof.suites.recipes.values import VALUES
 GUARD_BYTES = 512
 """Length of a guard band; a multiple of every alignment a kernel might write in."""
 
+SHIFT_BYTES = 64
+"""By how much repetitions move their tensors: what the memory page guarantees of an address, and no more."""
+
 POISONS = (0xFF, 0x5A)
 """Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
 
@@ -54,7 +57,7 @@ class Contents:
         case = self.case
         first_cells = np.arange(case.planes)[:, None] * case.plane_size
         cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size)
+        return Landing(cells.ravel(), self.values.size, case.axes)
 
     @cached_property
     def sums(self) -> ExactSums:
@@ -103,17 +106,19 @@ def place(
     poison: int,
     layouts: Mapping[str, Layout] | None = None,
     index_dtype: str | None = None,
+    shift: int = 0,
 ) -> Call:
     """A call on fresh memory: inputs filled, outputs, gaps and guard bands poisoned.
 
-    ``layouts`` and ``index_dtype`` replace the case's own.
+    ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
     """
     case = content.case
     tensors = {}
     for name in case.api.tensors:
         dtype = np.dtype(_numpy_name(index_dtype or case.index_dtype if name == "indices" else case.dtype))
         layout = layouts.get(name, Layout("contiguous")) if layouts is not None else case.layout(name)
-        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison)
+        guard = GUARD_BYTES + shift * SHIFT_BYTES
+        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard)
         if name in case.api.inputs:
             _fill(tensor, content, name)
         tensors[name] = tensor
@@ -130,11 +135,13 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     return mask
 
 
-def _empty(shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int) -> Tensor:
+def _empty(
+    shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int
+) -> Tensor:
     strides = layout.strides(shape, spatial_rank)
     storage = (layout.offset + extent(shape, strides)) * dtype.itemsize
-    buffer = np.full(2 * GUARD_BYTES + storage, poison, np.uint8)
-    return Tensor(buffer, GUARD_BYTES, dtype, shape, strides, layout.offset)
+    buffer = np.full(2 * guard + storage, poison, np.uint8)
+    return Tensor(buffer, guard, dtype, shape, strides, layout.offset, layout.tag)
 
 
 def _fill(tensor: Tensor, content: Contents, name: str) -> None:

@@ -7,7 +7,7 @@ a larger one, and neither order nor number of workers matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -18,8 +18,9 @@ from poolproof.suites.case import INDEX_DTYPES, Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.generation import derive_seed, generate
 from poolproof.suites.judge import Question
-from poolproof.suites.layouts import LAYOUTS
-from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.layouts import TAGS
+from poolproof.suites.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.targets import Target, examples, targets
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -48,7 +49,9 @@ USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
 class Aspect:
     """One side of conformance: what is drawn for it and why.
 
-    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each.
+    ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
+    ``least`` is how many cases even the smallest plan has. ``standards`` says whether the standards of others are held
+    against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks them all.
     """
 
     id: str
@@ -58,6 +61,9 @@ class Aspect:
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = USUAL_CHECKS
+    standards: bool = False
+    listed: Callable[[Operator, str, str], list[Target]] | None = None
+    least: int = 1
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -70,7 +76,7 @@ ASPECTS = {
             "values",
             "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
             Profile(
-                gradients=("integers", "integers", "one_hot", "ones"),
+                gradients=("integers", "base_four_weights", "colour_ids", "one_hot", "ones"),
                 values=("normal", "ties", "constant", "negative", "ascending", "descending"),
                 scales=(0, 0, -3, 5),
             ),
@@ -80,10 +86,11 @@ ASPECTS = {
             "sums that cannot be exact stay within what the declared accumulation model can produce",
             Profile(
                 gradients=_INEXACT,
-                indices=("in_window", "crowded", "crowded", "shared", "shared", "forward"),
+                indices=("in_window", "crowded", "lattice", "shared", "shared", "forward"),
                 scales=(0, 0, 0, -7),
             ),
             directions=("backward",),
+            standards=True,
         ),
         Aspect(
             "special_values",
@@ -97,19 +104,42 @@ ASPECTS = {
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             Profile(
-                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), layouts=tuple(LAYOUTS)
+                gradients=("integers", "base_four_weights", "uniform"),
+                values=("normal", "ties", "nan"),
+                layouts=ALL_LAYOUTS,
             ),
+        ),
+        Aspect(
+            "tagged",
+            "tensors tagged as channels last are read and written as such",
+            Profile(gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), tagged="nhwc"),
+        ),
+        Aspect(
+            "examples",
+            "the examples of the published pages give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=examples,
+        ),
+        Aspect(
+            "targets",
+            "calls at the limits of known kernels give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=targets,
         ),
         Aspect(
             "determinism",
             "repeated calls give the same bits, with the deterministic mode on and off",
             Profile(
                 gradients=("uniform", "wide", "positive"),
-                indices=("shared", "crowded", "in_window"),
+                indices=("shared", "crowded", "lattice"),
+                budgets=(256, 1024, 4096, 4096),
                 deterministic=(False, True),
             ),
             weight=0.5,
             repeats=5,
+            directions=("backward",),
         ),
         Aspect(
             "state",
@@ -134,10 +164,19 @@ ASPECTS = {
         Aspect(
             "memory",
             "calls leave no device memory behind",
-            Profile(values=("normal",), budgets=(256, 4096)),
-            weight=0.025,
-            repeats=200,
-            checks=(*USUAL_CHECKS, "memory_kept"),
+            Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
+            weight=0.05,
+            repeats=40,
+            checks=("interval", "memory_kept"),
+        ),
+        Aspect(
+            "endurance",
+            "two thousand calls leave no device memory behind",
+            Profile(values=("normal",), budgets=(256,)),
+            weight=1 / 1600,
+            least=0,
+            repeats=2000,
+            checks=("interval", "memory_kept"),
         ),
         Aspect(
             "scale",
@@ -145,11 +184,21 @@ ASPECTS = {
             Profile(
                 gradients=("integers", "one_hot", "uniform"),
                 values=("normal", "ties"),
-                budgets=(16384, 65536),
+                budgets=(16384, 65536, 135000),
                 lengths=LENGTHS + LONG_LENGTHS,
                 planes=PLANES + MANY_PLANES,
+                known_geometries=True,
             ),
-            weight=0.1,
+            weight=0.15,
+        ),
+        Aspect(
+            "huge",
+            "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
+            Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
+            weight=1 / 1600,
+            least=0,
+            directions=("backward",),
+            checks=("written", "interval", "unreached"),
         ),
         Aspect(
             "empty_windows",
@@ -162,7 +211,7 @@ ASPECTS = {
 }
 
 
-EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS))
+EVERYTHING = Aspect("case", "all that any aspect claims", Profile(), repeats=5, checks=tuple(CHECKS), standards=True)
 """What a single case named on the command line is held against."""
 
 
@@ -175,7 +224,7 @@ class Plan:
     purpose: str
 
     def count(self, aspect: Aspect) -> int:
-        return max(1, round(self.cases * aspect.weight))
+        return max(aspect.least, round(self.cases * aspect.weight))
 
 
 PLANS = {
@@ -190,13 +239,17 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot."""
+    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
+
+    ``tags`` are the format tags that the backend takes (`Backend.tags`).
+    """
 
     backend: str
     operator: Operator
     dtype: str
     index_dtype: str
     unsupported: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,11 +277,15 @@ class Block:
         return self.cell.backend
 
     def cases(self) -> list[Case]:
-        return generate(self.strategy, self.count, self.seed)
+        return [question.case for question in self.questions()]
 
     def questions(self) -> list[Question]:
-        aspect = self.aspect
-        return [Question(case, aspect.checks, aspect.id, self.id, aspect.repeats) for case in self.cases()]
+        aspect, cell = self.aspect, self.cell
+        if aspect.listed:
+            asked = [(item.case, item.repeats) for item in aspect.listed(cell.operator, cell.dtype, cell.index_dtype)]
+        else:
+            asked = [(case, aspect.repeats) for case in generate(self.strategy, self.count, self.seed)]
+        return [Question(case, aspect.checks, aspect.id, self.id, repeats, aspect.standards) for case, repeats in asked]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:
@@ -242,7 +299,7 @@ def cells(name: str, backend: Backend) -> list[Cell]:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
                     reason = backend.unsupported(operator, dtype, index_dtype)
-                    found.append(Cell(name, operator, dtype, index_dtype, reason))
+                    found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
 
@@ -250,16 +307,24 @@ def blocks(chosen: Sequence[Cell], aspects: Sequence[Aspect], plan: Plan, seed: 
     """The blocks of a plan, for supported cells only."""
     for cell in chosen:
         for aspect in aspects:
-            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell.operator):
-                yield from _blocks_of(cell, aspect, plan.count(aspect), seed)
+            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell):
+                yield from _blocks_of(cell, aspect, plan, seed)
 
 
-def _blocks_of(cell: Cell, aspect: Aspect, count: int, seed: int) -> Iterator[Block]:
+def _blocks_of(cell: Cell, aspect: Aspect, plan: Plan, seed: int) -> Iterator[Block]:
+    count = plan.count(aspect)
+    if aspect.listed:
+        count = len(aspect.listed(cell.operator, cell.dtype, cell.index_dtype))
+        yield Block(cell, aspect, 0, count, seed)
+        return
     for number, start in enumerate(range(0, count, BLOCK_SIZE)):
         name = (cell.operator.name, cell.dtype, cell.index_dtype, aspect.id, number)
         yield Block(cell, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
 
 
-def _possible(aspect: Aspect, operator: Operator) -> bool:
-    """Only a windowed pool can have a window that misses its input."""
-    return not aspect.profile.empty_windows or operator.pooling == "windowed"
+def _possible(aspect: Aspect, cell: Cell) -> bool:
+    """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+    profile = aspect.profile
+    if profile.tagged and not (cell.operator.takes_tags and TAGS[profile.tagged] in cell.tags):
+        return False
+    return not profile.empty_windows or cell.operator.pooling == "windowed"

@@ -23,7 +23,7 @@ def _question(line: str, product: str) -> AnyQuestion:
     call = read_call(line)
     if call is None:
         case = Case.from_json(line)
-        return Question(case, EVERYTHING.checks, EVERYTHING.id, "case", EVERYTHING.repeats)
+        return Question(case, EVERYTHING.checks, EVERYTHING.id, "case", EVERYTHING.repeats, EVERYTHING.standards)
     if not product:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
     return question_of(call, product)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.suites.case import Case
-from poolproof.suites.layouts import LAYOUTS, Layout, expanded_axis
+from poolproof.suites.layouts import LAYOUTS, TAGS, Layout, expanded_axis
 
 Draw = Any
 """The ``draw`` function that Hypothesis hands to a composite strategy."""
@@ -26,8 +26,34 @@ Draw = Any
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
-LONG_LENGTHS = (79, 80, 81, 95, 96, 97, 113, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 258, 384, 511, 512, 513)
-"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters)."""
+LONG_LENGTHS = (
+    79,
+    80,
+    81,
+    95,
+    96,
+    97,
+    113,
+    127,
+    128,
+    129,
+    130,
+    191,
+    192,
+    193,
+    255,
+    256,
+    257,
+    258,
+    384,
+    511,
+    512,
+    513,
+    1025,
+    4097,
+    65537,
+)
+"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
 PLANES = (
     1,
@@ -64,6 +90,19 @@ PLANES = (
 )
 """N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
 
+EXTREME_PLANES = (65535, 65536, 65537)
+"""N * C around the end of 16 bits."""
+
+WINDOWS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+"""Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
+plane of 256."""
+
+LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33)
+"""Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000."""
+
+LONG_STRIDES = (15, 16, 17, 31, 32, 33, 63, 64, 65)
+"""Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""
+
 MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
 
@@ -73,7 +112,9 @@ class Profile:
     """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
 
     ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
-    (empty: all tensors contiguous). With ``empty_windows`` the geometry leaves some window without any cell.
+    (empty: all tensors contiguous), ``tagged`` one with a format tag that all tensors have. With ``empty_windows`` the
+    geometry leaves some window without any cell. With ``known_geometries`` some cases have a geometry of the operator
+    library's own tiling tests. With ``huge`` the plane has one of the `HUGE` sizes and few windows.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -82,6 +123,8 @@ class Profile:
         "forward",
         "crowded",
         "shared",
+        "lattice",
+        "lattice",
         "first",
         "last",
         "plane_edges",
@@ -93,9 +136,60 @@ class Profile:
     lengths: tuple[int, ...] = LENGTHS
     planes: tuple[int, ...] = PLANES
     layouts: tuple[str, ...] = ()
+    tagged: str = ""
     empty_batches: bool = True
     empty_windows: bool = False
+    known_geometries: bool = False
+    huge: bool = False
     deterministic: tuple[bool, ...] = (False,)
+
+
+@dataclass(frozen=True)
+class KnownGeometry:
+    """A windowed geometry that somebody's tests take to reach one branch of a library."""
+
+    branch: str
+    spatial: tuple[int, ...]
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...] = (0,)
+    dilation: tuple[int, ...] = (1,)
+    ceil_mode: bool = False
+
+    def fits(self, rank: int, elements: int) -> bool:
+        return len(self.spatial) == rank and prod(self.spatial) <= elements
+
+    def spelled(self) -> tuple[tuple[int, ...], dict[str, Any]]:
+        names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+        return self.spatial, {name: getattr(self, name) for name in names}
+
+
+HUGE = (4099, 4111, 8209)
+"""Lengths of which any two make a plane of more than 2**24 cells."""
+
+KNOWN_GEOMETRIES = (
+    KnownGeometry("cut kernel", (5, 66, 132), (5, 1, 6), (8, 13, 18)),
+    KnownGeometry("cut kernel", (10, 78, 146), (5, 1, 6), (8, 13, 18), (1, 0, 1)),
+    KnownGeometry("normal, one plane at once", (1, 15, 15), (1, 9, 9), (1, 1, 1), (0, 4, 4)),
+    KnownGeometry("normal, without overlap", (16, 90, 16), (1, 2, 2), (1, 2, 2)),
+    KnownGeometry("normal, with overlap", (16, 9, 9), (1, 3, 3), (1, 2, 2)),
+    KnownGeometry("scatter", (23, 20, 8), (22, 19, 4), (22, 19, 4)),
+    KnownGeometry("scatter, rows cut", (40, 38, 16), (20, 19, 4), (20, 19, 4)),
+    KnownGeometry("scatter, columns cut", (1, 40, 1200), (1, 40, 40), (1, 40, 40)),
+    KnownGeometry("simd, aligned", (8, 10, 514), (2, 2, 2), (2, 2, 2)),
+    KnownGeometry("simd, unaligned", (10, 11, 512), (2, 4, 5), (1, 2, 3), (1, 2, 2)),
+    KnownGeometry("simd, unaligned", (9, 10, 480), (3, 2, 7), (1, 2, 4)),
+    KnownGeometry("simd, whole planes", (4, 4, 4), (2, 2, 2), (2, 2, 2), (1, 1, 1)),
+    KnownGeometry("simd, overhang", (2, 33, 257), (2, 2, 2), (2, 2, 2), ceil_mode=True),
+    KnownGeometry("scalar", (64, 64), (64, 64), (64, 64)),
+    KnownGeometry("simt", (2, 22), (2, 6), (2, 6), ceil_mode=True),
+    KnownGeometry("simt, a large plane of few windows", (192, 192), (3, 3), (13, 13)),
+    KnownGeometry("simt, a large plane of few windows", (256, 255), (2, 3), (17, 17)),
+    KnownGeometry("vector", (64, 64), (3, 3), (2, 2), (1, 1)),
+    KnownGeometry("channels last", (18, 30), (2, 2), (2, 2), (1, 1)),
+    KnownGeometry("kernel of one", (64, 3), (1, 1), (1, 1)),
+)
+"""After the tiling tests that the operator library publishes, made smaller where the branch stays the same."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +230,8 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
         **attributes,
         **data,
     )
+    if profile.tagged:
+        return _all_tagged(case, profile.tagged)
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
@@ -161,6 +257,8 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
     planes = _choose(draw, counts[:4] if _flip(draw) else counts)
+    if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
+        planes = _choose(draw, EXTREME_PLANES)
     shape = _choose(draw, ["channels", "batch", "both", "unbatched"])
     if shape == "unbatched":
         return (planes,)
@@ -175,6 +273,10 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     return (batch, planes // batch)
 
 
+def _huge_plane(draw: Draw, rank: int) -> tuple[int, ...]:
+    return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
+
+
 def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length <= remaining] or [1]
 
@@ -182,7 +284,12 @@ def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
 def _adaptive_geometry(
     draw: Draw, rank: int, remaining: int, profile: Profile
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    sizes, outputs, windows = [], [], 4 * remaining
+    if profile.huge:
+        windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
+        return _huge_plane(draw, rank), {"output_size": (*(1,) * (rank - 2), *windows_wanted)}
+    sizes: list[int] = []
+    outputs: list[int] = []
+    windows = 4 * remaining
     for _ in range(rank):
         size = _choose(draw, _lengths(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))
@@ -209,17 +316,25 @@ def _adaptive_output(draw: Draw, size: int) -> int:
 def _windowed_geometry(
     draw: Draw, rank: int, remaining: int, profile: Profile
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
+    if profile.huge:
+        kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
+        attributes = {"kernel_size": (*(1,) * (rank - 2), kernel, kernel), "stride": (stride,), "padding": (0,)}
+        return _huge_plane(draw, rank), attributes | {"dilation": (1,)}
+    known = [geometry for geometry in KNOWN_GEOMETRIES if geometry.fits(rank, remaining)]
+    if profile.known_geometries and known and _between(draw, 0, 3) == 3:
+        return _choose(draw, known).spelled()
     ceil_mode = _flip(draw)
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
     for number in range(rank):
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
         size = _choose(draw, _lengths(room, profile.lengths))
-        pattern = axes[0] if isotropic and number else _window_pattern(draw, size, room)
+        if not (isotropic and number):
+            pattern = _window_pattern(draw, size, room)
         if profile.empty_windows and number == rank - 1:
             axis = _with_an_empty_window(draw)
         else:
-            axis = _legal_axis(size, pattern, ceil_mode)
+            axis = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(axis)
         remaining = max(remaining // axis.size, 1)
     attributes = _spelled_lists(draw, axes) | {"ceil_mode": ceil_mode}
@@ -237,12 +352,16 @@ _STYLES = (
     "dilated",
     "whole",
     "beyond",
+    "large",
+    "far_apart",
+    "aimed",
+    "aimed",
 )
 """Relations of kernel, stride and length; repeated ones are drawn more often."""
 
 
 def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
-    """Kernel, stride, padding and dilation of one style; the length may yet be too short for them.
+    """Kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
 
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
     The number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
@@ -251,17 +370,30 @@ def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
     small = _between(draw, 2, min(7, max(room, 2)))
     extra = _between(draw, 0, 5)
     spread = _between(draw, 2, 4)
+    pick = _between(draw, 0, 89)
+    large = LARGE_KERNELS[pick % len(LARGE_KERNELS)]
     kernel, stride, dilation = {
         "unit": (1, 1 + extra % 3, 1),
         "tiling": (small, small, 1),
         "sparse": (small - 1, small + extra, 1),
         "overlapping": (small, 1 + extra % small, 1),
-        "dilated": (small, 1 + extra % small, spread),
+        "dilated": (small, 1 + (extra + pick) % (small + spread), spread),
         "whole": (size, max(1, size // (1 + extra)), 1),
         "beyond": (size + extra, max(1, (size + spread) // (1 + extra % 4)), 1),
+        "large": (large if large <= room else small, 1 + extra * spread, 1),
+        "far_apart": (small, LONG_STRIDES[pick % len(LONG_STRIDES)], 1),
+        "aimed": (small, 1 + extra % small, 1),
     }[style]
     padding = _choose(draw, [0, kernel // 2, (kernel // 2 + 1) // 2])
-    return _WindowedAxis(size, kernel, stride, padding, dilation)
+    length = _aimed_length(pick, room, kernel, stride, padding) if style == "aimed" else 0
+    return _WindowedAxis(length, kernel, stride, padding, dilation)
+
+
+def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:
+    """A length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
+    lengths = [(windows - 1) * stride + kernel - 2 * padding for windows in WINDOWS]
+    possible = [length for length in lengths if length <= room]
+    return possible[pick % len(possible)] if possible else 0
 
 
 def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
@@ -299,6 +431,12 @@ def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
     return shortened
 
 
+def _all_tagged(case: Case, layout: str) -> Case:
+    """Every tensor in that layout, whose tag asks for a batch axis."""
+    shape = case.shape if len(case.shape) == 4 else (1, *case.shape)
+    return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
+
+
 def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     """One tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.tensors
@@ -320,4 +458,4 @@ def _possible_layouts(case: Case, tensor: str, profile: Profile) -> list[str]:
     return [name for name in profile.layouts if name != "expanded" or can_expand]
 
 
-ALL_LAYOUTS = tuple(LAYOUTS)
+ALL_LAYOUTS = tuple(name for name in LAYOUTS if name not in TAGS)

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.comparison import Comparison
 from poolproof.references.criterion import Acceptance, acceptance
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.case import Case
+from poolproof.suites.decoder import Fault, decode
 from poolproof.suites.layouts import Layout
 from poolproof.suites.operands import POISONS, Contents, contents, place
 
@@ -86,6 +88,11 @@ class Trial:
         return acceptance(self.content.sums, self.fmt, self.model)
 
     @cached_property
+    def comparison(self) -> Comparison:
+        """grad_input of the first run beside the exact sums; backward operators only."""
+        return Comparison(self.gradient_input, self.content.sums, self.fmt)
+
+    @cached_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.first.output("grad_input").astype(np.float64).ravel()
@@ -95,13 +102,27 @@ class Trial:
         return self.acceptance.accepts(self.gradient_input)
 
     @cached_property
+    def faults(self) -> list[Fault]:
+        """The windows that went astray, where the gradients are coded; backward operators only."""
+        gradient = self.content.gradient
+        assert gradient is not None
+        coded, outputs = (np.ldexp(values.ravel(), -self.case.scale) for values in (gradient, self.gradient_input))
+        return decode(self.case.gradient, self.content.landing, coded, outputs)
+
+    @cached_property
     def maximum(self) -> tuple[Float64, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self.content.values.reshape(self.case.planes, *self.case.spatial_shape), self.case.axes)
 
     def repetition(self, number: int = 1) -> Run:
-        """The same call once more, on other poison for odd numbers."""
-        return self._kept(("repeat", number), lambda: place(self.content, POISONS[number % 2]))
+        """The same call once more; for odd numbers on other poison and at other addresses."""
+        odd = number % 2
+        return self._kept(("repeat", number), lambda: place(self.content, POISONS[odd], shift=odd))
+
+    @property
+    def repetitions(self) -> list[Run]:
+        """The repetitions made so far."""
+        return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]
 
     def with_layouts(self, layouts: Mapping[str, Layout]) -> Run:
         """The same content in other layouts; tensors not named are contiguous."""

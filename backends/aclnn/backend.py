@@ -56,6 +56,7 @@ class Aclnn(Backend):
             raise BackendUnavailable(
                 f"chip {self._device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})"
             )
+        self.tags = ("NHWC",) if self.product == "950" else ()
         self._usable = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

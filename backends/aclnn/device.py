@@ -58,8 +58,12 @@ class Device:
 
     def recent_error(self) -> str:
         """The library's text for the last error of this thread, first line, empty when there is none."""
+        return self.recent_errors().partition("\n")[0]
+
+    def recent_errors(self) -> str:
+        """The library's texts for the errors of this thread, the latest first; older ones stay."""
         text = self._functions["aclGetRecentErrMsg"]()
-        return text.decode(errors="replace").strip().splitlines()[0] if text and text.strip() else ""
+        return text.decode(errors="replace").strip() if text else ""
 
     @property
     def soc_name(self) -> str:

@@ -7,7 +7,7 @@ own, so a kernel that leaves its tensors is seen wherever it goes first.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.operands import describe_tensor, list_object, tensor_object
 from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.base import Call, Outcome, Status, Tensor
+from poolproof.references.contract import TensorArgument
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
+
+Describe = Callable[[Tensor], TensorArgument]
 
 _WORKSPACE_POISON = 0xFF
 """NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
@@ -60,7 +63,7 @@ class TwoPhase:
         self.first, self._second = phases
 
     @contextmanager
-    def operands(self, call: Call) -> Iterator[Operands]:
+    def operands(self, call: Call, describe: Describe = describe_tensor) -> Iterator[Operands]:
         """The call's tensors and lists, uploaded and wrapped, until the end of the block."""
         device = self._device
         with ExitStack() as stack:
@@ -70,7 +73,7 @@ class TwoPhase:
                 device.upload(allocations[name], tensor.buffer)
                 addresses[name] = allocations[name] + tensor.guard
             for name, tensor in call.tensors.items():
-                objects[name] = stack.enter_context(tensor_object(device, describe_tensor(tensor), addresses[name]))
+                objects[name] = stack.enter_context(tensor_object(device, describe(tensor), addresses[name]))
             attributes = call.attributes
             if call.operator.pooling == "adaptive":
                 lists: tuple[object, ...] = ()
@@ -103,9 +106,11 @@ class TwoPhase:
             raise AclError(self._name, code, self._device.recent_error())
 
 
-def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
-    """One call from upload to download."""
-    with operator.operands(call) as operands:
+def execute(
+    device: Device, operator: TwoPhase, call: Call, stream: int, describe: Describe = describe_tensor
+) -> Outcome:
+    """One call from upload to download; ``describe`` says what the library is told of each tensor."""
+    with operator.operands(call, describe) as operands:
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))

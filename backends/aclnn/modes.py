@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, workspace_for
+from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.status import AclError
-from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.base import Call, Outcome, Status, Tensor
+from poolproof.references.contract import TensorArgument
 
 Mode = Callable[[Device, TwoPhase, Call], Outcome]
 
@@ -28,10 +31,11 @@ def other_stream(device: Device, operator: TwoPhase, call: Call) -> Outcome:
 def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     """By an executor that has run before, on other addresses.
 
-    ``unavailable`` where the library does not let this executor be repeated: one from its cache, or one that copies.
+    ``unavailable`` where the library does not let this executor be repeated, because it copies. One from its cache may
+    not be repeated either: the storages are described in a way of their own, so that the cache does not know the call.
     """
     stream = device.stream
-    with operator.operands(call) as first, operator.operands(call) as second:
+    with operator.operands(call, _uncached) as first, operator.operands(call, _uncached) as second:
         size, executor = operator.prepare(first)
         try:
             try:
@@ -54,6 +58,12 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
             device.call("aclDestroyAclOpExecutor", executor)
         second.download(device)
     return completed(call, seconds, complaints)
+
+
+def _uncached(tensor: Tensor) -> TensorArgument:
+    """The same storage as a column: as many elements, another shape."""
+    described = describe_tensor(tensor)
+    return replace(described, storage=(*described.storage, 1))
 
 
 def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:

@@ -14,6 +14,9 @@ from poolproof.reports.tables import Record, aspects_in_order, matrix_lines, rec
 from poolproof.reports.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
+PRECISION_PAGE = "precision.html"
+"""Name of the page on precision, which is written before this one where there is any to tell of."""
+
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
 """How the style sheet paints the verdict of a run."""
 
@@ -32,6 +35,7 @@ def write_run_page(digest: Digest, path: Path) -> Path:
         matrix=_matrix(digest, aspects),
         precision=_precision(digest),
         contract=_contract(digest),
+        precision_page=PRECISION_PAGE if (path.parent / PRECISION_PAGE).exists() else "",
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},

@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
-from poolproof.references.geometry import Int64
+from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.recipes.stream import Stream
 
 
 @dataclass(frozen=True)
 class Landing:
-    """Where the gradients go: ``cells[i]`` of ``size`` is the cell of gradient i, plane * plane size + index."""
+    """Where the gradients go: ``cells[i]`` of ``size`` is the cell of gradient i, plane * plane size + index.
+
+    ``axes`` are the windows that the gradients belong to, in row-major order within each plane.
+    """
 
     cells: Int64
     size: int
+    axes: tuple[Axis, ...] = ()
 
     @cached_property
     def multiplicity(self) -> Int64:
@@ -47,6 +52,35 @@ class Landing:
     def rotation(self) -> Int64:
         """A rank within each cell that moves on from cell to cell: no order of additions always meets it first."""
         return self.cells % self.multiplicity
+
+    @cached_property
+    def plane(self) -> Int64:
+        """Number of gradient i's plane."""
+        return np.arange(len(self.cells)) // prod(axis.windows for axis in self.axes)
+
+    @cached_property
+    def window(self) -> Int64:
+        """Number of gradient i's window within its plane."""
+        return np.arange(len(self.cells)) % prod(axis.windows for axis in self.axes)
+
+    @cached_property
+    def overlaps(self) -> tuple[int, ...]:
+        """`Axis.overlap` along each axis."""
+        return tuple(axis.overlap() for axis in self.axes)
+
+    @property
+    def residues(self) -> int:
+        return prod(self.overlaps)
+
+    @cached_property
+    def residue(self) -> Int64:
+        """A number of gradient i below `residues` that no other window which can reach one of its cells has."""
+        residue, window, span = np.zeros_like(self.cells), self.window, 1
+        for axis, overlap in zip(reversed(self.axes), reversed(self.overlaps), strict=True):
+            window, place = np.divmod(window, axis.windows)
+            residue += span * (place % overlap)
+            span *= overlap
+        return residue
 
 
 Recipe = Callable[[Landing, FloatFormat, Stream], Float64]
@@ -162,6 +196,39 @@ def signed_zeros(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     return 0.0 * stream.signs(len(landing.cells))
 
 
+def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """In each plane only windows that cannot meet carry a gradient, their number: a wrong value names its window.
+
+    Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
+    """
+    base, rounds = fmt.largest_exact_integer, landing.plane // landing.residues
+    digits = 1
+    while base**digits <= int(landing.window.max(initial=0)):
+        digits += 1
+    number = landing.window // base ** (rounds % digits) % base + 1.0
+    chosen = (landing.plane + stream.below(landing.residues, 1)) % landing.residues
+    return np.where(landing.residue == chosen, number, 0.0)
+
+
+def binary_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Powers of two that differ between windows that can meet: the digits of a sum are the windows that arrived."""
+    return _weights(landing, fmt, stream, 1)
+
+
+def base_four_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Powers of four likewise: each digit of a sum counts how often its window arrived, up to three times."""
+    return _weights(landing, fmt, stream, 2)
+
+
+def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> Float64:
+    """Digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
+    digits = fmt.precision // bits
+    groups = -(-landing.residues // digits)
+    group = (landing.plane + stream.below(groups, 1)) % groups
+    place = landing.residue - group * digits
+    return np.where((place >= 0) & (place < digits), np.exp2(bits * place), 0.0)
+
+
 GRADIENTS: dict[str, Recipe] = {
     recipe.__name__: recipe
     for recipe in (
@@ -178,5 +245,8 @@ GRADIENTS: dict[str, Recipe] = {
         near_overflow,
         special,
         signed_zeros,
+        colour_ids,
+        binary_weights,
+        base_four_weights,
     )
 }

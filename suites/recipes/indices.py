@@ -49,6 +49,18 @@ def crowded(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
     return _best(axes, [axis.coverage() for axis in axes], len(values))
 
 
+def lattice(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+    """Peaks one window apart, every window on its cell nearest to one: those that can meet do so all over the plane,
+    dilated windows whole strides apart included.
+    """
+    distances = []
+    for axis in axes:
+        reach = max(int(axis.positions[0][-1] - axis.positions[0][0]), 1)
+        beyond = (np.arange(axis.size) - stream.below(reach, 1)[0]) % reach
+        distances.append(-np.minimum(beyond, reach - beyond))
+    return _best(axes, distances, len(values))
+
+
 def first(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
     """The first cell of each window: column 0 and row 0 of the plane included."""
     return _best(axes, [-np.arange(axis.size) for axis in axes], len(values))
@@ -89,5 +101,6 @@ def _best(axes: Sequence[Axis], scores: Sequence[Int64], planes: int) -> Int64:
 
 
 INDICES: dict[str, Recipe] = {
-    recipe.__name__: recipe for recipe in (forward, in_window, shared, crowded, first, last, plane_edges, tile_borders)
+    recipe.__name__: recipe
+    for recipe in (forward, in_window, shared, crowded, lattice, first, last, plane_edges, tile_borders)
 }

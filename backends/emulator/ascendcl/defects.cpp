@@ -1,5 +1,6 @@
 #include "defects.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -15,10 +16,13 @@ struct Row {
     const char* clause;
     const char* trigger;
     const char* severity;
+    int difficulty;
+    const char* products;  // separated by spaces
 };
 
 constexpr Row kRows[] = {
-#define DEFECT(id, group, clause, trigger, severity) {#id, group, clause, trigger, severity},
+#define DEFECT(id, group, clause, trigger, severity, difficulty, products) \
+    {#id, group, clause, trigger, severity, difficulty, products},
 #include "seeds.def"
 #undef DEFECT
 };
@@ -40,9 +44,9 @@ std::array<bool, kDefects> read_switches() {
 std::string as_json() {
     std::string rows;
     for (const Row& row : kRows) {
-        rows +=
-            text(rows.empty() ? "" : ",\n", R"({"id": ")", row.id, R"(", "class": ")", row.group, R"(", "clause": ")",
-                 row.clause, R"(", "trigger": ")", row.trigger, R"(", "severity": ")", row.severity, R"("})");
+        rows += text(rows.empty() ? "" : ",\n", R"({"id": ")", row.id, R"(", "class": ")", row.group,
+                     R"(", "clause": ")", row.clause, R"(", "trigger": ")", row.trigger, R"(", "severity": ")",
+                     row.severity, R"(", "difficulty": )", row.difficulty, R"(, "products": ")", row.products, R"("})");
     }
     return text("[", rows, "]");
 }
@@ -50,10 +54,11 @@ std::string as_json() {
 }  // namespace
 
 const std::array<bool, kDefects> defect_switches = read_switches();
+const bool has_defects = std::find(defect_switches.begin(), defect_switches.end(), true) != defect_switches.end();
 
 }  // namespace emulator
 
-// The table of defects as JSON: a list of {id, class, clause, trigger, severity}.
+// The table of defects as JSON: a list of {id, class, clause, trigger, severity, difficulty, products}.
 extern "C" const char* poolproof_emulator_defects() {
     static const std::string json = emulator::as_json();
     return json.c_str();

@@ -7,7 +7,7 @@
 namespace emulator {
 
 enum class Defect {
-#define DEFECT(id, group, clause, trigger, severity) id,
+#define DEFECT(id, group, clause, trigger, severity, difficulty, products) id,
 #include "seeds.def"
 #undef DEFECT
     kCount
@@ -19,6 +19,11 @@ constexpr size_t kDefects = static_cast<size_t>(Defect::kCount);
 // aborts. A plain array, because kernels ask for every element.
 extern const std::array<bool, kDefects> defect_switches;
 
-inline bool seeded(Defect defect) { return defect_switches[static_cast<size_t>(defect)]; }
+// Whether any defect is seeded at all: the one test that honest code pays for.
+extern const bool has_defects;
+
+inline bool seeded(Defect defect) {
+    return __builtin_expect(has_defects, false) && defect_switches[static_cast<size_t>(defect)];
+}
 
 }  // namespace emulator

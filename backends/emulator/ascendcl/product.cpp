@@ -33,7 +33,14 @@ const ProductFacts& choose() {
 }  // namespace
 
 const ProductFacts& product() {
-    static const ProductFacts& chosen = choose();
+    static const ProductFacts chosen = [] {
+        ProductFacts facts = choose();
+        if (facts.system_workspace > 0) {
+            const auto usual = static_cast<int64_t>(facts.system_workspace);
+            facts.system_workspace = environment_number("POOLPROOF_EMULATOR_SYSTEM_WORKSPACE", usual);
+        }
+        return facts;
+    }();
     return chosen;
 }
 

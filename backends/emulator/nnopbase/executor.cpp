@@ -62,7 +62,8 @@ aclnnStatus set_address(aclOpExecutor* executor, Group group, size_t index, cons
     const size_t first = group == Group::kOutputs ? executor->inputs : 0;
     const size_t end = group == Group::kInputs ? executor->inputs : executor->tensors.size();
     if (index >= end - first) return refuse(status::kParamInvalid, text("set tensor address: no tensor ", index));
-    executor->addresses[first + index] = address;
+    const bool keeps = seeded(Defect::output_address_kept) && group == Group::kOutputs;
+    executor->addresses[first + index] = keeps ? executor->tensors[first + index]->data : address;
     return status::kSuccess;
 }
 

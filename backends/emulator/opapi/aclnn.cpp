@@ -18,8 +18,9 @@ std::string key_of(const Call& call) {
         if (tensor == nullptr) {
             key += "|null";
         } else {
-            key += text('|', tensor->shape, tensor->strides, tensor->storage, ' ', tensor->dtype, ' ', tensor->offset,
-                        ' ', tensor->format);
+            const bool has_strides = !seeded(Defect::cache_key_lacks_strides);
+            key += text('|', tensor->shape, has_strides ? tensor->strides : tensor->shape, tensor->storage, ' ',
+                        tensor->dtype, ' ', tensor->offset, ' ', tensor->format);
         }
     }
     for (const aclIntArray* list : call.lists) key += list == nullptr ? "|null" : text('|', list->values);
@@ -44,6 +45,7 @@ aclnnStatus phase_one(Call call, uint64_t* workspace_size, aclOpExecutor** execu
         report(text("E", status::kNullPointer, ": ", call.family->name, ": workspaceSize or executor is null"));
         return status::kNullPointer;
     }
+    if (seeded(Defect::size_written_on_refusal)) *workspace_size = 0;
     call.determinism = determinism_level();
     const std::string key = plan_cache().is_on() ? key_of(call) : "";
     if (!key.empty()) {

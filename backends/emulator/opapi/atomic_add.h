@@ -16,8 +16,11 @@ void atomic_update(Bits* target, Update update) {
 }
 
 inline void atomic_add(float* target, float addend) {
-    atomic_update(reinterpret_cast<uint32_t*>(target),
-                  [addend](uint32_t bits) { return bits_as<uint32_t>(bits_as<float>(bits) + addend); });
+    atomic_update(reinterpret_cast<uint32_t*>(target), [addend](uint32_t bits) {
+        const float sum = bits_as<float>(bits) + addend;
+        const bool flushes = seeded(Defect::atomic_add_flushes) && std::fpclassify(sum) == FP_SUBNORMAL;
+        return bits_as<uint32_t>(flushes ? 0.0f : sum);
+    });
 }
 
 }  // namespace emulator

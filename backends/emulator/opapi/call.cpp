@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../ascendcl/defects.h"
 #include "../ascendcl/text.h"
 
 namespace emulator {
@@ -102,7 +103,8 @@ size_t rank_of(aclFormat format) {
 std::vector<int64_t> expanded(const Call& call, ListRole role) {
     const bool defaults = role == kStride && call.list(role).empty();
     const std::vector<int64_t>& values = call.list(defaults ? kKernelSize : role);
-    if (values.size() != 1) return values;
+    const bool repeats = values.size() == 1 || (defaults && seeded(Defect::empty_stride_repeats_first));
+    if (!repeats) return values;
     return std::vector<int64_t>(static_cast<size_t>(call.family->spatial_rank), values.front());
 }
 

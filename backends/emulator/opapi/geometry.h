@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 
@@ -23,7 +24,8 @@ inline int64_t pooled_size(int64_t size, int64_t kernel, int64_t stride, int64_t
                            bool ceil_mode) {
     const int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
     const int64_t windows = floor_divide(span, stride) + 1;
-    return ceil_mode && (windows - 1) * stride >= size + padding ? windows - 1 : windows;
+    const bool clips = ceil_mode && !seeded(Defect::ceil_clip_missing);
+    return clips && (windows - 1) * stride >= size + padding ? windows - 1 : windows;
 }
 
 struct Range {
@@ -58,6 +60,8 @@ struct Axis {
 
     Window window(int64_t output) const {
         if (!adaptive) return {output * stride - padding, dilation, kernel};
+        if (seeded(Defect::adaptive_window_in_float)) return window_in_float(output);
+        if (seeded(Defect::adaptive_windows_of_one_size)) return {output * (in / out), 1, in - (out - 1) * (in / out)};
         const int64_t start = scaled(output, in, out);
         return {start, 1, ceil_scaled(output + 1, in, out) - start};
     }
@@ -66,11 +70,15 @@ struct Axis {
     int64_t dilated_kernel() const { return dilation * (kernel - 1) + 1; }
 
     // Whether two windows can look at the same coordinate.
-    bool overlaps() const { return adaptive ? in % out != 0 : phases() > 1; }
+    bool overlaps() const {
+        const int64_t reach = seeded(Defect::dilation_blind_overlap) ? kernel : dilated_kernel();
+        return adaptive ? in % out != 0 : reach > stride;
+    }
 
     // Windows that many apart never share a coordinate.
     int64_t phases() const {
-        const int64_t reach = seeded(Defect::dilation_blind_overlap) ? kernel : dilated_kernel();
+        const int64_t reach = seeded(Defect::dilation_blind_phases) ? kernel : dilated_kernel();
+        if (seeded(Defect::phases_rounded_down)) return std::max<int64_t>(1, reach / stride);
         return ceil_divide(reach, stride);
     }
 
@@ -86,7 +94,8 @@ struct Axis {
         if (adaptive) {
             windows = {scaled(cells.begin, out, in), ceil_scaled(cells.end, out, in)};
         } else {
-            windows.begin = ceil_divide(cells.begin + padding - (dilated_kernel() - 1), stride);
+            const int64_t reach = seeded(Defect::dilation_blind_range) ? kernel : dilated_kernel();
+            windows.begin = ceil_divide(cells.begin + padding - (reach - 1), stride);
             windows.end = floor_divide(cells.end - 1 + padding, stride) + 1;
         }
         return {std::max<int64_t>(windows.begin, 0), std::min(windows.end, visited())};
@@ -107,6 +116,13 @@ struct Axis {
     }
 
   private:
+    Window window_in_float(int64_t output) const {
+        const float ratio = static_cast<float>(in) / static_cast<float>(out);
+        const auto start = static_cast<int64_t>(std::floor(static_cast<float>(output) * ratio));
+        const auto end = static_cast<int64_t>(std::ceil(static_cast<float>(output + 1) * ratio));
+        return {start, 1, end - start};
+    }
+
     // floor and ceil of a * b / c; 128 bits, because a large plane times a large output passes 2^63.
     static int64_t scaled(int64_t a, int64_t b, int64_t c) {
         return static_cast<int64_t>(static_cast<__int128>(a) * b / c);

@@ -28,6 +28,7 @@ void run_forward(const Problem& problem, const Route& route, const ForwardMemory
 void run_normal(const Problem& problem, const Route& route, const BackwardMemory& memory);
 int run_scatter(const Problem& problem, const Route& route, const BackwardMemory& memory);
 void run_tiled(const Problem& problem, const Route& route, const BackwardMemory& memory);
+int run_varied(const Problem& problem, const Route& route, const BackwardMemory& memory);
 int run_native(const Problem& problem, const Route& route, const BackwardMemory& memory);
 
 // Pools of one cell per window, with the mask of a bit per window.
@@ -38,10 +39,34 @@ struct Cell {
     int64_t d, h, w;
 };
 
+// Where a defect leads out of the plane, back into it: what it then hits is wrong, not foreign memory.
+inline Cell wrapped(const Problem& problem, const Cell& cell) {
+    return {cell.d % problem.axes[0].in, cell.h % problem.axes[1].in, cell.w % problem.axes[2].in};
+}
+
+// The row by a multiplication with the rounded reciprocal of the width, as where a vector unit has no division.
+inline Cell decode_by_reciprocal(const Problem& problem, int64_t index) {
+    const int64_t width = problem.axes[2].in;
+    const float reciprocal = 1.0f / static_cast<float>(width);
+    const auto row = static_cast<int64_t>(static_cast<float>(index) * reciprocal);
+    return wrapped(problem,
+                   {row / problem.axes[1].in, row % problem.axes[1].in, std::max<int64_t>(index - row * width, 0)});
+}
+
 // Coordinates of a flat index in the unpadded plane.
 inline Cell decode(const Problem& problem, int64_t index) {
-    const int64_t height = problem.axes[1].in, width = problem.axes[2].in;
-    return {index / (height * width), index / width % height, index % width};
+    int64_t height = problem.axes[1].in, width = problem.axes[2].in;
+    if (seeded(Defect::reciprocal_row_division)) return decode_by_reciprocal(problem, index);
+    if (seeded(Defect::decode_by_output_width)) width = problem.axes[2].out;
+    if (seeded(Defect::decode_by_padded_width)) width += 2 * problem.axes[2].padding;
+    if (seeded(Defect::extents_exchanged)) std::swap(height, width);
+    const Cell cell = {index / (height * width), index / width % height, index % width};
+    return has_defects ? wrapped(problem, cell) : cell;
+}
+
+// Planes that a kernel works through: all of them.
+inline int64_t counted_planes(const Problem& problem) {
+    return seeded(Defect::uint16_plane_counter) ? static_cast<uint16_t>(problem.planes()) : problem.planes();
 }
 
 inline bool is_in_plane(const Problem& problem, int64_t index) { return index >= 0 && index < problem.cells(); }

@@ -3,7 +3,9 @@
 // of nothing but -inf keeps its first cell.
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "../ascendcl/variations.h"
 #include "cores.h"
 #include "kernel.h"
 
@@ -28,35 +30,64 @@ class ForwardKernel {
         const Window width = problem_.axes[2].window(flat % columns);
         const int64_t winner = find_winner(plane, depth, height, width);
         const int64_t target = problem_.offset(plane, flat, problem_.windows());
-        memory_.indices.store(target, winner);
-        if (winner >= 0) {
+        memory_.indices.store(target, seeded(Defect::index_in_padded_plane) ? in_padded_plane(winner) : winner);
+        if (seeded(Defect::overhang_read_as_zero) && reads_zero(plane, winner, height, width)) {
+            memory_.output.store(target, 0.0f, false);
+        } else if (winner >= 0) {
             memory_.output.copy(target, memory_.input, problem_.offset(plane, winner, problem_.cells()));
         } else {
             memory_.output.store(target, -std::numeric_limits<float>::infinity(), false);
         }
     }
 
+    int64_t in_padded_plane(int64_t winner) const {
+        const Axis &height = problem_.axes[1], &width = problem_.axes[2];
+        const Cell cell = decode(problem_, winner);
+        const int64_t row = cell.d * (height.in + 2 * height.padding) + cell.h + height.padding;
+        return row * (width.in + 2 * width.padding) + cell.w + width.padding;
+    }
+
+    // Whether a zero beside the input would win.
+    bool reads_zero(int64_t plane, int64_t winner, const Window& height, const Window& width) const {
+        const bool reaches_out = height.end() > problem_.axes[1].in || width.end() > problem_.axes[2].in;
+        return reaches_out && winner >= 0 &&
+               memory_.input.load_double(problem_.offset(plane, winner, problem_.cells())) < 0.0;
+    }
+
     // Flat index of the winning cell, -1 for a window without any cell in the input.
     int64_t find_winner(int64_t plane, const Window& depth, const Window& height, const Window& width) const {
         int64_t winner = -1;
+        size_t offset = 0;
+        std::vector<int64_t> visited;  // cells in window order, where a defect counts them
         double maximum = -std::numeric_limits<double>::infinity();
         for_each(problem_.axes[0], depth, [&](int64_t d) {
             for_each(problem_.axes[1], height, [&](int64_t h) {
                 const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
                 for_each(problem_.axes[2], width, [&](int64_t w) {
                     const double value = memory_.input.load_double(problem_.offset(plane, row + w, problem_.cells()));
-                    if (winner >= 0 && !replaces(value, maximum)) return;
+                    if (seeded(Defect::uint8_window_offset)) visited.push_back(row + w);
+                    const bool must_exceed = winner >= 0 || seeded(Defect::minus_infinity_unset);
+                    if (must_exceed && !replaces(value, maximum)) return;
                     winner = row + w;
                     maximum = value;
+                    offset = visited.size() - 1;
                 });
             });
         });
-        return winner;
+        return visited.empty() ? winner : visited[static_cast<uint8_t>(offset)];
     }
 
     static bool replaces(double value, double maximum) {
-        if (seeded(Defect::last_maximum_wins) && value == maximum) return true;
-        return value > maximum || std::isnan(value);
+        if (seeded(Defect::nan_loses) && std::isnan(value)) return false;
+        if (seeded(Defect::first_nan_wins) && std::isnan(maximum)) return false;
+        if (seeded(Defect::compares_rounded_data)) {
+            value = rounded_to(ACL_BF16, static_cast<float>(value));
+            maximum = rounded_to(ACL_BF16, static_cast<float>(maximum));
+        }
+        const bool takes_equals = seeded(Defect::last_maximum_wins) || variations.ties == Ties::kLast;
+        if (takes_equals && value == maximum) return true;
+        if (variations.nans == Nans::kFirst && std::isnan(maximum)) return false;
+        return value > maximum || (std::isnan(value) && variations.nans != Nans::kIgnore);
     }
 
     template <class Visit>

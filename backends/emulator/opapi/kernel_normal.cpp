@@ -1,5 +1,9 @@
 // A2 and A3, normal and cut kernel templates: a core takes a tile of windows of a block of planes, places every
 // gradient by comparing its index with the positions of its window, sums in the buffer, and flushes the sums.
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
 #include <vector>
 
 #include "atomic_add.h"
@@ -15,13 +19,17 @@ class NormalKernel {
         : problem_(problem),
           route_(route),
           memory_(memory),
-          grid_(problem.planes(), route.planes_per_block, visited(), route.tile) {}
+          grid_(counted_planes(problem), route.planes_per_block, visited(), route.tile) {}
 
-    int64_t units() const { return grid_.blocks() * outer_tiles(); }
+    int64_t units() const {
+        const int64_t units = grid_.blocks() * outer_tiles();
+        const bool rounds = seeded(Defect::last_units_lost) && units > route_.cores;
+        return rounds ? units - units % route_.cores : units;
+    }
 
     void run(Range share) const {
         for (int64_t unit = share.begin; unit < share.end; ++unit) {
-            const Range planes = grid_.planes(unit / outer_tiles());
+            const Range planes = planes_of(unit / outer_tiles());
             for (int64_t inner = 0; inner < inner_tiles(); ++inner) {
                 const Box windows = grid_.box(unit % outer_tiles() * inner_tiles() + inner);
                 for (int64_t plane = planes.begin; plane < planes.end; ++plane) run_tile(plane, windows);
@@ -48,29 +56,66 @@ class NormalKernel {
     }
     int64_t inner_tiles() const { return grid_.tiles() / outer_tiles(); }
 
-    void run_tile(int64_t plane, const Box& windows) const {
+    Range planes_of(int64_t block) const {
+        constexpr int64_t kShortLanes = 16, kLanes = 64;
+        Range planes = grid_.planes(block);
+        const bool is_short = planes.size() > kShortLanes && route_.planes_per_block < kLanes;
+        if (seeded(Defect::short_lanes_truncated) && is_short) planes.end = planes.begin + kShortLanes;
+        const bool is_tail = block > 0 && planes.size() < route_.planes_per_block;
+        if (seeded(Defect::plane_tail_dropped) && is_tail) planes.end = planes.begin;
+        return planes;
+    }
+
+    void run_tile(int64_t plane, Box windows) const {
+        if (seeded(Defect::halo_counted_twice) && windows[1].begin > 0) --windows[1].begin;
         Box cells;
         for (int axis = 0; axis < kAxes; ++axis) cells[axis] = problem_.axes[axis].cells_under(windows[axis]);
         std::vector<float> buffer(static_cast<size_t>(cells[0].size() * cells[1].size() * cells[2].size()), 0.0f);
         const int64_t slab = route_.kernel_slab == 0 ? problem_.axes[0].in : route_.kernel_slab;
-        for (int64_t tap = 0; tap < problem_.axes[0].largest_window(); tap += slab) {
+        int64_t taps = problem_.axes[0].largest_window();
+        if (seeded(Defect::cut_kernel_last_slab_lost) && route_.kernel_slab > 0) taps -= slab;
+        for (int64_t tap = 0; tap < taps; tap += slab) {
             place_windows(plane, windows, cells, {tap, tap + slab}, buffer.data());
         }
         flush(plane, cells, buffer.data());
     }
 
     void place_windows(int64_t plane, const Box& windows, const Box& cells, Range taps, float* buffer) const {
+        int64_t end = windows[2].end;
+        if (seeded(Defect::repeat_counter_wraps) && windows[2].size() > 255) {
+            end = windows[2].begin + static_cast<uint8_t>(windows[2].size());
+        }
         for (int64_t d = windows[0].begin; d < windows[0].end; ++d) {
             for (int64_t h = windows[1].begin; h < windows[1].end; ++h) {
-                for (int64_t w = windows[2].begin; w < windows[2].end; ++w) {
+                for (int64_t w = windows[2].begin; w < end; ++w) {
                     const int64_t flat = (d * problem_.axes[1].out + h) * problem_.axes[2].out + w;
                     const int64_t position = plane * problem_.windows() + flat;
                     const std::array<Window, kAxes> window = {problem_.axes[0].window(d), problem_.axes[1].window(h),
-                                                              problem_.axes[2].window(w)};
+                                                              width_window(w)};
                     place(position, window, cells, taps, buffer);
                 }
             }
         }
+    }
+
+    Window width_window(int64_t w) const {
+        Window window = problem_.axes[2].window(w);
+        // A stride of 32-byte blocks of lanes in a field of 8 bits.
+        if (seeded(Defect::stride_field_wraps))
+            window.start = w * (problem_.axes[2].stride % 32) - problem_.axes[2].padding;
+        return window;
+    }
+
+    Cell cell_of(int64_t index, const std::array<Window, kAxes>& window) const {
+        if (!seeded(Defect::index_taken_as_window_local)) return decode(problem_, index);
+        const int64_t columns = window[2].taps, rows = window[1].taps;
+        return {window[0].start + index / (rows * columns) % window[0].taps * window[0].step,
+                window[1].start + index / columns % rows * window[1].step,
+                window[2].start + index % columns * window[2].step};
+    }
+
+    static bool contains(const Box& cells, const Cell& cell) {
+        return cells[0].contains(cell.d) && cells[1].contains(cell.h) && cells[2].contains(cell.w);
     }
 
     // An index that is not a position of its own window matches nothing, and its gradient is dropped.
@@ -78,15 +123,30 @@ class NormalKernel {
                float* buffer) const {
         const int64_t index = memory_.indices.load(position);
         if (!is_in_plane(problem_, index)) return;
-        const Cell cell = decode(problem_, index);
+        const Cell cell = cell_of(index, window);
+        if (has_defects && !contains(cells, cell)) return;
+        if (seeded(Defect::nan_spreads)) spread(position, window, cells, buffer);
         const bool matches = window[0].covers(cell.d) && window[1].covers(cell.h) && window[2].covers(cell.w);
         if (matches && taps.contains((cell.d - window[0].start) / window[0].step)) add(position, cell, cells, buffer);
     }
 
-    void add(int64_t position, const Cell& cell, const Box& cells, float* buffer) const {
+    // Selection by a product with zeros and ones: zero times NaN or infinity is NaN.
+    void spread(int64_t position, const std::array<Window, kAxes>& window, const Box& cells, float* buffer) const {
+        if (std::isfinite(memory_.gradient.load(position))) return;
+        for (int64_t w = std::max(window[2].start, cells[2].begin); w < std::min(window[2].end(), cells[2].end); ++w) {
+            const int64_t d = std::max(window[0].start, cells[0].begin), h = std::max(window[1].start, cells[1].begin);
+            slot({d, h, w}, cells, buffer) = std::numeric_limits<float>::quiet_NaN();
+        }
+    }
+
+    static float& slot(const Cell& cell, const Box& cells, float* buffer) {
         const int64_t row = (cell.d - cells[0].begin) * cells[1].size() + cell.h - cells[1].begin;
-        float& sum = buffer[row * cells[2].size() + cell.w - cells[2].begin];
-        accumulate(sum, memory_.gradient.load(position), problem_.value);
+        return buffer[row * cells[2].size() + cell.w - cells[2].begin];
+    }
+
+    void add(int64_t position, const Cell& cell, const Box& cells, float* buffer) const {
+        if (seeded(Defect::gradient_of_first_plane)) position %= problem_.windows();
+        accumulate(slot(cell, cells, buffer), memory_.gradient.load(position), problem_.value);
     }
 
     void flush(int64_t plane, const Box& cells, const float* buffer) const {
@@ -100,15 +160,26 @@ class NormalKernel {
 
     void flush_row(int64_t first, int64_t length, const float* row) const {
         float* const target = sums();
+        if (seeded(Defect::row_tail_not_flushed) && length > 8) length = length / 8 * 8;
+        if (seeded(Defect::nonatomic_core_add) && route_.is_atomic)
+            return add_row_unprotected(target + first, length, row);
         for (int64_t i = 0; i < length; ++i) {
+            const float sum = seeded(Defect::tile_sums_rounded) ? rounded_to(problem_.value, row[i]) : row[i];
             if (target == nullptr) {
-                memory_.result.store(first + i, row[i], memory_.saturate);
+                memory_.result.store(first + i, sum, memory_.saturate);
             } else if (route_.is_atomic) {
-                atomic_add(target + first + i, row[i]);
+                atomic_add(target + first + i, sum);
             } else {
-                accumulate(target[first + i], row[i], problem_.value);
+                accumulate(target[first + i], sum, problem_.value);
             }
         }
+    }
+
+    // The row is read, added to and written back, while another core may do the same.
+    static void add_row_unprotected(float* target, int64_t length, const float* row) {
+        std::vector<float> sums(target, target + length);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        for (int64_t i = 0; i < length; ++i) target[i] = sums[static_cast<size_t>(i)] + row[i];
     }
 
     const Problem& problem_;

@@ -48,7 +48,7 @@ void clear_result(const Problem& problem, const BackwardMemory& memory) {
 int store_each(const Problem& problem, const Route& route, const BackwardMemory& memory) {
     clear_result(problem, memory);
     MemoryFault fault;
-    run_on_cores(problem.planes(), route.cores, false, [&](Range planes) {
+    run_on_cores(counted_planes(problem), route.cores, false, [&](Range planes) {
         for_each_target(problem, memory, windows_of(problem, planes), fault, [&](int64_t position, int64_t target) {
             memory.result.copy(target, memory.gradient, position);
         });
@@ -60,8 +60,9 @@ int add_each(const Problem& problem, const Route& route, const BackwardMemory& m
     float* const sums = route.has_scratch ? memory.scratch : static_cast<float*>(memory.result.data());
     clear_sums(problem, route, sums);
     MemoryFault fault;
-    run_on_cores(problem.planes(), route.cores, false, [&](Range planes) {
+    run_on_cores(counted_planes(problem), route.cores, false, [&](Range planes) {
         for_each_target(problem, memory, windows_of(problem, planes), fault, [&](int64_t position, int64_t target) {
+            if (seeded(Defect::large_kernel_assigns)) sums[target] = 0.0f;
             accumulate(sums[target], memory.gradient.load(position), problem.value);
         });
     });
@@ -95,9 +96,12 @@ int run_scatter(const Problem& problem, const Route& route, const BackwardMemory
 int run_native(const Problem& problem, const Route& route, const BackwardMemory& memory) {
     clear_result(problem, memory);
     MemoryFault fault;
-    run_on_cores(problem.planes() * problem.windows(), route.cores, route.is_atomic, [&](Range share) {
+    run_on_cores(counted_planes(problem) * problem.windows(), route.cores, route.is_atomic, [&](Range share) {
         for_each_target(problem, memory, share, fault, [&](int64_t position, int64_t target) {
             const float gradient = memory.gradient.load(position);
+            if (seeded(Defect::upsampling_assigns) && problem.axes[2].out > problem.axes[2].in) {
+                return memory.result.store(target, gradient, memory.saturate);
+            }
             if (route.is_atomic) {
                 atomic_add_native(memory.result, target, gradient, memory.saturate);
             } else {

@@ -4,6 +4,7 @@
 //
 // Additions are made in vectors: gather all sums, add, scatter all. Lanes of one vector must therefore belong to
 // windows that cannot choose the same cell, which is why windows are visited in phases.
+#include <atomic>
 #include <vector>
 
 #include "cores.h"
@@ -17,12 +18,14 @@ class TileSums {
     TileSums(const Problem& problem, const BackwardMemory& memory, Range planes, const Box& cells)
         : problem_(problem), memory_(memory), planes_(planes), cells_(cells) {
         sums_.assign(static_cast<size_t>(planes.size() * cells[0].size() * cells[1].size() * cells[2].size()), 0.0f);
+        if (seeded(Defect::buffer_cleared_late)) leave_a_sum();
     }
 
     // Adds one lane to the vector under way, if its cell lies in the tile.
     void push(int64_t plane, const Cell& cell, int64_t position) {
-        if (!cells_[0].contains(cell.d) || !cells_[1].contains(cell.h) || !cells_[2].contains(cell.w)) return;
+        if (!contains(cell)) return;
         targets_[lanes_] = slot(plane, cell);
+        if (has_defects && targets_[lanes_] >= sums_.size()) return;
         gradients_[lanes_] = memory_.gradient.load(position);
         if (++lanes_ == kLanes) add_vector();
     }
@@ -46,19 +49,45 @@ class TileSums {
   private:
     static constexpr int kLanes = 64;  // 256 bytes of float32
 
+    bool contains(const Cell& cell) const {
+        const int64_t more = seeded(Defect::tile_end_inclusive) ? 1 : 0;
+        const Range rows = {cells_[1].begin, cells_[1].end + more}, columns = {cells_[2].begin, cells_[2].end + more};
+        return cells_[0].contains(cell.d) && rows.contains(cell.h) && columns.contains(cell.w);
+    }
+
     size_t slot(int64_t plane, const Cell& cell) const {
         const int64_t row = (cell.d - cells_[0].begin) * cells_[1].size() + cell.h - cells_[1].begin;
         const int64_t in_plane = row * cells_[2].size() + cell.w - cells_[2].begin;
-        return static_cast<size_t>((plane - planes_.begin) * cells_[0].size() * cells_[1].size() * cells_[2].size() +
-                                   in_plane);
+        const int64_t first = (plane - planes_.begin) * cells_[0].size() * cells_[1].size() * cells_[2].size();
+        if (seeded(Defect::int16_tile_offset) && problem_.is_half()) return (first + in_plane) & 0x7FFF;
+        return static_cast<size_t>(first + in_plane);
     }
 
     void store_row(int64_t plane, int64_t d, int64_t h) const {
         const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
         for (int64_t w = cells_[2].begin; w < cells_[2].end; ++w) {
-            const int64_t target = problem_.offset(plane, row + w, problem_.cells());
+            int64_t target = problem_.offset(plane, row + w, problem_.cells());
+            if (seeded(Defect::channels_last_batch_order) && problem_.channels_last) {
+                target =
+                    (plane % problem_.batch * problem_.cells() + row + w) * problem_.channels + plane / problem_.batch;
+            }
+            if (seeded(Defect::gaps_not_stored) && is_gap({d, h, w})) continue;
             memory_.result.store(target, sums_[slot(plane, {d, h, w})], memory_.saturate);
         }
+    }
+
+    bool is_gap(const Cell& cell) const {
+        return problem_.axes[0].windows_over({cell.d, cell.d + 1}).size() <= 0 ||
+               problem_.axes[1].windows_over({cell.h, cell.h + 1}).size() <= 0 ||
+               problem_.axes[2].windows_over({cell.w, cell.w + 1}).size() <= 0;
+    }
+
+    // Now and then the first sum still holds what another tile left there.
+    void leave_a_sum() {
+        static float left = 0.0f;
+        static std::atomic<int> tiles{0};
+        if (++tiles % 100 == 0) sums_.front() = left;
+        left = 1.0f;
     }
 
     const Problem& problem_;
@@ -77,8 +106,8 @@ class TiledKernel {
         : problem_(problem),
           route_(route),
           memory_(memory),
-          grid_(problem.planes(), route.planes_per_block, {problem.axes[0].in, problem.axes[1].in, problem.axes[2].in},
-                route.tile) {}
+          grid_(counted_planes(problem), route.planes_per_block,
+                {problem.axes[0].in, problem.axes[1].in, problem.axes[2].in}, route.tile) {}
 
     int64_t units() const { return grid_.blocks() * grid_.tiles(); }
 
@@ -113,7 +142,8 @@ class TiledKernel {
 
     // One vector spans rows: those of one phase do not overlap.
     void visit_phases(TileSums& sums, Range planes, int64_t d, const Box& windows) const {
-        const int64_t rows = problem_.axes[1].phases(), columns = problem_.axes[2].phases();
+        const int64_t rows = seeded(Defect::merged_rows_collide) ? 1 : problem_.axes[1].phases();
+        const int64_t columns = problem_.axes[2].phases();
         for (int64_t phase = 0; phase < rows * columns; ++phase) {
             for (int64_t h = windows[1].begin + phase / columns; h < windows[1].end; h += rows) {
                 for (int64_t w = windows[2].begin + phase % columns; w < windows[2].end; w += columns) {
@@ -126,10 +156,23 @@ class TiledKernel {
 
     void visit_row(TileSums& sums, Range planes, int64_t d, int64_t h, Range windows) const {
         const int64_t columns = problem_.axes[2].phases();
-        for (int64_t phase = 0; phase < columns; ++phase) {
+        if (seeded(Defect::simt_count_wraps) && route_.lanes == Lanes::kNone && problem_.windows() == 256) return;
+        if (seeded(Defect::width_tail_dropped) && windows.size() > 64) windows.end -= windows.size() % 64;
+        const bool backwards =
+            seeded(Defect::order_by_address) && (reinterpret_cast<uintptr_t>(memory_.result.data()) & 64);
+        for (int64_t turn = 0; turn < columns; ++turn) {
+            const int64_t phase = backwards ? columns - 1 - turn : turn;
             for (int64_t w = windows.begin + phase; w < windows.end; w += columns) {
                 visit_planes(sums, planes, d, h, w);
                 if (route_.lanes == Lanes::kChannel) sums.add_vector();
+            }
+            sums.add_vector();
+        }
+        // The row's last block is filled up with index 0 and the last gradient.
+        if (seeded(Defect::padded_lane_adds) && windows.size() % 8 != 0) {
+            const int64_t last = (d * problem_.axes[1].out + h) * problem_.axes[2].out + windows.end - 1;
+            for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+                sums.push(plane, {0, 0, 0}, problem_.offset(plane, last, problem_.windows()));
             }
             sums.add_vector();
         }

@@ -1,4 +1,6 @@
 // What a launch does on the device: stage the inputs, run the kernel, deliver the outputs.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -12,6 +14,9 @@
 
 namespace emulator {
 namespace {
+
+// The overflow mode of the cores, which a launch should leave as it found it.
+std::atomic<bool> saturation_is_left_on{false};
 
 char* at(void* base, int64_t offset) { return static_cast<char*>(base) + offset; }
 
@@ -76,11 +81,33 @@ class Launch {
 
     void stage(size_t i) const {
         const Operand& operand = plan_.operands[i];
-        if (operand.staging >= 0) gather(operand.view, addresses_[i], at(workspace_, operand.staging));
+        if (operand.staging >= 0) copy_in(operand, addresses_[i]);
         if (operand.narrow < 0) return;
         const auto* wide = reinterpret_cast<const int64_t*>(dense(i));
         auto* narrow = reinterpret_cast<int32_t*>(at(workspace_, operand.narrow));
         for (int64_t k = 0; k < operand.view.count(); ++k) narrow[k] = static_cast<int32_t>(wide[k]);
+    }
+
+    void copy_in(const Operand& operand, const void* address) const {
+        char* const target = at(workspace_, operand.staging);
+        if (seeded(Defect::staging_leaked)) leak();
+        const bool ignores_strides = (operand.role == kGradOutput && seeded(Defect::gradient_strides_ignored)) ||
+                                     (operand.role == kIndices && seeded(Defect::indices_strides_ignored));
+        if (ignores_strides) {
+            const int64_t bytes = std::min(operand.view.count() * operand.view.item, operand.view.extent_bytes());
+            std::memcpy(target, static_cast<const char*>(address) + operand.view.first_byte(),
+                        static_cast<size_t>(bytes));
+            return;
+        }
+        View view = operand.view;
+        if (seeded(Defect::zero_stride_advances)) std::replace(view.strides.begin(), view.strides.end(), 0L, 1L);
+        gather(view, address, target);
+    }
+
+    static void leak() {
+        constexpr size_t kLeak = 4096;
+        void* lost = nullptr;
+        heap().allocate(0, kLeak, &lost);
     }
 
     void deliver(size_t i) const {
@@ -100,6 +127,10 @@ class Launch {
             std::memcpy(at(address, operand.view.first_byte()), source,
                         static_cast<size_t>(operand.view.count() * operand.view.item));
         } else {
+            if (seeded(Defect::gaps_overwritten)) {
+                std::memset(at(address, operand.view.first_byte()), 0,
+                            static_cast<size_t>(operand.view.extent_bytes()));
+            }
             scatter(operand.view, source, address);
         }
     }
@@ -113,7 +144,9 @@ class Launch {
     // The dense elements of a tensor: its own memory or its copy in the workspace.
     char* dense(size_t i) const {
         const Operand& operand = plan_.operands[i];
-        return operand.staging >= 0 ? at(workspace_, operand.staging) : at(addresses_[i], operand.view.first_byte());
+        const bool in_bytes = operand.role == kGradOutput && seeded(Defect::offset_in_bytes);
+        const int64_t first = in_bytes ? operand.view.offset : operand.view.first_byte();
+        return operand.staging >= 0 ? at(workspace_, operand.staging) : at(addresses_[i], first);
     }
 
     // What the kernel reads or writes for that role.
@@ -131,16 +164,52 @@ class Launch {
             run_on_bits();
             return status::kSuccess;
         }
-        const Indices indices(data(kIndices), problem.index);
+        Indices indices(data(kIndices), problem.index);
         if (!plan_.family->is_backward) {
+            if (seeded(Defect::saturation_left_on) && plan_.family->is_adaptive && problem.value == ACL_FLOAT16) {
+                saturation_is_left_on = true;
+            }
             run_forward(problem, plan_.branch,
                         {Values(data(kSelf), problem.value), Values(data(kOut), problem.value), indices});
             return status::kSuccess;
         }
         auto* scratch = plan_.scratch < 0 ? nullptr : reinterpret_cast<float*>(at(workspace_, plan_.scratch));
-        return run_backward(problem, plan_.branch,
-                            {Values(data(kGradOutput), problem.value), indices, Values(data(kGradInput), problem.value),
-                             scratch, saturate_});
+        if (seeded(Defect::scratch_shared_by_streams) && scratch != nullptr) scratch = shared_scratch(scratch);
+        std::vector<int64_t> recomputed;
+        if (seeded(Defect::argmax_recomputed)) indices = recompute(recomputed);
+        const int status =
+            run_backward(problem, plan_.branch,
+                         {Values(data(kGradOutput), problem.value), indices, Values(data(kGradInput), problem.value),
+                          scratch, saturate_ || saturation_is_left_on});
+        if (seeded(Defect::indices_made_global)) make_global(indices);
+        return status;
+    }
+
+    // One area for the whole process, as long as it is large enough.
+    float* shared_scratch(float* own) const {
+        static std::vector<float> area(size_t{1} << 20);
+        const auto needed = static_cast<size_t>(plan_.problem.planes() * plan_.problem.cells());
+        return needed <= area.size() ? area.data() : own;
+    }
+
+    // Indices of the forward maximum of self, whatever the caller's say.
+    Indices recompute(std::vector<int64_t>& indices) const {
+        const Problem& problem = plan_.problem;
+        const auto count = static_cast<size_t>(problem.planes() * problem.windows());
+        indices.resize(count);
+        std::vector<float> maxima(count);
+        const Indices result(indices.data(), ACL_INT64);
+        Route route;
+        run_forward(problem, route, {Values(data(kSelf), problem.value), Values(maxima.data(), problem.value), result});
+        return result;
+    }
+
+    // Each plane's indices counted from the first plane on, in the caller's tensor.
+    void make_global(const Indices& indices) const {
+        const Problem& problem = plan_.problem;
+        for (int64_t i = 0; i < problem.planes() * problem.windows(); ++i) {
+            indices.store(i, indices.load(i) + i / problem.windows() * problem.cells());
+        }
     }
 
     void run_on_bits() const {
@@ -154,13 +223,12 @@ class Launch {
     }
 
     void misbehave() const {
-        constexpr size_t kLeak = 4096;
-        void* lost = nullptr;
-        if (seeded(Defect::leak_per_call)) heap().allocate(0, kLeak, &lost);
-        if (seeded(Defect::crash_on_planes) && plan_.problem.planes() == 13) std::raise(SIGSEGV);
-        while (seeded(Defect::hang_on_width) && plan_.problem.axes[2].in == 29) {
-            std::this_thread::sleep_for(std::chrono::hours(1));
-        }
+        if (seeded(Defect::leak_per_call)) leak();
+        const int64_t planes = plan_.problem.planes(), cores = product().vector_cores;
+        if (seeded(Defect::crash_on_uneven_cores) && planes > cores && planes % cores == 1) std::raise(SIGSEGV);
+        // Cores wait for each other before the final cast; one without work never comes.
+        const bool waits = plan_.branch.has_scratch && plan_.branch.cores < cores;
+        while (seeded(Defect::hang_on_idle_core) && waits) std::this_thread::sleep_for(std::chrono::hours(1));
     }
 
     const PoolPlan& plan_;
@@ -172,6 +240,11 @@ class Launch {
 }  // namespace
 
 int run_plan(const PoolPlan& plan, const std::vector<void*>& addresses, void* workspace, bool saturate) {
+    static std::atomic<bool> failed_empty{false};
+    if (seeded(Defect::empty_leaves_error)) {
+        if (plan.is_empty) failed_empty = true;
+        if (!plan.is_empty && failed_empty.exchange(false)) return status::kRtDeviceMemoryError;
+    }
     return plan.is_empty ? status::kSuccess : Launch(plan, addresses, workspace, saturate).run();
 }
 

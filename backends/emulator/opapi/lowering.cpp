@@ -32,7 +32,8 @@ std::string tiling_refusal(const Call& call) {
 }
 
 Axis windowed_axis(int64_t in, int64_t out, const Attributes& list, size_t i) {
-    return {in, out, list.kernel[i], list.stride[i], list.padding[i], list.dilation[i], false};
+    const size_t own = seeded(Defect::dilation_of_first_axis) ? 0 : i;
+    return {in, out, list.kernel[i], list.stride[i], list.padding[i], list.dilation[own], false};
 }
 
 bool is_divisible(const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
@@ -144,7 +145,7 @@ Operand operand_of(const Call& call, Role role, const Problem& problem, Workspac
     operand.role = role;
     operand.view = view_of(call, role, problem);
     if (role == kIndices && seeded(Defect::offset_ignored)) operand.view.offset = 0;
-    operand.is_touched = !(call.family->is_backward && role == kSelf);
+    operand.is_touched = !(call.family->is_backward && role == kSelf) || seeded(Defect::argmax_recomputed);
     if (!operand.is_touched) return operand;
     const int64_t count = operand.view.count();
     if (!operand.view.is_dense()) operand.staging = workspace.reserve(count * operand.view.item);

@@ -179,14 +179,16 @@ Route v3_copy() {
 }
 
 bool is_kernel_of_one(const Problem& problem) {
-    return std::all_of(problem.axes.begin(), problem.axes.end(),
-                       [](const Axis& axis) { return axis.kernel == 1 && axis.stride == 1; });
+    return std::all_of(problem.axes.begin(), problem.axes.end(), [](const Axis& axis) {
+        return axis.kernel == 1 && (axis.stride == 1 || seeded(Defect::unit_kernel_ignores_stride));
+    });
 }
 
 Route v3(const Problem& problem) {
     const Axis &height = problem.axes[1], &width = problem.axes[2];
     if (is_kernel_of_one(problem)) return v3_copy();
-    const bool is_small = height.kernel * width.kernel < kSimtMost && height.out * width.out < kSimtMost;
+    const int64_t most = seeded(Defect::simt_count_wraps) ? kSimtMost + 1 : kSimtMost;
+    const bool is_small = height.kernel * width.kernel < kSimtMost && height.out * width.out < most;
     if (!problem.channels_last && is_small) {
         return simt(problem, "simt", passes_int32(problem.planes() * problem.cells()) ? 901 : 900);
     }

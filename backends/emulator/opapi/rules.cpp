@@ -46,7 +46,9 @@ Rule finish_if_empty(std::vector<Role> roles) {
 Rules present(std::initializer_list<Role> roles) {
     Rules rules;
     for (const Role role : roles) {
-        rules.push_back(refuse("null.tensor", status::kNullPointer, [role](const Call& call) {
+        const bool confuses = seeded(Defect::null_result_as_invalid) && role == kGradInput;
+        const int status = confuses ? status::kParamInvalid : status::kNullPointer;
+        rules.push_back(refuse("null.tensor", status, [role](const Call& call) {
             return unless(call.tensors[role] != nullptr, text(name_of(role), " is null"));
         }));
     }
@@ -79,7 +81,8 @@ Rule dtype_among(Role role, Dtypes (*allowed)(const ProductFacts&)) {
 
 Rule same_dtype(Role role, Role as) {
     return refuse("dtype.equal", status::kParamInvalid, [role, as](const Call& call) {
-        return unless(call.tensor(role).dtype == call.tensor(as).dtype,
+        const bool ignored = seeded(Defect::result_dtype_unchecked) && role == kGradInput;
+        return unless(ignored || call.tensor(role).dtype == call.tensor(as).dtype,
                       text(name_of(role), " is ", name_of(call.tensor(role).dtype), " but ", name_of(as), " is ",
                            name_of(call.tensor(as).dtype)));
     });
@@ -121,7 +124,9 @@ Rules rank_among(std::initializer_list<Role> roles, std::vector<size_t> ranks) {
     for (const Role role : roles) {
         rules.push_back(refuse("rank", status::kParamInvalid, [role, ranks](const Call& call) {
             const size_t rank = call.tensor(role).shape.size();
-            return unless(among(ranks, rank), text(name_of(role), " has rank ", rank, ", not one of ", ranks));
+            const bool refused = seeded(Defect::unbatched_refused) && rank == ranks.front();
+            return unless(among(ranks, rank) && !refused,
+                          text(name_of(role), " has rank ", rank, ", not one of ", ranks));
         }));
     }
     return rules;
@@ -150,11 +155,14 @@ Rule same_shape(Role role, Role as) {
 Rule list_length(ListRole list, std::vector<size_t> lengths, int status) {
     return refuse("list.length", status, [list, lengths](const Call& call) {
         const size_t length = call.list(list).size();
-        return unless(among(lengths, length), text(name_of(list), " has ", length, " values, not one of ", lengths));
+        const bool refused = seeded(Defect::single_stride_refused) && list == kStride && length == 1;
+        return unless(among(lengths, length) && !refused,
+                      text(name_of(list), " has ", length, " values, not one of ", lengths));
     });
 }
 
 Rule list_at_least(ListRole list, int64_t least) {
+    if (seeded(Defect::zero_stride_accepted) && list == kStride) least = 0;
     return refuse("list.value", status::kParamInvalid, [list, least](const Call& call) -> Violation {
         for (const int64_t value : call.list(list)) {
             if (value < least) return text(name_of(list), " holds ", value, ", less than ", least);
@@ -170,6 +178,7 @@ Rule padding_within_half_kernel() {
         for (size_t axis = 0; axis < kernel.size(); ++axis) {
             int64_t most = kernel[axis] / 2;
             if (seeded(Defect::half_padding_refused)) most = (kernel[axis] - 1) / 2;
+            if (seeded(Defect::half_padding_exceeded)) most += 1;
             if (padding[axis] > most) {
                 return text("padding ", padding[axis], " is more than half of kernel ", kernel[axis]);
             }
@@ -189,7 +198,7 @@ Rule only_batch_empty() {
 
 Rule dilation_is_one_unless(bool (*exempt)(const ProductFacts&)) {
     return refuse("dilation.one", status::kParamInvalid, [exempt](const Call& call) -> Violation {
-        if (exempt(product())) return {};
+        if (exempt(product()) || seeded(Defect::dilation_accepted)) return {};
         for (const int64_t dilation : call.list(kDilation)) {
             if (dilation != 1) return text("dilation ", dilation, " is not available on ", product().soc_name);
         }
@@ -199,7 +208,7 @@ Rule dilation_is_one_unless(bool (*exempt)(const ProductFacts&)) {
 
 Rule plane_within_int32(Role role, bool (*exempt)(const Call&), int status) {
     return refuse("plane.int32", status, [role, exempt](const Call& call) -> Violation {
-        if (exempt(call)) return {};
+        if (exempt(call) || seeded(Defect::plane_limit_missing)) return {};
         const std::vector<int64_t>& shape = call.tensor(role).shape;
         const size_t spatial = std::min(shape.size(), static_cast<size_t>(call.family->spatial_rank));
         const int64_t plane = element_count({shape.end() - static_cast<int64_t>(spatial), shape.end()});

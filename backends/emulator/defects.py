@@ -1,0 +1,45 @@
+"""The seeded defects as data, read from the table that the emulator itself is compiled from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+VARIABLE = "POOLPROOF_EMULATOR_DEFECTS"
+"""Environment variable with the ids, separated by commas, of the defects that a process shall have."""
+
+_TABLE = Path(__file__).parent / "ascendcl" / "seeds.def"
+_ROW = re.compile(r"^DEFECT\((\w+),\s*(.*?)\)$", re.MULTILINE | re.DOTALL)
+_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|(\d+)')
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One fault that the emulator can be given.
+
+    ``group`` is its class in words; ``clause`` the sentence that it breaks; ``trigger`` what it takes to show;
+    ``difficulty`` goes from 1 (any case shows it) to 5 (only a case aimed at it). It exists on ``products``, and is
+    at home on the first of them.
+    """
+
+    id: str
+    group: str
+    clause: str
+    trigger: str
+    severity: str
+    difficulty: int
+    products: tuple[str, ...]
+
+
+@cache
+def defects() -> dict[str, Defect]:
+    """Every defect by its id, in the order of the table."""
+    table = {}
+    for match in _ROW.finditer(_TABLE.read_text()):
+        group, clause, trigger, severity, difficulty, products = (
+            text or number for text, number in _VALUE.findall(match[2])
+        )
+        table[match[1]] = Defect(match[1], group, clause, trigger, severity, int(difficulty), tuple(products.split()))
+    return table

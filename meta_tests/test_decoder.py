@@ -1,0 +1,191 @@
+"""Coded gradients: which window went astray is read off a wrong output, exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
+from poolproof.suites.case import Case
+from poolproof.suites.decoder import Fault, decode
+from poolproof.suites.judge import Question, judge
+from poolproof.suites.operands import Contents, contents
+from scatter_backends import Scatter
+
+CODES = ("base_four_weights", "colour_ids", "binary_weights")
+
+GEOMETRIES = (
+    Case(operator="MaxPool2dWithIndicesBackward", shape=(2, 9, 11, 13), kernel_size=(3,), stride=(1,), padding=(1,)),
+    Case(operator="MaxPool2dWithIndicesBackward", shape=(3, 4, 17, 9), kernel_size=(3, 2), stride=(2, 1), padding=(1,)),
+    Case(
+        operator="MaxPool2dWithIndicesBackward",
+        shape=(8, 19, 15),
+        kernel_size=(4, 3),
+        stride=(2, 1),
+        padding=(2, 0),
+        dilation=(2, 3),
+        ceil_mode=True,
+    ),
+    Case(
+        operator="MaxPool3dWithArgmaxBackward",
+        shape=(2, 14, 5, 8, 7),
+        kernel_size=(2, 3, 2),
+        stride=(1, 2, 1),
+        padding=(1, 1, 0),
+        dilation=(1, 2, 2),
+    ),
+    Case(operator="MaxPool3dWithArgmaxBackward", shape=(9, 6, 6, 6), kernel_size=(3,), stride=(2,), ceil_mode=True),
+    Case(operator="AdaptiveMaxPool2dBackward", shape=(2, 5, 10, 7), output_size=(7, 11)),
+    Case(operator="AdaptiveMaxPool2dBackward", shape=(6, 40, 33), output_size=(24, 40)),
+    Case(operator="AdaptiveMaxPool3dBackward", shape=(2, 6, 5, 6, 4), output_size=(4, 9, 3)),
+)
+INDICES = ("in_window", "crowded", "forward", "tile_borders")
+
+
+def coded(code: str, draw: int) -> Contents:
+    geometry = GEOMETRIES[draw % len(GEOMETRIES)]
+    dtype = ("float32", "float16", "bfloat16")[draw // len(GEOMETRIES) % 3]
+    return contents(replace(geometry, gradient=code, indices=INDICES[draw % len(INDICES)], dtype=dtype, seed=draw))
+
+
+def sums(content: Contents) -> np.ndarray:
+    assert content.gradient is not None
+    return np.bincount(content.landing.cells, content.gradient.ravel(), content.landing.size)
+
+
+def one_fault(content: Contents, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
+    """An output with one gradient lost, added twice or sent to another cell of its plane, and which one it was."""
+    assert content.gradient is not None
+    gradient, cells, outputs = content.gradient.ravel(), content.landing.cells, sums(content)
+    window = int(rng.choice(np.flatnonzero(gradient)))
+    home, weight = int(cells[window]), gradient[window]
+    if kind == "duplicated":
+        outputs[home] += weight
+        return outputs, Fault("duplicated", home, window, home)
+    outputs[home] -= weight
+    if kind == "lost":
+        return outputs, Fault("lost", home, window, home)
+    plane = content.case.plane_size
+    cell = home // plane * plane + (home % plane + int(rng.integers(1, plane))) % plane
+    outputs[cell] += weight
+    return outputs, Fault("misrouted", cell, window, home)
+
+
+FAULTS = [("base_four_weights", kind) for kind in ("lost", "duplicated", "misrouted")]
+FAULTS += [("colour_ids", kind) for kind in ("lost", "duplicated", "misrouted")] + [("binary_weights", "lost")]
+
+
+@pytest.mark.parametrize(("code", "kind"), FAULTS)
+def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str, kind: str) -> None:
+    rng = np.random.default_rng(11)
+    for draw in range(1000):
+        content = coded(code, draw)
+        assert content.gradient is not None
+        outputs, injected = one_fault(content, kind, rng)
+        assert decode(code, content.landing, content.gradient.ravel(), outputs) == [injected], content.case.to_json()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_right_output_has_no_faults(code: str) -> None:
+    for draw in range(50):
+        content = coded(code, draw)
+        assert content.gradient is not None
+        assert decode(code, content.landing, content.gradient.ravel(), sums(content)) == []
+
+
+def axes() -> Iterator[Axis]:
+    for size in (1, 5, 16, 33):
+        for kernel, stride, padding, dilation in ((1, 1, 0, 1), (3, 1, 1, 1), (3, 2, 1, 2), (4, 3, 2, 5), (2, 5, 0, 1)):
+            if size + 2 * padding >= dilation * (kernel - 1) + 1:
+                yield windowed_axis(size, kernel, stride, padding, dilation, True)
+        for windows in (1, 3, 16, 40):
+            yield adaptive_axis(size, windows)
+
+
+def test_windows_that_meet_have_different_residues_and_no_more_than_needed() -> None:
+    for axis in axes():
+        overlap = axis.overlap()
+        spans = []
+        for coordinate in range(axis.size):
+            windows = axis.windows_covering(coordinate)
+            assert len(set(windows % overlap)) == len(windows)
+            spans.append(np.ptp(windows) + 1 if len(windows) else 1)
+        assert overlap == max(spans)
+
+
+@pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16, FLOAT64), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("code", CODES)
+def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, code: str) -> None:
+    """In as many planes as it takes, every window carries a gradient in one of them at least."""
+    case = replace(GEOMETRIES[1], shape=(1, 128, 12, 10), dtype=fmt.name, gradient=code)
+    content = contents(case)
+    assert sums(content).max() < fmt.largest_exact_integer + (code == "colour_ids")
+    assert (content.gradient.reshape(case.planes, -1) != 0).any(axis=0).all()
+
+
+def test_colours_of_large_planes_are_told_in_digits() -> None:
+    """bfloat16: 300 windows that never meet, 256 integers; the second plane carries the number's higher digit."""
+    case = Case(
+        operator="MaxPool2dWithIndicesBackward",
+        shape=(1, 2, 30, 10),
+        dtype="bfloat16",
+        kernel_size=(1,),
+        gradient="colour_ids",
+    )
+    low, high = contents(case).gradient.reshape(2, 300)
+    assert low[[0, 255, 256, 299]].tolist() == [1, 256, 1, 44]
+    assert high[[0, 255, 256, 299]].tolist() == [1, 1, 2, 2]
+
+
+def test_several_faults_are_told_apart() -> None:
+    """Every fourth gradient lost, as by a kernel that skips a lane."""
+    content = coded("base_four_weights", 3)
+    assert content.gradient is not None
+    gradient = content.gradient.ravel()
+    lost = np.flatnonzero(gradient)[::4]
+    outputs = sums(content) - np.bincount(content.landing.cells[lost], gradient[lost], content.landing.size)
+    found = decode("base_four_weights", content.landing, gradient, outputs)
+    assert {fault.kind for fault in found} == {"lost"}
+    assert {fault.window for fault in found} == set(lost.tolist())
+
+
+@pytest.mark.parametrize("garbage", (np.nan, np.inf, -1.0, 0.5, 3.0 * 4.0**11))
+def test_garbage_is_said_to_be_unreadable(garbage: float) -> None:
+    content = coded("base_four_weights", 0)
+    assert content.gradient is not None
+    outputs = sums(content)
+    outputs[7] = garbage
+    kinds = {fault.kind for fault in decode("base_four_weights", content.landing, content.gradient.ravel(), outputs)}
+    assert "unreadable" in kinds
+
+
+def test_nothing_is_decoded_where_gradients_are_not_told_apart() -> None:
+    content = coded("base_four_weights", 0)
+    equal = np.ones(len(content.landing.cells))
+    assert decode("base_four_weights", content.landing, equal, np.zeros(content.landing.size)) == []
+    assert decode("uniform", content.landing, equal, np.zeros(content.landing.size)) == []
+
+
+class _DropsOne(Scatter):
+    """The first gradient that is not zero does not arrive."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        kept = np.arange(len(terms)) != np.flatnonzero(terms)[0]
+        return cells[kept], terms[kept]
+
+
+@pytest.mark.parametrize("scale", (0, -3, 5))
+def test_a_finding_names_the_window_and_the_row_holds_it(scale: int) -> None:
+    case = replace(GEOMETRIES[0], gradient="base_four_weights", indices="crowded", scale=scale)
+    row = judge(Question(case, ("interval",)), _DropsOne())
+    window = contents(case).gradient.ravel().nonzero()[0][0]  # type: ignore[union-attr]
+    coordinates = list(map(int, np.unravel_index(window, case.pooled_shape)))
+    (fault,) = json.loads(row["decoded_faults"])
+    assert fault["kind"] == "lost"
+    assert fault["window"] == coordinates
+    assert f"grad_output{coordinates} did not arrive in grad_input{fault['cell']}" in row["reason"]

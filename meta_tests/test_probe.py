@@ -1,0 +1,201 @@
+"""The probe says of every kernel what its switches say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from poolproof.backends.base import Call
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
+from poolproof.references.operators import BACKWARDS
+from poolproof.suites.cli import main
+from poolproof.suites.probe import Account, take_account
+from poolproof.suites.probe.sums import ROUNDINGS
+from scatter_backends import Scatter
+from switchable_backend import Switchable, Switches, round_by
+
+OPERATORS = [operator.name for operator in BACKWARDS if operator.indices == "plane"]
+WINDOWED, ADAPTIVE = "MaxPool2dWithIndicesBackward", "AdaptiveMaxPool2dBackward"
+
+
+def account(switches: Switches, dtype: str, operator: str = WINDOWED, **options) -> Account:
+    return take_account(Switchable(switches, **options), operator, dtype, "int64")
+
+
+def mixed(tiles: int) -> AccumulationModel:
+    return AccumulationModel("mixed", tiles)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("model", (ACC32, NATIVE, mixed(2), mixed(4)), ids=str)
+def test_the_model_is_the_one_that_is_switched_on(model: AccumulationModel, operator: str, dtype: str) -> None:
+    found = account(Switches(model), dtype, operator)
+    assert (found.found("accumulation"), found.model) == (str(model), str(model))
+    assert found.disagreements == ()
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_wide_outputs_are_their_own_accumulators(operator: str, dtype: str) -> None:
+    found = account(Switches(), dtype, operator)
+    assert found.model == "acc32"
+    assert f"keep {FORMATS[dtype].precision} bits" in found.observations[1].evidence
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+@pytest.mark.parametrize("model", (ACC32, NATIVE, mixed(4)), ids=str)
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_the_rounding_is_the_one_that_is_switched_on(rounding: str, model: AccumulationModel, dtype: str) -> None:
+    found = account(Switches(model, rounding), dtype)
+    assert found.found("rounding") == rounding
+    if dtype != "float32":
+        hidden = model.kind != "acc32" and rounding in ("away from zero", "odd")
+        assert found.found("accumulation") == ("native or mixed" if hidden else str(model))
+    assert (found.model == "") == (rounding != "even")
+    if rounding != "even":
+        assert f"no model admits this rounding: {rounding}" in found.disagreements
+        assert any(text.startswith(f"declared {model} rejects") for text in found.disagreements)
+
+
+@pytest.mark.parametrize("accumulator", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
+def test_an_accumulator_narrower_than_its_output_is_told_with_its_bits(accumulator) -> None:
+    found = account(Switches(ACC32, accumulator=accumulator), "float32")
+    assert found.found("accumulation") == "too narrow"
+    assert f"partial sums keep {accumulator.precision} bits" in found.observations[1].evidence
+    assert found.model == ""
+    assert "no model admits this accumulation: too narrow" in found.disagreements
+
+
+FLAGS = [
+    ("float32", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
+    ("bfloat16", AccumulationModel("native", flushes_subnormals=True), "flushed"),
+    ("bfloat16", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
+    ("float16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
+    ("bfloat16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
+    ("float16", ACC32, "kept"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "model", "found"), FLAGS, ids=str)
+def test_flushing_is_told_apart(dtype: str, model: AccumulationModel, found: str) -> None:
+    seen = account(Switches(model), dtype, ADAPTIVE)
+    assert seen.found("subnormals") == found
+    assert seen.model == str(model)
+    assert seen.disagreements == ()
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_saturation_is_seen_and_declared(dtype: str) -> None:
+    model = AccumulationModel("acc32", saturates=True)
+    found = account(Switches(model), dtype)
+    assert found.found("overflow") == "saturates"
+    assert found.model == str(model)
+    assert account(Switches(), dtype).found("overflow") == "infinity"
+
+
+@pytest.mark.parametrize("keeps", (False, True))
+def test_negative_zero(keeps: bool) -> None:
+    assert account(Switches(keeps_negative_zero=keeps), "float16").found("-0") == ("kept" if keeps else "becomes +0")
+
+
+def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
+    (said,) = account(Switches(NATIVE), "float16", declared=ACC32).disagreements
+    assert said.startswith("declared acc32 rejects")
+    (said,) = account(Switches(ACC32), "float16", declared=NATIVE).disagreements
+    assert said == "declared native, but acc32 admits all that was seen: verdicts are weaker than they could be"
+
+
+class _Lost(Scatter):
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return cells[:-1], terms[:-1]
+
+
+def test_nothing_is_said_of_a_kernel_that_loses_gradients() -> None:
+    found = take_account(_Lost(), WINDOWED, "float16", "int64")
+    assert found.found("exact data") == "wrong"
+    assert (found.model, found.declared) == ("", "")
+
+
+class _Unrepeatable(Scatter):
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = np.random.default_rng().permutation(len(cells))
+        return cells[order], terms[order]
+
+
+def test_repetitions_that_differ_contradict_a_declaration() -> None:
+    found = take_account(_Unrepeatable(), WINDOWED, "float32", "int64")
+    assert found.found("repetitions") == "differ"
+    assert "declared deterministic, but repetitions differ" in found.disagreements
+
+
+class _LastMaximum(Scatter):
+    """Picks the last maximum, and ignores NaN."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        from poolproof.references.forward import window_cells
+        from scatter_backends import _axes
+
+        values = call.tensors["self"].array.astype(np.float64)
+        cells, valid = window_cells(_axes(call))
+        planes = values.reshape(-1, cells.max() + 1)[:, cells]
+        numbers = np.where(valid & ~np.isnan(planes), planes, -np.inf)
+        best = valid & (numbers == numbers.max(axis=-1, keepdims=True))
+        taps = best.shape[-1] - 1 - best[..., ::-1].argmax(axis=-1)
+        picked = np.take_along_axis(np.broadcast_to(cells, best.shape), taps[..., None], -1)[..., 0]
+        super().store_forward(call, np.take_along_axis(planes, taps[..., None], -1)[..., 0], picked)
+
+
+@pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
+def test_rules_of_a_forward(operator: str) -> None:
+    right = take_account(Scatter(), operator, "float16", "int64")
+    assert [right.found(trait) for trait in ("tie", "NaN", "-inf")] == ["first", "last NaN", "first"]
+    assert right.disagreements == ()
+    other = take_account(_LastMaximum(), operator, "float16", "int64")
+    assert other.found("tie") == "last"
+    assert other.found("-inf") == "last"
+    assert len(other.disagreements) == 3
+
+
+def test_the_switchable_rounding_is_exact() -> None:
+    """Against rational arithmetic: 17 quarters of an ulp around three, and as much again just beside them."""
+    ulp = 2.0**-7
+    for mode in ROUNDINGS:
+        for quarters in range(-17, 18):
+            for residue in (-(2.0**-60), 0.0, 2.0**-60):
+                x = 1.5 * np.sign(quarters or 1) + quarters * ulp / 4
+                exact = (Fraction(x) + Fraction(residue)) / Fraction(ulp)
+                got = Fraction(float(round_by(mode, np.array([x]), np.array([residue]), BFLOAT16)[0])) / Fraction(ulp)
+                assert got == by_hand(mode, exact), (mode, x, residue)
+
+
+def by_hand(mode: str, x: Fraction) -> Fraction:
+    low, sign = Fraction(x.numerator // x.denominator), 1 if x > 0 else -1
+    if x == low:
+        return x
+    toward, away = (low, low + 1) if sign > 0 else (low + 1, low)
+    even, odd = (low, low + 1) if low % 2 == 0 else (low + 1, low)
+    half = x - low - Fraction(1, 2)
+    nearest = low if half < 0 else low + 1
+    return {
+        "even": even if half == 0 else nearest,
+        "half away from zero": away if half == 0 else nearest,
+        "half toward zero": toward if half == 0 else nearest,
+        "toward zero": toward,
+        "away from zero": away,
+        "down": low,
+        "up": low + 1,
+        "odd": odd,
+    }[mode]
+
+
+def test_the_command_prints_evidence_and_a_declaration() -> None:
+    pytest.importorskip("torch")
+    result = CliRunner().invoke(main, ["probe", "--operator", WINDOWED, "--dtype", "float16", "--dtype", "float32"])
+    assert result.exit_code == 0
+    assert "native  (partial sums keep 11 bits" in result.output
+    assert f"{WINDOWED}, channels_last: float32: acc32, float16: native" in result.output

@@ -1,0 +1,186 @@
+"""The page on precision says of a run what its rows say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from poolproof.references.accumulation import NATIVE
+from poolproof.references.operators import OPERATORS
+from poolproof.reports.digest import read_digest
+from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
+from poolproof.reports.pages.precision import percent, write_precision_page
+from poolproof.reports.precision import HISTOGRAM, Multiplicity, agreements, duels, groups
+from poolproof.reports.store import RowWriter, write_run
+from poolproof.suites.generation import generate
+from poolproof.suites.judge import Question, judge
+from poolproof.suites.plans import ASPECTS
+from poolproof.suites.strategies import cases
+from reports_browser import DESK, PHONE, Visit, chromium
+from scatter_backends import Scatter, Truncating
+from switchable_backend import Switchable, Switches
+
+OPERATOR = "MaxPool2dWithIndicesBackward"
+BACKENDS = {"honest": Scatter(), "cutting": Truncating(), "native": Switchable(Switches(NATIVE), declared=NATIVE)}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Precision cases of one operator in two dtypes on three backends, one of which cuts instead of rounding."""
+    folder = tmp_path_factory.mktemp("precision")
+    rows = RowWriter(folder, "main")
+    aspect = ASPECTS["precision"]
+    for dtype in ("float32", "float16"):
+        for case in generate(cases(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
+            for name, backend in BACKENDS.items():
+                question = Question(case, ("interval",), aspect.id, "block", 1, aspect.standards)
+                rows.append(judge(question, backend) | {"backend": name, "product": "", "worker": "main"})
+    rows.close()
+    account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}
+    told = account | {"model": "", "declared": "acc32", "disagreements": ["no model admits this rounding: toward zero"]}
+    write_run(
+        folder,
+        {
+            "id": "1",
+            "plan": "smoke",
+            "seed": 5,
+            "arguments": [],
+            "started": 0.0,
+            "finished": 1.0,
+            "mandatory": [],
+            "suite": {"version": "0", "content_hash": "0"},
+            "host": {},
+            "backends": {name: {} for name in BACKENDS},
+            "waivers": [],
+            "waivers_judged_on": "2026-01-01",
+            "strict_waivers": False,
+            "planned_cases": 180,
+            "probes": {"cutting": [told], "honest": [account | {"model": "acc32", "disagreements": []}]},
+        },
+    )
+    return folder
+
+
+def group_of(run: Path, backend: str, dtype: str):  # type: ignore[no-untyped-def]
+    (found,) = (one for one in groups(run) if (one.backend, one.dtype) == (backend, dtype))
+    return found
+
+
+def test_groups_are_those_of_the_run_in_order(run: Path) -> None:
+    found = [(one.backend, one.dtype, one.model) for one in groups(run)]
+    assert found == [
+        *((name, dtype, "acc32") for name in ("cutting", "honest") for dtype in ("float32", "float16")),
+        *(("native", dtype, "native") for dtype in ("float32", "float16")),
+    ]
+
+
+def test_the_histogram_holds_every_cell(run: Path) -> None:
+    for one in groups(run):
+        assert sum(one.counts[column] for column, _ in HISTOGRAM) == one.counts["n"] > 1000
+        assert one.cases > 25
+
+
+def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(run: Path) -> None:
+    assert group_of(run, "honest", "float16").wrong == 0
+    assert group_of(run, "native", "float16").wrong == 0
+    assert group_of(run, "cutting", "float16").wrong > 5
+    assert abs(group_of(run, "honest", "float16").bias) < 0.1
+
+
+def test_errors_stay_below_their_bounds_in_every_class(run: Path) -> None:
+    for name in ("honest", "native"):
+        for dtype in ("float32", "float16"):
+            one = group_of(run, name, dtype)
+            assert all(each.error <= each.bound for each in one.multiplicities)
+            assert sum(each.cells for each in one.multiplicities) > 500
+    bounds = {each.label: each.bound for each in group_of(run, "native", "float16").multiplicities}
+    assert bounds["2"] <= 0.5 < bounds["3-4"]
+
+
+def test_worst_cases_are_right_ones_with_their_lines(run: Path) -> None:
+    worst = group_of(run, "native", "float16").worst
+    assert len(worst) == 3
+    margins = [row["margin_min"] for row in worst]
+    assert margins == sorted(margins)
+    assert 0.0 <= margins[0] < 0.9
+    assert all(OPERATOR in row["case"] for row in worst)
+
+
+def test_standards_are_counted_against_the_interval(run: Path) -> None:
+    said = {(one.backend, one.standard): one for one in agreements(run)}
+    blind = said["cutting", "ecosystem-2026-09"]
+    assert blind.wrong == group_of(run, "cutting", "float16").wrong + group_of(run, "cutting", "float32").wrong
+    assert blind.passed_wrong > 5
+    assert blind.miss is not None
+    binary = said["native", "msprobe-binary"]
+    assert binary.failed_right["float16"] > 5
+    assert binary.false_alarm is not None
+    assert said["honest", "msprobe-binary"].passed_wrong == 0
+
+
+def test_two_backends_are_held_against_the_exact_sums(run: Path) -> None:
+    found = {(one.first, one.second, one.dtype): one for one in duels(run)}
+    one = found["honest", "native", "float16"]
+    assert one.cases == group_of(run, "native", "float16").cases
+    assert one.first_nearer > one.second_nearer
+    assert one.exact[0] > one.exact[1]
+    assert found["cutting", "honest", "float16"].wrong[0] == group_of(run, "cutting", "float16").wrong
+    same = found["honest", "native", "float32"]
+    assert same.same_bits == same.cases
+
+
+def test_the_page_is_one_file_and_says_it_all(run: Path) -> None:
+    page = write_precision_page(read_digest(run), run / "precision.html")
+    assert page is not None
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)=\"(?!index\.html|#)", text)
+    assert text.count("<svg") == 6
+    for words in ("ecosystem-2026-09", "outside the interval", "no model admits this rounding: toward zero"):
+        assert words in text
+    assert "What honest declares is what the probe found." in text
+    assert "poolproof replay --backend native" in text
+
+
+def test_a_run_without_backwards_has_no_page(tmp_path: Path, run: Path) -> None:
+    RowWriter(tmp_path, "main").close()
+    write_run(tmp_path, read_digest(run).run | {"probes": {}})
+    assert write_precision_page(read_digest(tmp_path), tmp_path / "precision.html") is None
+
+
+def test_the_page_fits_a_phone_and_a_desk(run: Path) -> None:
+    page = write_precision_page(read_digest(run), run / "precision.html")
+    assert page is not None
+    with chromium() as browser:
+        for width in (PHONE, DESK):
+            for scheme in ("light", "dark"):
+                visit = Visit(browser, width, scheme)
+                visit.open(page)
+                assert visit.overflow() <= 0
+                assert visit.complaints == []
+                assert len(visit.requests) == 1
+
+
+def test_drawings_stay_inside_their_frame() -> None:
+    classes = [
+        Multiplicity("1", 5, 0.0, 0.0),
+        Multiplicity("2", 5, 0.25, 0.5),
+        Multiplicity("3-4", 9, 2.0**40, 2.0**41),
+    ]
+    text = str(error_over_multiplicity(classes, "a <title>"))
+    assert "a &lt;title&gt;" in text
+    assert all(float(y) >= 0.0 for y in re.findall(r'\by1?="([-0-9.]+)"', text))
+    assert text.count('class="bound"') == 2
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (1.0, "100 %"), (0.99999, "> 99.9 %"), (1e-9, "< 0.001 %")])
+def test_shares_never_round_to_nothing_or_all(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_bars_are_logarithmic() -> None:
+    assert logarithmic_width(1.0) == 100.0
+    assert logarithmic_width(0.0) == 0.0
+    assert logarithmic_width(1e-20) == 1.5
+    assert 80 < logarithmic_width(0.1) < 90

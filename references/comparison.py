@@ -1,0 +1,130 @@
+"""One output tensor beside the truth: the differences that statistics and standards share, each computed once.
+
+Knows no threshold and gives no verdict. All arrays are flat, of shape (cells,), and float64 unless noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.formats import Float64, FloatFormat
+from poolproof.references.geometry import Int64
+from poolproof.references.oracle import ExactSums
+
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What a kernel wrote, what is exactly right, and what else a standard may ask for.
+
+    outputs
+        The kernel's results.
+    sums
+        The exact facts about each cell's terms.
+    fmt
+        Format of the output tensor.
+    second
+        A second implementation's results, for the standards that compare two; None where there is none.
+    terms
+        (cells, values) of the scattered gradients, both of shape (terms,), for the rules that add them up again.
+    windows_per_plane
+        Windows of one plane (oH * oW of a 2-D pool), for the rule that scales its tolerance by it.
+    """
+
+    outputs: Float64
+    sums: ExactSums
+    fmt: FloatFormat
+    second: Float64 | None = None
+    terms: tuple[Int64, Float64] | None = None
+    windows_per_plane: int | None = None
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What ``compute`` returned for ``key`` the first time: rules that differ in thresholds alone share figures."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def beside(
+        self, second: Float64, terms: tuple[Int64, Float64] | None = None, windows_per_plane: int | None = None
+    ) -> Comparison:
+        """The same output beside a second implementation's; what is computed already is kept."""
+        other = replace(self, second=second, terms=terms, windows_per_plane=windows_per_plane)
+        kept = {
+            "golden",
+            "magnitude",
+            "rounded",
+            "finite",
+            "error",
+            "rounded_error",
+            "golden_error",
+        } & self.__dict__.keys()
+        other.__dict__.update({name: self.__dict__[name] for name in kept})
+        return other
+
+    @cached_property
+    def golden(self) -> Float64:
+        """The exact sums to float64's precision, NaN or infinite where the terms demand it."""
+        sums = self.sums
+        if not (sums.nan.any() or sums.positive_infinity.any() or sums.negative_infinity.any()):
+            return sums.sum
+        golden = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
+        return np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, golden)
+
+    @cached_property
+    def rounded(self) -> Float64:
+        """The golden values rounded once, to nearest even, into the output format."""
+        return self.fmt.round(self.golden, self.sums.residue)
+
+    @cached_property
+    def finite(self) -> Bool:
+        """Where both the output and the rounded golden value are finite."""
+        return np.isfinite(self.outputs) & np.isfinite(self.rounded)
+
+    @cached_property
+    def error(self) -> Float64:
+        """Output minus exact sum; meaningless where not `finite`."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return (self.outputs - self.sums.sum) - self.sums.residue
+
+    @cached_property
+    def rounded_error(self) -> Float64:
+        """`element_errors` of the outputs against the rounded golden values."""
+        return element_errors(self.outputs, self.rounded)
+
+    @cached_property
+    def golden_error(self) -> Float64:
+        """`element_errors` of the outputs against the golden values."""
+        return element_errors(self.outputs, self.golden)
+
+    @cached_property
+    def magnitude(self) -> Float64:
+        """|golden|."""
+        return np.abs(self.golden)
+
+    @cached_property
+    def second_error(self) -> Float64:
+        """`element_errors` of the second implementation's results against the golden values."""
+        assert self.second is not None
+        return element_errors(self.second, self.golden)
+
+
+def element_errors(actual: Float64, expected: Float64) -> Float64:
+    """|actual - expected|: zero for two NaN or two like infinities, infinite where one alone is not finite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(actual - expected)
+    if np.isfinite(difference).all():
+        return difference
+    return np.where(same_values(actual, expected), 0.0, np.where(np.isnan(difference), np.inf, difference))
+
+
+def same_values(actual: Float64, expected: Float64) -> Bool:
+    """Where both are equal, infinities included, or both NaN."""
+    return (actual == expected) | (np.isnan(actual) & np.isnan(expected))

@@ -1,0 +1,106 @@
+"""What a standard is: a name, its source, and one question put to a `Comparison`.
+
+A standard never decides the suite's verdict. It answers in the words that a contract may name, so that the answer
+can stand beside the interval's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from poolproof.references.comparison import Bool, Comparison, same_values
+from poolproof.references.formats import Float64
+
+Thresholds = Mapping[str, float]
+"""A threshold per dtype. The texts' dtypes that no operator of the family has (HiF32, the 8-bit ones) are kept."""
+
+Specials = Literal["silent", "positions", "elements", "unseen"]
+"""What a text says about NaN and infinities.
+
+``silent``: nothing. A golden value that is not finite leaves the standard without an answer; an output that is not
+finite where it should be has an infinite error.
+``positions``: NaN and signed infinities must stand at the golden ones' places, else the case fails; the rest is judged.
+``elements``: an element is right if both are NaN or the same infinity, and counts as one wrong element otherwise.
+``unseen``: a case with a golden value that is not finite passes without a look at it.
+"""
+
+
+@dataclass(frozen=True)
+class StandardVerdict:
+    """``passed`` is None where the standard does not apply; ``figures`` are the numbers it looked at."""
+
+    passed: bool | None
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+NOT_APPLICABLE = StandardVerdict(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standard(ABC):
+    """One rule, named.
+
+    ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
+    read; ``note`` what somebody must know who meets it in a contract: an ambiguity, a hole. A rule that is not
+    ``sound`` fails correct kernels by its construction, whatever the data.
+    """
+
+    name: str
+    source: str
+    note: str = ""
+    sound: bool = True
+    specials: Specials = "silent"
+
+    @abstractmethod
+    def judge(self, comparison: Comparison) -> StandardVerdict:
+        """Hold one output tensor against the rule. An empty tensor passes every rule."""
+
+
+def settle(comparison: Comparison, specials: Specials) -> tuple[StandardVerdict | None, Bool | None]:
+    """(the verdict, if NaN and infinities decide it; else which cells are left to judge, None for all of them).
+
+    What is not finite is asked of the value owed in the output's own format, overflow included.
+    """
+    owed = comparison.rounded
+    usual = np.isfinite(owed)
+    if not usual.all() and specials in ("silent", "unseen"):
+        return (NOT_APPLICABLE if specials == "silent" else StandardVerdict(True)), None
+    if specials != "positions" or comparison.finite.all():
+        return None, None
+    if not same_values(comparison.outputs, owed)[~comparison.finite].all():
+        return StandardVerdict(False), None
+    return None, comparison.finite
+
+
+def agree(errors: Float64, within: Bool) -> Bool:
+    """Elements without an error, or with a finite one ``within`` tolerance: an infinite tolerance admits nothing."""
+    return (errors == 0.0) | (within & np.isfinite(errors))
+
+
+def count_true(mask: Bool) -> int:
+    """How many are true."""
+    return int(np.count_nonzero(mask))
+
+
+def share(count: int, size: int) -> float:
+    """``count / size``, zero of nothing."""
+    return count / size if size else 0.0
+
+
+def largest(values: Float64) -> float:
+    """The maximum, NaN if any value is; zero of nothing."""
+    return float(values.max()) if values.size else 0.0
+
+
+def mean(values: Float64) -> float:
+    return float(values.sum() / values.size) if values.size else 0.0
+
+
+def root_mean_square(values: Float64) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.dot(values, values) / values.size)) if values.size else 0.0

@@ -1,0 +1,98 @@
+"""Small drawings as SVG in the page itself, for pages that are written at the end of every run.
+
+Vega's script would add a megabyte and seconds to each of them, and is an optional dependency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup, escape
+
+from poolproof.reports.precision import Multiplicity
+
+WIDTH, HEIGHT = 270, 165
+_LEFT, _BOTTOM, _TOP = 30, 30, 6
+_MOST_LABELS = 7
+
+
+def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
+    """Largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    marks = _marks([value for one in classes for value in (one.error, one.bound)])
+    lowest, highest = marks[0], marks[-1]
+    step = (WIDTH - _LEFT) / max(len(classes), 1)
+    width = min(0.62 * step, 34.0)
+
+    def height(value: float) -> float:
+        """The place of a value between the ends of the axis; zero is below its lowest mark."""
+        if value <= 0.0:
+            return HEIGHT - _BOTTOM
+        share = (math.log2(max(value, lowest)) - math.log2(lowest)) / (math.log2(highest) - math.log2(lowest))
+        return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
+
+    parts = [_mark(value, height(value)) for value in marks]
+    labelled = -(-len(classes) // _MOST_LABELS)
+    for number, one in enumerate(classes):
+        middle = _LEFT + (number + 0.5) * step
+        parts.append(_column(one, middle, width, height))
+        if number % labelled == 0:
+            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, _short(one.label)))
+    parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
+    parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
+    return Markup(
+        f'<svg class="drawing" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _column(one: Multiplicity, middle: float, width: float, height: Callable[[float], float]) -> str:
+    left, top, ground = middle - width / 2, height(one.error), height(0.0)
+    said = f"k = {one.label}: {one.cells:,} cells, largest error {one.error:.3g} ulp, largest bound {one.bound:.3g} ulp"
+    bar = f'<rect class="bar" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{ground - top:.1f}"/>'
+    at = f'y1="{height(one.bound):.1f}" y2="{height(one.bound):.1f}"'
+    line = f'<line class="bound" x1="{left - 3:.1f}" x2="{left + width + 3:.1f}" {at}/>' if one.bound > 0.0 else ""
+    return f"<g><title>{escape(said)}</title>{bar}{line}</g>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _short(label: str) -> str:
+    """The upper end of a class, which is where its bound is largest."""
+    return label if "-" not in label else "≤" + label.split("-")[1]
+
+
+def _marks(values: Sequence[float]) -> list[float]:
+    """Powers of two around the positive values, at most seven, evenly apart."""
+    positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
+    low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
+    low = max(low, high - 24)
+    high = max(high, low + 2)
+    stride = max(1, math.ceil((high - low) / 6))
+    return [2.0 ** (low + stride * number) for number in range((high - low + stride - 1) // stride + 1)]
+
+
+def _mark(value: float, y: float) -> str:
+    line = f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    return line + _text(_LEFT - 4, y + 3.5, _power(value), "end")
+
+
+def _power(value: float) -> str:
+    """1024 as 1024, 2**-10 as 2 with its exponent raised."""
+    exponent = round(math.log2(value))
+    if exponent >= 0:
+        return str(2**exponent) if exponent <= 13 else "2" + _raised(exponent)
+    return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + _raised(exponent))
+
+
+def _raised(exponent: int) -> str:
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def logarithmic_width(share: float, least: float = 1e-7) -> float:
+    """Per cent of the full width for a share: 100 for everything, 0 for nothing, a bit for one in ten million."""
+    if share <= 0.0:
+        return 0.0
+    return max(100.0 * (1.0 - math.log10(share) / math.log10(least)), 1.5)

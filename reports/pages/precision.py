@@ -1,0 +1,92 @@
+"""The page on precision: errors per operator and dtype, the standards of others, and two backends side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from poolproof.reports.digest import Digest
+from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
+from poolproof.reports.pages.render import write_page
+from poolproof.reports.precision import DTYPES, HISTOGRAM, Agreement, Group, agreements, duels, groups
+from poolproof.reports.reproducers import replay_line
+
+
+def write_precision_page(digest: Digest, path: Path) -> Path | None:
+    """Write the page of a run; None, and no page, where no backward ran."""
+    found = groups(digest.folder)
+    if not found:
+        return None
+    said = agreements(digest.folder)
+    return write_page(
+        path,
+        "precision.html.j2",
+        run=digest.run,
+        backends=_by_backend(found),
+        standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
+        duels=duels(digest.folder),
+        probes=_probes(digest.run),
+        percent=percent,
+    )
+
+
+def _by_backend(found: Sequence[Group]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Backend -> operator -> what a card per dtype shows."""
+    backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for group in found:
+        backends.setdefault(group.backend, {}).setdefault(group.operator, []).append(_card(group))
+    return backends
+
+
+def _card(group: Group) -> dict[str, Any]:
+    title = f"largest errors and bounds of {group.operator} {group.dtype}"
+    return {
+        "group": group,
+        "histogram": [
+            {"label": label, "count": group.counts[column], "share": share, "width": logarithmic_width(share)}
+            for column, label in HISTOGRAM
+            if (share := group.counts[column] / group.counts["n"]) or column in _ALWAYS
+        ],
+        "drawing": error_over_multiplicity(group.multiplicities, title),
+        "biased": group.bias is not None and abs(group.bias) > 4.0 * group.uncertainty and abs(group.bias) > 0.1,
+        "worst": [(row, replay_line(row)) for row in group.worst],
+    }
+
+
+_ALWAYS = ("ulp_0", "ulp_le05")
+"""Classes of the histogram that are shown empty, too."""
+
+
+def _standards(lines: Sequence[Agreement]) -> dict[str, Any]:
+    """The standards that disagree with the interval as table lines, and the names of all others."""
+    dtypes = [dtype for dtype in DTYPES if any(dtype in line.judged for line in lines)]
+    disagreeing = [line for line in lines if line.disagreements]
+    return {
+        "dtypes": dtypes,
+        "disagreeing": disagreeing,
+        "agreeing": [line.standard for line in lines if not line.disagreements],
+        "wrong": max((line.wrong for line in lines), default=0),
+        "examples": [
+            (line.standard, kind, replay_line(row))
+            for line in disagreeing
+            for kind, row in (("fails a right result", line.false_alarm), ("passes a wrong result", line.miss))
+            if row
+        ],
+    }
+
+
+def _probes(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """What a probe before the run found that the backend does not declare."""
+    accounts = run.get("probes", {})
+    return {backend: [account for account in found if account["disagreements"]] for backend, found in accounts.items()}
+
+
+def percent(part: float, whole: float = 1.0) -> str:
+    """A share for people: what is not nothing is not 0, what is not all is not 100."""
+    share = part / whole if whole else 0.0
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    text = f"{100.0 * share:.3g}"
+    return f"{'> 99.9' if text == '100' else text if 'e' not in text else '< 0.001'} %"

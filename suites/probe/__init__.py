@@ -1,0 +1,13 @@
+"""The model probe: how an implementation computes, found out from its outputs alone.
+
+For each operator, dtype and memory format it tells how gradients are added and rounded, what becomes of subnormals,
+overflow and signed zeros, whether repetitions agree, and by which rules a forward picks its index. It knows what a
+backend declares only to say where the declaration disagrees.
+"""
+
+from __future__ import annotations
+
+from poolproof.suites.probe.account import Account, Observation
+from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions, take_account
+
+__all__ = ["MEMORY_FORMATS", "Account", "Observation", "ProbeQuestion", "probe_questions", "take_account"]

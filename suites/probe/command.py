@@ -1,0 +1,107 @@
+"""``poolproof probe``: the accounts of a backend on the terminal, with what to declare."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend
+from poolproof.references.operators import find_operator
+from poolproof.reports.command_line import give_up
+from poolproof.reports.verdicts import Overall
+from poolproof.suites.isolation import Bench
+from poolproof.suites.probe.account import Account
+from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
+
+SECONDS = 120.0
+"""How long one account may take."""
+
+
+def accounts(bench: Bench, questions: Sequence[ProbeQuestion]) -> Iterator[tuple[ProbeQuestion, Account | str]]:
+    """Each question with its account, or with the reason why there is none."""
+    for question, row in zip(questions, bench.judge(questions), strict=True):
+        yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
+
+
+def all_accounts(name: str) -> list[Account]:
+    """The accounts of everything that a backend has; what it does not survive is left out."""
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(name, Path(scratch), "probe", SECONDS)
+        try:
+            found = accounts(bench, probe_questions(bench.start().cells))
+            return [account for _, account in found if isinstance(account, Account)]
+        finally:
+            bench.close()
+
+
+@click.command(short_help="Find out how a backend computes, and what to declare of it.")
+@click.option("--backend", "name", default="torch-cpu", show_default=True, help="Backend to probe.")
+@click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")
+@click.option("--dtype", "dtypes", multiple=True, help="Only this dtype, repeatable.")
+@click.option(
+    "--memory-format",
+    "formats",
+    multiple=True,
+    type=click.Choice(MEMORY_FORMATS),
+    default=MEMORY_FORMATS,
+    show_default=True,
+)
+def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], formats: tuple[str, ...]) -> None:
+    """Find out from outputs alone how a backend adds, rounds, overflows and picks indices.
+
+    Prints what was found with its evidence, the accumulation model to declare, and where the backend's own
+    declaration disagrees. Exits with 1 if it does anywhere.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(name, Path(scratch), "probe", SECONDS)
+        try:
+            chosen = {find_operator(operator).name for operator in operators}
+            questions = [
+                question
+                for question in probe_questions(bench.start().cells, formats)
+                if (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
+            ]
+            if not questions:
+                give_up(f"{name} has none of these operators and dtypes")
+            found = [_told(question, account) for question, account in accounts(bench, questions)]
+        except (BackendUnavailable, UnknownBackend, KeyError) as error:
+            give_up(str(error.args[0]))
+        finally:
+            bench.close()
+    click.echo("\n".join(_declarations([account for account in found if account is not None])))
+    disagree = any(account is None or account.disagreements for account in found)
+    sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)
+
+
+def _told(question: ProbeQuestion, account: Account | str) -> Account | None:
+    """Print one account; None where there is none."""
+    click.secho(f"{question.operator} {question.dtype} {question.memory_format}", bold=True)
+    if isinstance(account, str):
+        click.secho(f"  {account}", fg="red")
+        return None
+    width = max(len(seen.trait) for seen in account.observations)
+    for seen in account.observations:
+        click.echo(f"  {seen.trait:{width}}  {seen.found}" + click.style(f"  ({seen.evidence})", dim=True))
+    for sentence in account.disagreements:
+        click.secho(f"  ! {sentence}", fg="red")
+    return account
+
+
+def _declarations(found: Sequence[Account]) -> Iterator[str]:
+    """What `Backend.accumulation` should return, a line per operator and dtypes that share it."""
+    backward = sorted((account for account in found if account.declared), key=_place)
+    if backward:
+        yield "\nto declare in Backend.accumulation (operator, memory format: dtype: model)"
+    for place, group in groupby(backward, key=_place):
+        models = ", ".join(f"{account.dtype}: {account.model or 'none fits'}" for account in group)
+        yield f"  {', '.join(place)}: {models}"
+
+
+def _place(account: Account) -> tuple[str, str]:
+    return account.operator, account.memory_format

@@ -1,0 +1,94 @@
+"""Where probes are run: one operator in one dtype and memory format on one backend, and gradients made to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poolproof.backends.base import Backend, Status
+from poolproof.references.formats import FORMATS, Float64, FloatFormat
+from poolproof.references.operators import Operator
+from poolproof.suites.case import Case
+from poolproof.suites.operands import contents
+from poolproof.suites.recipes.gradients import Landing
+from poolproof.suites.trial import Trial
+
+PLANES = (2, 43)
+"""N and C: a plane for each width that is tried, and channels that fill no vector of any length."""
+
+Craft = Callable[[Landing], Float64]
+"""Gradients for the places where they land, one value per window."""
+
+
+class NotRun(Exception):
+    """The implementation did not run a probe; the text says why."""
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """``layouts`` are those of the tensors that are not contiguous."""
+
+    backend: Backend
+    operator: Operator
+    dtype: str
+    index_dtype: str
+    layouts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fmt(self) -> FloatFormat:
+        return FORMATS[self.dtype]
+
+    def trial(self, case: Case) -> Trial:
+        """The case, run. `NotRun` if it was not."""
+        trial = Trial(case, self.backend)
+        outcome = trial.first.outcome
+        if outcome.status is not Status.COMPLETED:
+            raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
+        return trial
+
+    def recipe(
+        self, gradient: str, crowded: bool = False, deterministic: bool = False, indices: str | None = None
+    ) -> Trial:
+        """A gradient recipe of the suite."""
+        case = self._case(crowded)
+        return self.trial(
+            replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
+        )
+
+    def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
+        """Gradients made for where they land; the case spells them out."""
+        case = self._case(crowded)
+        gradient = craft(contents(case).landing)
+        literals = (("grad_output", tuple(map(float, gradient))),)
+        return self.trial(replace(case, literals=literals))
+
+    def forward(self, values: str) -> Trial:
+        """A forward on a recipe of ``self``, with windows of several cells."""
+        case = self._case(False)
+        return self.trial(replace(case, values=values, output_size=tuple(4 for _ in case.output_size)))
+
+    def _case(self, crowded: bool) -> Case:
+        """Overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
+        rank, adaptive = self.operator.spatial_rank, self.operator.pooling == "adaptive"
+        kernel = (7 if rank == 2 else 5) if crowded else 3
+        length = (3 if adaptive else 2 * kernel) if crowded else 6
+        return Case(
+            operator=self.operator.name,
+            dtype=self.dtype,
+            index_dtype=self.index_dtype,
+            shape=(*((2, 4) if crowded else PLANES), *(length,) * rank),
+            gradient="ones",
+            indices="shared" if crowded and not adaptive else "crowded",
+            layouts=self.layouts,
+            output_size=(length * (60 if crowded else 4), *(length,) * (rank - 1)) if adaptive else (),
+            kernel_size=() if adaptive else (kernel,),
+            stride=() if adaptive else (1,),
+            padding=() if adaptive else (kernel // 2,),
+        )
+
+
+def place(landing: Landing) -> np.ndarray:
+    """Position of each gradient in its cell, counted from one that moves on from cell to cell."""
+    return (landing.rank - landing.rotation) % landing.multiplicity

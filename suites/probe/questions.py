@@ -1,0 +1,175 @@
+"""A probe as a question to a bench, so that an implementation which dies of it costs one account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from poolproof.backends.base import Backend
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.operators import Operator, find_operator
+from poolproof.reports.schema import Row
+from poolproof.reports.verdicts import Verdict
+from poolproof.suites.plans import Cell
+from poolproof.suites.probe import extremes, indices, sums
+from poolproof.suites.probe.account import Account, Observation
+from poolproof.suites.probe.laboratory import Laboratory, NotRun
+from poolproof.suites.trial import Trial
+
+MEMORY_FORMATS = ("contiguous", "channels_last")
+
+
+def take_account(
+    backend: Backend, operator: str, dtype: str, index_dtype: str, memory_format: str = "contiguous"
+) -> Account:
+    """Probe one operator in one dtype and memory format. `NotRun` if the implementation does not run the probes."""
+    laboratory = Laboratory(backend, find_operator(operator), dtype, index_dtype)
+    laboratory = replace(laboratory, layouts=_layouts(laboratory.operator, memory_format))
+    look = _backward_account if laboratory.operator.is_backward else _forward_account
+    account = Account(operator, dtype, memory_format, ())
+    exact = _exact_data(laboratory)
+    if exact.found == "right":
+        return look(laboratory, replace(account, observations=(exact,)))
+    wrong = f"exact data do not arrive: {exact.evidence}"
+    misread = [name for name, layout in laboratory.layouts if not _arrives(laboratory, ((name, layout),))]
+    layouts = tuple((name, layout) for name, layout in laboratory.layouts if name not in misread)
+    if not (misread and layouts and _arrives(laboratory, layouts)):
+        return replace(account, observations=(exact,), disagreements=(wrong,))
+    found = Observation("exact data", f"wrong unless {' and '.join(misread)} are contiguous", exact.evidence)
+    seen = look(replace(laboratory, layouts=layouts), replace(account, observations=(found,)))
+    return replace(seen, disagreements=(wrong, *seen.disagreements))
+
+
+def _arrives(laboratory: Laboratory, layouts: tuple[tuple[str, str], ...]) -> bool:
+    return _exact_data(replace(laboratory, layouts=layouts)).found == "right"
+
+
+def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], ...]:
+    """All tensors in ``memory_format``; a mask has none."""
+    if memory_format == "contiguous":
+        return ()
+    tensors = [name for name in operator.tensors if not (name == "indices" and operator.indices == "mask")]
+    return tuple(sorted((name, memory_format) for name in tensors))
+
+
+def _exact_data(laboratory: Laboratory) -> Observation:
+    return (sums if laboratory.operator.is_backward else indices).exact_data(laboratory)
+
+
+def _forward_account(laboratory: Laboratory, account: Account) -> Account:
+    """A forward has no model; the rules by which it picks indices are the family's own."""
+    seen = [rule(laboratory) for rule in (indices.tie_rule, indices.nan_rule, indices.negative_infinity_rule)]
+    differ = [f"{at.trait}: {at.found}, where the rule is {rule}" for at, rule in zip(seen, _RULES, strict=True)]
+    disagreements = tuple(text for text, at, rule in zip(differ, seen, _RULES, strict=True) if at.found != rule)
+    return replace(account, observations=(*account.observations, *seen), disagreements=disagreements)
+
+
+_RULES = ("first", "last NaN", "first")
+"""The forwards' rules (`poolproof.references.forward`) for ties, NaN and windows of -inf."""
+
+
+def _backward_account(laboratory: Laboratory, account: Account) -> Account:
+    rounding = sums.rounding(laboratory)
+    bits = sums.kept_bits(laboratory)
+    kind, accumulation = sums.accumulation(laboratory, bits, rounding.found)
+    seen = [
+        accumulation,
+        rounding,
+        extremes.subnormals(laboratory),
+        extremes.overflow(laboratory),
+        extremes.infinities(laboratory),
+        extremes.nan(laboratory),
+        extremes.negative_zero(laboratory),
+        extremes.determinism(laboratory, asked=False),
+        extremes.determinism(laboratory, asked=True),
+    ]
+    account = replace(account, observations=(*account.observations, *seen))
+    model = _flagged(kind, account) if kind is not None and rounding.found == "even" else None
+    return _held_against_declaration(laboratory, account, model)
+
+
+def _flagged(kind: AccumulationModel, account: Account) -> AccumulationModel:
+    return replace(
+        kind,
+        flushes_subnormals=account.found("subnormals") == "flushed",
+        cast_flushes=account.found("subnormals") == "flushed by the cast",
+        saturates=account.found("overflow") == "saturates",
+    )
+
+
+def _held_against_declaration(laboratory: Laboratory, account: Account, model: AccumulationModel | None) -> Account:
+    """The account with its model, if that admits all that was seen, and with what the backend declares otherwise."""
+    trials = sums.mixture(laboratory)
+    declared = trials[0].model
+    says = []
+    if model is not None and (rejected := sums.admits(model, trials)):
+        says.append(f"no model admits what was seen: {model} rejects {rejected}")
+        model = None
+    elif model is None:
+        says.append(_why_none(account))
+    if rejected := sums.admits(declared, trials):
+        says.append(f"declared {declared} rejects {rejected}")
+    elif model is not None and model != declared:
+        says.append(
+            f"declared {declared}, but {model} admits all that was seen: verdicts are weaker than they could be"
+        )
+    says += _unrepeatable(trials[0], account)
+    return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
+
+
+def _why_none(account: Account) -> str:
+    """The accumulation before the rounding: a sum that is too narrow has none of those modes either."""
+    accumulation = account.found("accumulation")
+    if accumulation in ("too narrow", "in between"):
+        return f"no model admits this accumulation: {accumulation}"
+    return f"no model admits this rounding: {account.found('rounding')}"
+
+
+def _unrepeatable(trial: Trial, account: Account) -> Iterator[str]:
+    """A declaration of determinism that repetitions contradict."""
+    if trial.is_deterministic and account.found("repetitions") == "differ":
+        yield "declared deterministic, but repetitions differ"
+    elif account.found("repetitions, asked to be deterministic") == "differ":
+        yield "repetitions differ although deterministic mode was asked for"
+
+
+@dataclass(frozen=True)
+class ProbeQuestion:
+    """One account, as a question that a bench can put to a backend."""
+
+    operator: str
+    dtype: str
+    index_dtype: str
+    memory_format: str
+    aspect: str = "probe"
+    patience: float = 1.0
+
+    @property
+    def id(self) -> str:
+        return f"{self.operator}-{self.dtype}-{self.index_dtype}-{self.memory_format}"
+
+    def to_record(self) -> dict[str, Any]:
+        return {"operator": self.operator, "dtype": self.dtype, "memory_format": self.memory_format}
+
+    def describe(self) -> Row:
+        return {"operator": self.operator, "dtype": self.dtype, "index_dtype": self.index_dtype, "account": None}
+
+    def judge(self, backend: Backend) -> Row:
+        """Not a row of the report: the account, or the reason why there is none."""
+        try:
+            account = take_account(backend, self.operator, self.dtype, self.index_dtype, self.memory_format)
+        except NotRun as error:
+            return self.describe() | {"verdict": str(Verdict.NOT_RUN), "reason": str(error)}
+        return self.describe() | {"verdict": str(Verdict.CONFORMS), "reason": "", "account": account}
+
+
+def probe_questions(cells: Sequence[Cell], formats: Sequence[str] = MEMORY_FORMATS) -> list[ProbeQuestion]:
+    """One question for each operator, dtype and memory format that is supported, in one dtype of indices."""
+    found: dict[tuple[str, str, str], ProbeQuestion] = {}
+    for cell in cells:
+        if cell.unsupported is None:
+            for memory_format in formats:
+                key = (cell.operator.name, cell.dtype, memory_format)
+                found.setdefault(key, ProbeQuestion(key[0], key[1], cell.index_dtype, memory_format))
+    return list(found.values())

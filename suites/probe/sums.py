@@ -1,0 +1,220 @@
+"""How gradients that meet in a cell are added: how many bits partial sums keep, and how they are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.criterion import acceptance
+from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.suites.probe.account import Observation
+from poolproof.suites.probe.laboratory import Laboratory, place
+from poolproof.suites.recipes.gradients import Landing
+from poolproof.suites.trial import Trial
+
+WIDEST = {"float64": 58}
+"""Widths that are tried, in bits, where not 30."""
+
+
+def exact_data(laboratory: Laboratory) -> Observation:
+    """Whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be told."""
+    wrong = cells = 0
+    for crowded in (False, True):
+        trial = laboratory.crafted(_small_integers, crowded)
+        wrong += int((trial.gradient_input != trial.content.sums.sum).sum())
+        cells += len(trial.gradient_input)
+    evidence = f"{wrong} of {cells} sums of small integers are wrong"
+    return Observation("exact data", "wrong" if wrong else "right", evidence)
+
+
+def _small_integers(landing: Landing) -> Float64:
+    """Up to 256 in each cell, different in neighbouring windows."""
+    return 1.0 + landing.window % max(256 // landing.largest_multiplicity, 1)
+
+
+def kept_bits(laboratory: Laboratory) -> int:
+    """How many bits partial sums keep: the most for which no order in the cells loses the 1 of 2**j + 1 - 2**j."""
+    widest = WIDEST.get(laboratory.dtype, 30)
+    unit = _unit(laboratory.fmt)
+
+    def craft(landing: Landing) -> Float64:
+        big = np.exp2(1 + landing.plane % widest)
+        return unit * np.select([place(landing) == 0, place(landing) == 1, place(landing) == 2], [1.0, big, -big])
+
+    trial = laboratory.crafted(craft)
+    landing, outputs = trial.content.landing, trial.gradient_input
+    judged = landing.cells[landing.multiplicity >= 3]
+    plane_of = landing.plane[landing.multiplicity >= 3]
+    lost = set(map(int, 1 + plane_of[outputs[judged] != unit] % widest))
+    return min(lost, default=widest + 1)
+
+
+def _unit(fmt: FloatFormat) -> float:
+    """A normal number that leaves room for the largest power of two above it."""
+    return fmt.smallest_normal if fmt.max_exponent < 64 else 1.0
+
+
+RoundingMode = Callable[[Float64, Float64], Float64]
+"""(even or odd integer L, t in (-1, 1)) -> the integer that L + t becomes."""
+
+
+def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> RoundingMode:
+    """To the nearest integer, a tie away from zero where ``ties`` says so."""
+
+    def rounded(leading: Float64, tail: Float64) -> Float64:
+        outward = np.sign(tail) == np.sign(leading)
+        tie = np.where(ties(leading, tail) == outward, np.sign(tail), 0.0)
+        return leading + np.where(np.abs(tail) == 0.5, tie, np.rint(tail))
+
+    return rounded
+
+
+def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
+    """To the neighbour in the direction whose sign is ``toward`` of the sum's own sign."""
+
+    def rounded(leading: Float64, tail: Float64) -> Float64:
+        direction = toward(np.sign(leading))
+        return leading + np.where(np.sign(tail) == direction, direction, 0.0)
+
+    return rounded
+
+
+def _odd(leading: Float64, tail: Float64) -> Float64:
+    """To the odd neighbour."""
+    return leading + np.where(leading % 2 == 0, np.sign(tail), 0.0)
+
+
+def _tie_to_even(leading: Float64, tail: Float64) -> NDArray[np.bool_]:
+    """Whether the even neighbour is the outer one."""
+    outward = np.sign(tail) == np.sign(leading)
+    return (leading % 2 != 0) == outward
+
+
+ROUNDINGS: Mapping[str, RoundingMode] = {
+    "even": _nearest(_tie_to_even),
+    "half away from zero": _nearest(lambda *_: True),
+    "half toward zero": _nearest(lambda *_: False),
+    "toward zero": _directed(np.negative),
+    "away from zero": _directed(np.positive),
+    "down": _directed(lambda sign: -np.ones_like(sign)),
+    "up": _directed(np.ones_like),
+    "odd": _odd,
+}
+
+
+def rounding(laboratory: Laboratory) -> Observation:
+    """The rounding of a sum of two: the mode that predicts every output of pairs around and on the ties."""
+    trial = laboratory.recipe("rounding_probe")
+    leading, tail, outputs = _pairs(trial)
+    agreeing = {name: int((mode(leading, tail) == outputs).sum()) for name, mode in ROUNDINGS.items()}
+    name = max(agreeing, key=lambda mode: agreeing[mode])
+    evidence = f"predicts {agreeing[name]} of {len(outputs)} sums of two"
+    if agreeing[name] == len(outputs):
+        return Observation("rounding", name, evidence)
+    again = _pairs(laboratory.recipe("rounding_probe"))[2]
+    between = (outputs == np.floor(leading + tail)) | (outputs == np.ceil(leading + tail))
+    if not np.array_equal(again, outputs) and between.all():
+        return Observation("rounding", "not repeatable", "the same sums of two were rounded up and down")
+    return Observation("rounding", "none of those known", f"{name} comes closest: it {evidence}")
+
+
+def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
+    """(integer L, t, output) of the cells with two gradients or more, in ulps; the probe's others are zero.
+
+    Left out: powers of two, below which the ulp is another.
+    """
+    landing, gradient = trial.content.landing, trial.content.gradient
+    assert gradient is not None
+    terms = gradient.ravel()
+    leading, tail = np.zeros(landing.size), np.zeros(landing.size)
+    leading[landing.cells[landing.rank == 0]] = terms[landing.rank == 0]
+    tail[landing.cells[landing.rank == 1]] = terms[landing.rank == 1]
+    chosen = (tail != 0.0) & (np.frexp(np.abs(leading))[0] != 0.5)
+    return leading[chosen], tail[chosen], trial.gradient_input[chosen]
+
+
+def accumulation(laboratory: Laboratory, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
+    """The kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
+    fmt = laboratory.fmt
+    evidence = f"partial sums keep {_at_least(bits, laboratory)} bits"
+    if bits >= max(fmt.precision, FLOAT32.precision):
+        return ACC32, Observation("accumulation", "acc32", evidence)
+    if bits != fmt.precision:
+        return None, Observation("accumulation", "too narrow" if bits < fmt.precision else "in between", evidence)
+    if rounded not in _HALF_ULPS:
+        return None, Observation("accumulation", "native or mixed", f"{evidence}; this rounding hides more")
+    together, of = _added_together(laboratory, rounded)
+    evidence += f", and {together} of {of} gradients are added before a rounding to them"
+    if together > 1:
+        for tiles in (-(-of // together) + more for more in range(of - 1)):
+            model = AccumulationModel("mixed", tiles)
+            if rounded != "even" or not admits(model, mixture(laboratory)):
+                return model, Observation("accumulation", str(model), evidence)
+    return NATIVE, Observation("accumulation", "native", evidence)
+
+
+def _at_least(bits: int, laboratory: Laboratory) -> str:
+    return f"at least {bits}" if bits > WIDEST.get(laboratory.dtype, 30) else str(bits)
+
+
+_HALF_ULPS = {"even": 1, "half away from zero": 1, "half toward zero": 1, "toward zero": 2, "down": 2, "up": 2}
+"""How many halves of an ulp a sum has to exceed before it moves, upwards or (for up) downwards."""
+
+
+def _added_together(laboratory: Laboratory, rounded: str) -> tuple[int, int]:
+    """(n, k): of k gradients the most that are certainly added before the sum is rounded to the output's format.
+
+    Beside a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first.
+    Whoever adds one by one sums them up if the large value comes last, hence the least over its places counts.
+    """
+    landing = laboratory.recipe("ones", crowded=True).content.landing
+    most = landing.largest_multiplicity
+    for number in range(2, most):
+        if not _moves(laboratory, rounded, number):
+            return number - 1, most
+    return most, most
+
+
+def _moves(laboratory: Laboratory, rounded: str, number: int) -> bool:
+    """Whether tails of an n-th of what moves the large value do, wherever it stands."""
+    fmt = laboratory.fmt
+    big = 2.0**fmt.precision * (-1.0 if rounded == "up" else 1.0)
+    enough = _HALF_ULPS[rounded] * (1.0 + 2.0 * fmt.unit_roundoff)  # a sum of so much still does when it is rounded
+    tail = np.copysign(_at_or_above(enough / number, fmt), big)
+
+    def craft(landing: Landing) -> Float64:
+        fullest = landing.multiplicity == landing.largest_multiplicity
+        position = landing.plane * (landing.multiplicity - 1) // max(int(landing.plane.max()), 1)
+        return np.where(fullest, np.where(landing.rank == position, big, tail), 0.0)
+
+    trial = laboratory.crafted(craft, crowded=True)
+    landing = trial.content.landing
+    fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
+    return bool((trial.gradient_input[fullest] != big).all())
+
+
+def _at_or_above(x: float, fmt: FloatFormat) -> float:
+    """The smallest value of the format that is not below ``x``."""
+    ulp = float(fmt.ulp(np.array([x]))[0])
+    return float(np.ceil(x / ulp) * ulp)
+
+
+def mixture(laboratory: Laboratory) -> list[Trial]:
+    """Data of many kinds in cells that few and many gradients reach, two among them: there bits are owed."""
+    recipes = ["uniform", "positive", "big_among_ones", "cancellation", "rounding_probe", "subnormal", "near_overflow"]
+    crowds = [laboratory.recipe(recipe, crowded) for recipe in recipes for crowded in (False, True)]
+    pairs = [laboratory.recipe(recipe, indices="in_window") for recipe in ("uniform", "rounding_probe")]
+    return crowds + pairs
+
+
+def admits(model: AccumulationModel, trials: list[Trial]) -> str:
+    """Empty if ``model`` admits every output of ``trials``, else how many it rejects."""
+    rejected = cells = 0
+    for trial in trials:
+        accepted = acceptance(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
+        rejected += int((~accepted).sum())
+        cells += len(accepted)
+    return f"{rejected} of {cells} outputs" if rejected else ""
