@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from poolproof.reports.history import add, read_entries
+from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.trends import MOST_POINTS, read_trends
 from poolproof.reports.verdicts import Overall
@@ -213,6 +214,16 @@ def test_a_dashboard_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "site" / "cases" / "old.html").write_text("old")
     assert CliRunner().invoke(main, arguments).exit_code == 0
     assert not (tmp_path / "site" / "cases" / "old.html").exists()
+
+
+def test_a_dashboard_that_was_cut_short_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(tmp_path / "history", make_run(tmp_path / "run"))
+    entries = read_entries(tmp_path / "history")
+    with monkeypatch.context() as broken:
+        broken.setattr(dashboard, "read_trends", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_dashboard(entries, tmp_path / "site")
+    assert write_dashboard(entries, tmp_path / "site").exists()
 
 
 def _occupy(folder: Path) -> None:

@@ -93,13 +93,13 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
     _prepare(site)
+    _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
     trends = read_trends(entries)
     cases = _failing_cases(entries, trends)
     implementations = _implementations(entries, trends, cases)
     points = _points(trends.overall)
     for name, rows in cases.items():
         _write_square_pages(site, name, rows, trends, entries)
-    _write_assets(site)
     return write_page(
         site / "index.html",
         "dashboard.html.j2",
