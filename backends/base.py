@@ -21,6 +21,9 @@ from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
 
+WORKER_VARIABLE = "POOLPROOF_WORKER"
+"""Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
+
 
 class BackendUnavailable(Exception):
     """The backend cannot run here at all (a missing library, no device). The text says what to do about it."""
@@ -33,7 +36,8 @@ class Tensor:
     ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, what
     lies between is the storage, of exactly the extent that the view needs. ``shape``, ``strides`` and
     ``offset`` (from the start of the storage) count elements. A backend may write nothing but the elements of
-    output views: the caller inspects gaps, guard bands and inputs afterwards.
+    output views: the caller inspects gaps, guard bands and inputs afterwards. ``tag`` is "NHWC" where an interface
+    that has format tags is to get the axes in that order (`Backend.tags`); shape and strides stay in (N, C, H, W).
     """
 
     buffer: NDArray[np.uint8]
@@ -42,6 +46,7 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
+    tag: str = ""
 
     @property
     def storage(self) -> NDArray[np.uint8]:
@@ -175,11 +180,13 @@ class Backend(ABC):
 
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
-    ``modes`` names ways to execute a call, besides the plain one, that must not change its result.
+    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
+    format tags, besides the usual one, under which the windowed 2-D operators take their tensors.
     """
 
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -201,7 +208,7 @@ class Backend(ABC):
         return ACC32
 
     def route(self, call: Call) -> str:
-        """Name of the branch of the implementation that ``call`` is expected to take, empty where that is unknown."""
+        """The branch of the implementation that ``call``, the last one run, took; empty if that is unknown."""
         return ""
 
     def is_deterministic(self, call: Call) -> bool:

@@ -18,8 +18,8 @@ class Lossy(TorchEager):
         super().__init__("cpu")
         self.name = "reports_backends:Lossy"
 
-    def run(self, call: Call) -> Outcome:
-        outcome = super().run(call)
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = super().run(call, mode)
         if outcome.status is Status.COMPLETED and call.operator.is_backward and call.dtype == "float32":
             result = call.tensors["grad_input"].array
             if result.size > 30:
@@ -34,10 +34,10 @@ class Crashing(TorchEager):
         super().__init__("cpu")
         self.name = "reports_backends:Crashing"
 
-    def run(self, call: Call) -> Outcome:
+    def run(self, call: Call, mode: str = "") -> Outcome:
         if call.tensors["self"].shape[-1] > 20:
             os.abort()
-        return super().run(call)
+        return super().run(call, mode)
 
 
 class Busy(TorchEager):
@@ -47,8 +47,8 @@ class Busy(TorchEager):
         super().__init__("cpu")
         self.name = "reports_backends:Busy"
 
-    def run(self, call: Call) -> Outcome:
-        outcome = super().run(call)
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = super().run(call, mode)
         if call.dtype != "float16":
             return outcome
         return replace(outcome, status=Status.UNAVAILABLE, message="no device is free")

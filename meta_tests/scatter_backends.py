@@ -308,11 +308,69 @@ class RefusesDilation(Scatter):
         return super().run(call, mode)
 
 
+class OtherMode(Scatter):
+    """One way to make a call loses the last window's gradient."""
+
+    modes = ("other",)
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        self.loses = mode == "other"
+        return super().run(call, mode)
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
+
+
+class Remembers(Scatter):
+    """Where another call of the same shapes came before, its result is given again."""
+
+    def __init__(self):  # type: ignore[no-untyped-def]
+        self.kept: dict = {}
+
+    def narrow(self, call, sums):  # type: ignore[no-untyped-def]
+        key = (call.operator.name, call.dtype, *(tensor.shape for tensor in call.tensors.values()))
+        previous, self.kept[key] = self.kept.get(key), super().narrow(call, sums)
+        if previous is None or np.array_equal(previous, self.kept[key], equal_nan=True):
+            return self.kept[key]
+        return previous
+
+
+class TensorIndices(Scatter):
+    """The forward's indices count from the tensor's first cell, as no backward reads them."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        plane = int(np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
+        planes = np.arange(len(indices)).reshape(-1, *[1] * (indices.ndim - 1))
+        super().store_forward(call, maxima, indices + plane * planes)
+
+
+class Leaks(Scatter):
+    """Every call leaves 64 bytes of device memory behind."""
+
+    in_use = 0
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        self.in_use += 64
+        return super().run(call, mode)
+
+    def device_memory_in_use(self):  # type: ignore[no-untyped-def]
+        return self.in_use
+
+
 class Crashing(Scatter):
     """Dies on the first call with ceil_mode."""
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         if call.attributes.ceil_mode:
+            os.kill(os.getpid(), 11)
+        return super().run(call, mode)
+
+
+class CrashingOnOneCell(Scatter):
+    """Dies on planes of one cell."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        if call.tensors["self"].array.size == 1:
             os.kill(os.getpid(), 11)
         return super().run(call, mode)
 
@@ -385,6 +443,10 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
     "last_maximum": (LastMaximum, "index_rule"),
     "window_local_indices": (WindowLocalIndices, "index_points"),
     "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
+    "other_mode": (OtherMode, "modes"),
+    "remembers": (Remembers, "state"),
+    "tensor_indices": (TensorIndices, "round_trip"),
+    "leaks": (Leaks, "memory_kept"),
     "refuses_dilation": (RefusesDilation, "refusal"),
 }
 """Fault -> (backend, a check that must notice it)."""
@@ -394,3 +456,4 @@ for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
+crashing_on_one_cell = CrashingOnOneCell

@@ -49,8 +49,9 @@ def test_an_honest_implementation_is_never_accused() -> None:
 def test_a_fault_is_found_by_the_check_it_breaks(fault: str) -> None:
     backend, check = FAULTS[fault]
     violated: set[str] = set()
-    for question in sample(3):
-        violated.update(judge(question, backend())["checks_violated"])
+    judged = backend()
+    for question in sorted(questions(), key=lambda question: question.id):
+        violated.update(judge(question, judged)["checks_violated"])
         if check in violated:
             break
     assert check in violated

@@ -63,13 +63,7 @@ lists = dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1])
 print(Emulator(Path(sys.argv[1])).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
 """
     path = library(layout) / "lib64" / operators
-    found = subprocess.run(
-        [sys.executable, "-c", script, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
-    )
+    found = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
     assert found.stdout == "True\n"
 
 

@@ -20,11 +20,6 @@ from poolproof.suites.judge import Question
 CHECKS = ("interval", "unreached")
 
 
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-
-
 def question(seed: int, ceil_mode: bool) -> Question:
     case = Case(
         operator="MaxPool2dWithIndicesBackward",
@@ -64,6 +59,11 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
         if asked.case.ceil_mode:
             assert words in row["reason"]
             assert Case.from_json(row["case"]) == asked.case
+
+
+def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
+    rows = judged("crashing_on_one_cell", tmp_path)
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
 
 
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:

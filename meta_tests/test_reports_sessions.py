@@ -14,8 +14,11 @@ from xml.etree import ElementTree
 import pyarrow.compute as pc
 import pytest
 
+from poolproof.reports.bundle import package
+from poolproof.reports.evidence import read_evidence
 from poolproof.reports.store import read_rows
 from poolproof.reports.verdicts import Overall
+from poolproof.reports.verification import verify
 
 ROOT = Path(__file__).parents[1]
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
@@ -89,6 +92,19 @@ def test_a_run_that_violates(tmp_path: Path) -> None:
     assert "VIOLATES (exit status 1): deviating and not waived" in ended.output
     assert "<strong>violates</strong>" in ended.page
     assert "poolproof replay --backend reports_backends:Lossy" in ended.page
+
+
+def test_the_evidence_of_a_run_stands_in_its_bundle(tmp_path: Path) -> None:
+    run = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2").folder
+    rejects = {row["case_id"]: row["n_reject"] for row in read_rows(run, ["case_id", "n_reject"]).to_pylist()}
+    paths = list((run / "evidence").glob("*.npz"))
+    assert paths
+    for path in paths:
+        assert int(read_evidence(path).rejected.sum()) == rejects[path.stem.rpartition("-")[2]] > 0
+    package(run, tmp_path / "bundle.zip")
+    verification = verify(tmp_path / "bundle.zip")
+    assert verification.overall is Overall.CONFORMS, verification.steps
+    assert f"evidence of {len(paths)} cases judged again" in verification.steps[-1].text
 
 
 def test_an_incomplete_run(tmp_path: Path) -> None:

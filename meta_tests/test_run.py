@@ -51,7 +51,8 @@ def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -
     rows, record = tables.load(tmp_path / "out"), read_run(tmp_path / "out")
     assert set(rows["verdict"]) == {Verdict.CONFORMS}
     assert (record["plan"], record["seed"], record["finished"] is not None) == ("smoke", 0, True)
-    assert "MaxPool2dWithIndicesBackward" in (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "MaxPool2dWithIndicesBackward" in page.replace("<wbr>", "")
     assert "cases judged" in ended.stdout
 
 
@@ -200,7 +201,7 @@ def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--backend", "abacus"), "unknown backend 'abacus': choose from torch-cpu"),
+        (("--backend", "abacus"), "unknown backend 'abacus': choose from "),
         (("--backend", "nowhere:Backend"), "backend 'nowhere:Backend' cannot be loaded"),
         (("--backend", "torch-cuda"), "finds no cuda device here"),
         (("--case", "{"), "this is not JSON"),

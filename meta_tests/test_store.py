@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from poolproof.reports.store import (
+    RUN_ENTRIES,
     NotARun,
     RowWriter,
     compact_leftovers,
@@ -87,7 +88,11 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotARun, match=r"no run\.json"):
         read_run(tmp_path)
     write_run(tmp_path, {"plan": "smoke"})
-    assert read_run(tmp_path) == {"plan": "smoke"}
-    (tmp_path / "run.json").write_text(json.dumps({"plan": "smoke"})[:-3])
+    with pytest.raises(NotARun, match="has no entry 'id': it was written by something else"):
+        read_run(tmp_path)
+    whole = dict.fromkeys(RUN_ENTRIES, "")
+    write_run(tmp_path, whole)
+    assert read_run(tmp_path) == whole
+    (tmp_path / "run.json").write_text(json.dumps(whole)[:-3])
     with pytest.raises(NotARun, match="damaged"):
         read_run(tmp_path)

@@ -243,6 +243,7 @@ def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
             "dilation": [],
             "output_size": [],
             "layouts": {"self": "sliced"},
+            "literals": {},
             "index_dtype": "int32",
         }
     )

@@ -33,6 +33,11 @@ class Operator:
         return self.producer is not None
 
     @property
+    def takes_tags(self) -> bool:
+        """Whether its page names a format tag that says channels last."""
+        return self.spatial_rank == 2 and self.pooling == "windowed" and self.indices == "plane"
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
         return ("grad_output", "self", "indices") if self.is_backward else ("self",)

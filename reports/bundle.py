@@ -2,7 +2,7 @@
 
 run.json, rows/, evidence/       the run as it was recorded, byte for byte: unpacked, the bundle is a run's folder
 verdict.json                     the overall verdict, with the sentences that say why
-tables/*.csv                     verdicts, coverage of the mandatory cells, checks, precision, failures
+tables/*.csv                     verdicts, coverage of the mandatory cells, clauses, checks, precision, failures
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
 rejudge.py                       judges a file of evidence again, with numpy alone
@@ -65,6 +65,7 @@ def derived_texts(digest: Digest) -> dict[str, str]:
         VERDICT: _json(digest.conclusion.to_record()),
         "tables/verdicts.csv": _csv(digest.counts.reset_index()),
         "tables/coverage.csv": _csv(digest.coverage),
+        "tables/clauses.csv": _csv(digest.clauses),
         "tables/checks.csv": _csv(digest.checks.reset_index()),
         "tables/precision.csv": _csv(digest.precision.reset_index()),
         "tables/failures.csv": _csv(_failure_list(digest)),

@@ -6,6 +6,7 @@ seeds share few cases; then a failure counts as new when nothing of its kind fai
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,14 +190,18 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     excused = [
         line.state_after == ABSENT
         and key in still_judged
-        and (runs[0]["seed"] != runs[1]["seed"] or plans[1].get(key, 0) < plans[0].get(key, 0))
+        and (runs[0]["seed"] != runs[1]["seed"] or plans[1][key] < plans[0][key])
         for line, key in zip(lost.itertuples(), lost[list(CELL)].itertuples(index=False, name=None), strict=True)
     ]
     return _with_reasons(lost[~np.array(excused, bool)], after)
 
 
-def _planned(run: Mapping[str, Any]) -> dict[tuple[Any, ...], int]:
-    return {tuple(cell.get(name) for name in CELL): cell["planned"] for cell in run["mandatory"]}
+def _planned(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
+    """How many cases each `CELL` owes, clauses together."""
+    planned: Counter[tuple[Any, ...]] = Counter()
+    for cell in run["mandatory"]:
+        planned[tuple(cell.get(name) for name in CELL)] += cell["planned"]
+    return planned
 
 
 def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:

@@ -12,11 +12,12 @@ from typing import Any
 import pandas as pd
 
 from poolproof.reports import tables
+from poolproof.reports.clauses import clause_table
 from poolproof.reports.conclusion import Conclusion, conclude
 from poolproof.reports.coverage import cell_columns, coverage
 from poolproof.reports.store import read_rows, read_run
 from poolproof.reports.waivers import Waiver, from_records
-from poolproof.reports.waivers.review import REVIEWED, Review, review, scope_columns
+from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,11 @@ class Digest:
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
+    def relevant_waivers(self) -> list[Review]:
+        """The waivers that this run can say something about."""
+        return [review for review in self.waivers if review.state is not State.ELSEWHERE]
+
+    @property
     def asked(self) -> pd.DataFrame:
         """The counts without the cells that a backend does not have at all."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
@@ -50,6 +56,11 @@ class Digest:
     def failures(self) -> pd.DataFrame:
         """One failed row of each kind."""
         return tables.failures(self.folder)
+
+    @cached_property
+    def clauses(self) -> pd.DataFrame:
+        """What was asked about each clause of the contract, and how it ended."""
+        return clause_table(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:

@@ -21,6 +21,7 @@ operators fit into float64, so nothing is lost. `rejudge` says which elements of
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,10 +97,14 @@ def write_evidence(folder: Path, case_id: str, backend: str, arrays: Mapping[str
     checked = {name: np.asarray(array, _dtype(name, path)) for name, array in arrays.items()}
     _check_shapes(checked, path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".tmp.npz")
-    np.savez_compressed(aside, meta=np.array(json.dumps(meta)), **checked)  # type: ignore[arg-type]
-    aside.replace(path)
+    _store(path, checked, meta)
     return path
+
+
+def add_meta(path: Path, more: Meta) -> None:
+    """Replace what an evidence file says about its arrays, entry by entry; `EvidenceError` if it is damaged."""
+    evidence = read_evidence(path)
+    _store(path, evidence.arrays, evidence.meta | more)
 
 
 def read_evidence(path: Path) -> Evidence:
@@ -125,6 +130,13 @@ def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
 def file_name(backend: str) -> str:
     """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
+
+
+def _store(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
+    aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with aside.open("wb") as file:
+        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
+    aside.replace(path)
 
 
 def _dtype(name: str, path: Path) -> str:

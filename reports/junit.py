@@ -29,7 +29,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
         backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
         if backend not in suites:
             suites[backend] = _suite(root, digest.run, backend)
-        name = f"{dtype} {aspect or 'support'}"
+        name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
         _result(case, counts, gaps.get(key), digest)
     for element in (*suites.values(), root):

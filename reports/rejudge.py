@@ -16,6 +16,8 @@ import numpy as np
 
 POSITIVE_INFINITY, NEGATIVE_INFINITY, NAN, ZERO, LATTICE = 1, 2, 4, 8, 16
 
+_WORDS = {POSITIVE_INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan", ZERO: "0"}
+
 
 def rejected(arrays: Mapping[str, Any], limit: float = np.inf) -> np.ndarray:
     """Which elements of ``got`` are not admissible; ``limit`` is a magnitude that is exempt from the lattice."""
@@ -45,10 +47,21 @@ def main(path: str) -> int:
     wrong = rejected(arrays, float(meta.get("limit", "inf")))
     print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
-        at = tuple(element)
-        low, high, flags = arrays["low"][at], arrays["high"][at], arrays["flags"][at]
-        print(f"  {list(map(int, at))}: got {arrays['got'][at]!r}, owed [{low!r}, {high!r}], flags {flags}")
+        at = tuple(map(int, element))
+        print(f"  {list(at)}: got {float(arrays['got'][at])!r}, owed {_owed(arrays, at)}")
     return int(wrong.any())
+
+
+def _owed(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
+    """The admissible values of one element in words."""
+    low, high, flags = float(arrays["low"][at]), float(arrays["high"][at]), int(arrays["flags"][at])
+    words = [word for flag, word in _WORDS.items() if flags & flag]
+    if low == high:
+        return " or ".join([repr(low), *words])
+    if low > high:
+        return " or ".join(words) or "nothing"
+    steps = f" in steps of 2**{int(arrays['lattice'][at])}" if flags & LATTICE else ""
+    return " or ".join([f"{low!r} to {high!r}{steps}", *words])
 
 
 if __name__ == "__main__":

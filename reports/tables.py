@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.errors import BadInput
+from poolproof.reports.evidence import file_name
 from poolproof.reports.schema import COMBINED
 from poolproof.reports.store import read_rows
 from poolproof.reports.verdicts import FAILED, JUDGED, SKIPPED, Verdict
@@ -161,12 +162,18 @@ PRECISION = ("verdict", *COMBINED, "bias_ulp")
 
 
 def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
-    """Failed rows, one per ``kind``: the smallest. ``cases`` counts its kind, ``violated`` names the checks."""
+    """Failed rows, one per ``kind``: the smallest of those that left most to look at.
+
+    ``cases`` counts its kind, ``violated`` names the checks.
+    """
     wanted = [*CELL, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED))
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"] = failed["shrunk"].isna()
-    smallest = failed.sort_values(["grown", "elements", "case_id"]).drop_duplicates(list(kind))
+    left = {path.stem for path in (folder / "evidence").glob("*.npz")}
+    stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
+    failed["bare"] = ~stems.isin(left)
+    smallest = failed.sort_values(["grown", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     key = ["backend", "aspect", "case_id"]
     chosen = pc.field("case_id").isin(pa.array(smallest["case_id"].to_list(), pa.string()))
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)

@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from poolproof.reports.clauses import follows, notable, totals
 from poolproof.reports.conclusion import Conclusion, count_of
 from poolproof.reports.coverage import COUNTS
 from poolproof.reports.digest import Digest
@@ -18,7 +19,7 @@ from poolproof.reports.tables import Record, aspects_in_order, matrix_lines, rec
 from poolproof.reports.verdicts import Overall
 from poolproof.reports.waivers.review import Review, State
 
-_MOST_GAPS, _MOST_FAILURES = 10, 12
+_MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
@@ -34,8 +35,9 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if len(digest.asked):
         parts += _verdict_table(digest.asked, console)
+    parts += _contract(digest.clauses)
     parts += _skips(digest.skips)
-    parts += _waivers(digest.waivers)
+    parts += _waivers(digest.relevant_waivers)
     parts += _failures(digest.failures)
     parts += _gaps(digest.gaps)
     parts.append(conclusion_line(digest.conclusion))
@@ -107,6 +109,35 @@ def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[Re
     return [Text(f"\n{title}", style="bold"), table] if table.row_count else []
 
 
+def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
+    """One line per backend, and the clauses that are violated or answered as their page says."""
+    if clauses.empty:
+        return []
+    parts: list[RenderableType] = [Text("\nContract", style="bold")]
+    for line in records(totals(clauses)):
+        asked = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
+        where = "where code and page of the library disagree, it follows"
+        answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
+        parts.append(Text(f"{line['backend']} {line['product']}: {asked}, {line['violates']:,} violated; {answers}"))
+    chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
+    lines = (
+        (
+            Text(f"✗{line['violates']}", style="bold red") if line["violates"] else Text(follows(line), style="dim"),
+            line["backend"],
+            line["operator"],
+            line["clause"] or "legal",
+            Text(line["statement"], overflow="fold"),
+        )
+        for line in records(chosen.head(_MOST_CLAUSES))
+    )
+    parts += _listing("Clauses that are violated or answered as the page says", lines)
+    if len(chosen) > _MOST_CLAUSES:
+        parts.append(
+            Text(f"and {count_of(len(chosen) - _MOST_CLAUSES, 'more clause')}, shown on the page", style="dim")
+        )
+    return parts
+
+
 def _skips(skips: pd.DataFrame) -> list[RenderableType]:
     lines = (
         (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
@@ -116,8 +147,6 @@ def _skips(skips: pd.DataFrame) -> list[RenderableType]:
 
 
 def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
-    """The waivers that this run can say something about."""
-    here = [review for review in reviews if review.state is not State.ELSEWHERE]
     lines = (
         (
             f"{review.cases:>6}",
@@ -125,23 +154,23 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
             review.waiver.id,
             Text(review.waiver.reason, overflow="fold"),
         )
-        for review in here
+        for review in reviews
     )
     return _listing("Waivers", lines)
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
-    """The mandatory cells with something missing, aspects and index dtypes together, the largest gaps first."""
+    """The mandatory cells with something missing, those of an operator and dtype together, the largest gaps first."""
     if gaps.empty:
         return []
-    columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect")]
+    columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect", "clause")]
     together = gaps.groupby([*columns, "because"], dropna=False, as_index=False)[["missing", "planned"]].sum()
     worst = together.sort_values("missing", ascending=False, kind="stable")
     lines = (
         (
             f"{cell['missing']:>6,}",
             f"of {cell['planned']:,}",
-            " ".join(str(cell[name]) for name in columns if cell[name] is not None),
+            " ".join(str(cell[name]) for name in columns if cell[name] not in (None, "")),
             Text(cell["because"]),
         )
         for cell in records(worst.head(_MOST_GAPS))

@@ -188,6 +188,11 @@ class Case:
         """Cells of one window, those outside the plane included; windowed operators only."""
         return prod(expand(self.kernel_size, self.api.spatial_rank))
 
+    @property
+    def has_bit_mask(self) -> bool:
+        """Whether indices are a mask of bits, whose order is not published: that of windows of one cell."""
+        return self.api.indices == "mask" and self.taps == 1
+
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window() for axis in self.axes)
@@ -203,6 +208,7 @@ class Case:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
             if tensor not in api.inputs or len(values) != count:
                 raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
+        self._check_tags()
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
@@ -211,6 +217,15 @@ class Case:
                 continue
             if tensor in api.outputs or expanded_axis(shape, api.spatial_rank) is None:
                 raise CaseError(f"tensor {tensor!r} cannot be expanded here")
+
+    def _check_tags(self) -> None:
+        tags = {self.layout(tensor).tag for tensor in self.api.tensors}
+        if tags == {""}:
+            return
+        if len(tags) > 1:
+            raise CaseError("a layout with a format tag is that of all tensors or of none")
+        if not self.api.takes_tags or len(self.shape) != 4:
+            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
 
 
 def _check_attributes(case: Case) -> None:

@@ -17,6 +17,7 @@ from poolproof.backends.base import Status
 from poolproof.references.criterion import acceptance
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
+from poolproof.suites.case import Case
 from poolproof.suites.findings import Finding, element_text, format_value, owed_text, unravel, value_finding
 from poolproof.suites.neighbours import neighbours
 from poolproof.suites.operands import POISONS, guard_and_gap_mask
@@ -61,6 +62,10 @@ def _forward(trial: Trial) -> bool:
     return not trial.case.api.is_backward and not trial.case.has_empty_window()
 
 
+def _readable(trial: Trial) -> bool:
+    return _forward(trial) and not trial.case.has_bit_mask
+
+
 @_check("outputs keep the shape and dtype they were given", _always)
 def results(trial: Trial) -> Finding | None:
     for name, (shape, dtype) in trial.first.outcome.results.items():
@@ -76,7 +81,7 @@ def written(trial: Trial) -> Finding | None:
     for name in trial.case.api.outputs:
         unwritten = _holds_poison(trial.first, name, POISONS[0]) & _holds_poison(trial.repetition(), name, POISONS[1])
         if name == "indices" and trial.case.api.indices == "mask":
-            unwritten = unwritten.ravel()[: 4 * prod(trial.case.pooled_shape)]
+            unwritten = unwritten.ravel()[: _known_bytes(trial.case)]
         if unwritten.any():
             element = tuple(map(int, np.argwhere(unwritten)[0]))
             message = f"{element_text(name, element)} still holds what was in memory before the call"
@@ -190,20 +195,20 @@ def state(trial: Trial) -> Finding | None:
 
 
 def _has_producer(trial: Trial) -> bool:
-    return _backward(trial) and not trial.case.has_empty_window() and 0 not in trial.case.shape
+    case = trial.case
+    return _backward(trial) and not (case.has_empty_window() or case.has_bit_mask or 0 in case.shape)
 
 
 @_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
 def round_trip(trial: Trial) -> Finding | None:
-    made = trial.with_device_indices()
-    if made is None:
+    indices = trial.device_indices()
+    if indices is None:
         return None
-    run, content = made
     plane = trial.case.plane_size
-    assert content.indices is not None
-    outside = (content.indices < 0) | (content.indices >= plane)
+    outside = (indices < 0) | (indices >= plane)
     if outside.any():
         return _counted("round_trip", f"the forward made an index outside 0 .. {plane - 1}", outside)
+    run, content = trial.with_indices(indices)
     outputs = run.output("grad_input").astype(np.float64).ravel()
     allowed = acceptance(content.sums, trial.fmt, trial.model)
     wrong = ~allowed.accepts(outputs)
@@ -289,14 +294,14 @@ def maximum(trial: Trial) -> Finding | None:
     return _forward_finding(trial, "maximum", "out", wrong, owed, got)
 
 
-@_check("indices point at the first maximum, or the last NaN, of their window", _forward)
+@_check("indices point at the first maximum, or the last NaN, of their window", _readable)
 def index_rule(trial: Trial) -> Finding | None:
     owed = trial.maximum[1].reshape(trial.case.pooled_shape)
     got = _first_indices(trial)
     return _forward_finding(trial, "index_rule", "indices", got != owed, owed, got)
 
 
-@_check("every index lies in its window and points at the value that came out", _forward)
+@_check("every index lies in its window and points at the value that came out", _readable)
 def index_points(trial: Trial) -> Finding | None:
     case = trial.case
     cells, valid = window_cells(case.axes)
@@ -368,12 +373,17 @@ def _holds_poison(run: Run, name: str, poison: int) -> NDArray[np.bool_]:
     return (output.view(np.uint8).reshape(*output.shape, output.itemsize) == poison).all(axis=-1)
 
 
+def _known_bytes(case: Case) -> int:
+    """How many of a mask's first bytes hold something known: int32 indices, or bits in an unpublished order."""
+    return 0 if case.has_bit_mask else 4 * prod(case.pooled_shape)
+
+
 def _same_bits(trial: Trial, check: str, other: Run, title: str) -> Finding | None:
     for name in trial.case.api.outputs:
         mine, theirs = (_bits(run.output(name)) for run in (trial.first, other))
         if name == "indices" and trial.case.api.indices == "mask":
-            used = 4 * prod(trial.case.pooled_shape)
-            mine, theirs = mine.ravel()[:used], theirs.ravel()[:used]
+            known = _known_bytes(trial.case)
+            mine, theirs = mine.ravel()[:known], theirs.ravel()[:known]
         differs = mine != theirs
         if differs.any():
             return _difference(trial, check, name, differs, other, title)

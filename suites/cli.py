@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -18,14 +19,23 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
+from poolproof.reports.evidence import evidence_path, read_evidence
+from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
 from poolproof.suites.case import CaseError
+from poolproof.suites.contract_suite import ASPECT as CONTRACT
+from poolproof.suites.contract_suite import contract_blocks
+from poolproof.suites.evidence import Shelf
 from poolproof.suites.isolation import Bench, Survey, survey
-from poolproof.suites.jury import failure_text
-from poolproof.suites.plans import ASPECTS, PLANS, blocks
+from poolproof.suites.jury import failure_text, with_shelf
+from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
 from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
+
+CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
+    CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
+}
 
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -65,31 +75,59 @@ def backends() -> None:
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
-    cells = _survey_or_exit(backend).cells
-    counts: Counter[tuple[str, str]] = Counter()
-    for block in blocks(cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
-        counts[block.cell.operator.name, block.aspect.id] += block.count
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=f"{sum(counts.values()):,} cases of plan {plan_name} on {backend}",
-        title_justify="left",
-    )
-    table.add_column("operator")
-    table.add_column("dtypes")
-    table.add_column("indices")
-    for aspect in ASPECTS.values():
-        table.add_column(aspect.id.replace("_", "\n"), justify="right")
+    surveyed = _survey_or_exit(backend)
+    by_operator: Counter[str] = Counter()
+    by_aspect: Counter[str] = Counter()
+    for block in blocks(surveyed.cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
+        by_operator[block.cell.operator.name] += block.count
+        by_aspect[block.aspect.id] += block.count
+    if surveyed.product:
+        for asked in contract_blocks(backend, surveyed.product, []):
+            by_operator[asked.api.removeprefix("aclnn")] += asked.count
+            by_aspect[CONTRACT] += asked.count
+    _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
+    _console.print(_operator_table(surveyed.cells, by_operator))
+    _console.print(_aspect_table(by_aspect))
+    for reason, left_out in _reasons(surveyed.cells).items():
+        operators = ", ".join(dict.fromkeys(cell.operator.name for cell in left_out))
+        _console.print(f"not run, {len(left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
+
+
+def _operator_table(cells: Sequence[Cell], counts: Counter[str]) -> Table:
+    table = _table("operator", "dtypes", "indices", "cases")
     for operator in dict.fromkeys(cell.operator.name for cell in cells):
         supported = [cell for cell in cells if cell.operator.name == operator and not cell.unsupported]
-        if supported:
-            dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
-            indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
-            table.add_row(operator, dtypes, indices, *(str(counts[operator, aspect] or "") for aspect in ASPECTS))
-    _console.print(table)
-    reasons = Counter((cell.operator.name, cell.unsupported) for cell in cells if cell.unsupported)
-    for (operator, reason), count in reasons.items():
-        _console.print(f"not run: {operator}, {count} pairs of dtypes: {reason}", style="dim")
+        dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
+        indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
+        if counts[operator]:
+            table.add_row(operator, dtypes, indices, f"{counts[operator]:,}")
+    return table
+
+
+def _aspect_table(counts: Counter[str]) -> Table:
+    table = _table("aspect", "what it claims", "cases")
+    for name, claim in CLAIMS.items():
+        if counts[name]:
+            table.add_row(name, claim, f"{counts[name]:,}")
+    return table
+
+
+def _table(*headings: str) -> Table:
+    """A plain table whose last column is numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings[:-1]:
+        table.add_column(heading, overflow="fold")
+    table.add_column(headings[-1], justify="right")
+    return table
+
+
+def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """The cells that a backend does not have, by why."""
+    reasons: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.unsupported:
+            reasons.setdefault(cell.unsupported, []).append(cell)
+    return reasons
 
 
 @main.command()
@@ -103,22 +141,34 @@ def list_blocks(backend: str, plan_name: str) -> None:
     help="Backend to judge, repeatable.",
 )
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
-def replay(case: str, backend_names: tuple[str, ...], timeout: float) -> None:
+@click.option(
+    "--evidence",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder for what a violation leaves behind: what came out, what was owed, and for torch a program that "
+    "makes the call without this suite.",
+)
+def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
-    failed = False
+    verdicts = []
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:
             bench = Bench(name, Path(scratch), "replay", timeout)
             try:
                 given_questions([case], "A2")  # a wrong line is told before a backend is loaded
-                (row,) = bench.judge(given_questions([case], bench.start().product))
+                questions = given_questions([case], bench.start().product)
+                (row,) = bench.judge(with_shelf(questions, Shelf(folder, name)) if folder else questions)
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:
                 bench.close()
-        failed |= row["verdict"] in FAILED
+        verdicts.append(row["verdict"])
         _print_row(row)
-    sys.exit(Overall.VIOLATES if failed else Overall.CONFORMS)
+        if row["verdict"] in FAILED:
+            _print_evidence(row, folder)
+    if FAILED & set(verdicts):
+        sys.exit(Overall.VIOLATES)
+    sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
 
 
 for _command in (probe, *COMMANDS):
@@ -131,7 +181,7 @@ def _print_row(row: Row) -> None:
         return
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
-    checks = ", ".join(row["checks_judged"] or [])
+    checks = ", ".join(row.get("checks_judged") or []) or "nothing"
     _console.print(
         Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
     )
@@ -139,6 +189,21 @@ def _print_row(row: Row) -> None:
     if row.get("max_ulp") is not None:
         owed = f"{row['n_bits_owed']} of {row['n']} cells owed bits"
         _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
+
+
+def _print_evidence(row: Row, folder: Path | None) -> None:
+    """Name the evidence that was left now, or by the run in the default folder, and put its program beside it."""
+    path = evidence_path(folder or DEFAULT_FOLDER, row["case_id"], row["backend"])
+    if not path.exists():
+        hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
+        _console.print(f"no evidence: {hint}", style="dim")
+        return
+    _console.print(f"evidence, judged again by: python -m poolproof.reports.rejudge {path}", style="dim")
+    script = read_evidence(path).meta.get("script")
+    if folder and script:
+        call = path.with_suffix(".py")
+        call.write_text(script, encoding="utf-8")
+        _console.print(f"the call with torch alone: python {call}", style="dim")
 
 
 def _survey_or_exit(name: str) -> Survey:

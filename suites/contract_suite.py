@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import permutations
 from typing import Any, cast
 
@@ -61,17 +62,20 @@ class ContractQuestion:
         return self.call.to_record()
 
     def describe(self) -> Row:
-        """The columns that follow from the question alone."""
+        """The columns that follow from the question alone.
+
+        dtype and index_dtype stay empty: a clause is about an operator, and the dtypes of a call are often what is
+        wrong with it.
+        """
         data = self.call.tensors.get("self")
-        indices = self.call.tensors.get(self.call.signature.indices)
         return {
             "case_id": self.id,
             "case": self.call.to_json(),
             "block": self.block,
             "aspect": ASPECT,
             "operator": self.call.api.removeprefix("aclnn"),
-            "dtype": "" if data is None else data.dtype,
-            "index_dtype": "" if indices is None else indices.dtype,
+            "dtype": "",
+            "index_dtype": "",
             "shape": "" if data is None else "x".join(map(str, data.shape)),
             "clause": self.clause,
             "statement": self.title,
@@ -102,12 +106,16 @@ class ContractBlock:
 
     @property
     def count(self) -> int:
-        return len(self.questions())
+        return len(_calls(self.kind, self.product, self.api))
+
+    def counts(self) -> Counter[str]:
+        """How many questions there are about each clause; legal calls are about none, the empty text."""
+        return Counter(clause for clause, _, _ in _calls(self.kind, self.product, self.api))
 
     def questions(self) -> list[ContractQuestion]:
         return [
             ContractQuestion(call, self.product, clause, title, self.id)
-            for clause, title, call in _CALLS[self.kind](self.product, self.api)
+            for clause, title, call in _calls(self.kind, self.product, self.api)
         ]
 
 
@@ -144,6 +152,12 @@ def _legal(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
 
 
 _CALLS = {"clauses": _broken_alone, "pairs": _broken_in_pairs, "legal": _legal}
+
+
+@cache
+def _calls(kind: str, product: str, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
+    """(clause, title, call) of each question; made once, because that takes two seconds for the APIs of a product."""
+    return tuple(_CALLS[kind](product, api))
 
 
 def _statement(clause: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -15,16 +17,24 @@ from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import Verdict
 from poolproof.suites.case import Case
 from poolproof.suites.checks import run_checks
+from poolproof.suites.evidence import Shelf
 from poolproof.suites.findings import Finding
 from poolproof.suites.measure import measure_output, measure_standards
-from poolproof.suites.trial import RunFailed, Trial
+from poolproof.suites.trial import NoMask, RunFailed, Trial
+
+WORKING_COPIES = 16
+"""What a case is judged in, in multiples of its tensors: variations, poison, the oracle's float64 (measured: 14)."""
+
+_BYTES_PER_TAP = 10
+"""What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
 
 
 @dataclass(frozen=True)
 class Question:
     """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
 
-    ``standards``: whether the standards of others are held against its output too.
+    A violation leaves evidence on the ``shelf``, if there is one. ``standards`` says whether the standards of others
+    are held against the output too.
     """
 
     case: Case
@@ -33,6 +43,7 @@ class Question:
     block: str = ""
     repeats: int = 1
     standards: bool = False
+    shelf: Shelf | None = None
 
     @property
     def id(self) -> str:
@@ -55,15 +66,30 @@ def judge(question: Question, backend: Backend) -> Row:
     row = describe(question)
     case = question.case
     unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    too_large = _too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
-    elif case.api.indices == "mask" and case.taps == 1:
-        row |= verdict(Verdict.NOT_RUN, "a mask for windows of one cell holds bits in an order that is not published")
+    elif too_large:
+        row |= verdict(Verdict.NOT_RUN, too_large)
     else:
-        row |= _judge_supported(question, backend)
+        try:
+            row |= _judge_supported(question, backend)
+        except NoMask as error:
+            row |= verdict(Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
+
+
+def _too_large(case: Case) -> str:
+    """Why the case cannot be judged in this machine's memory, empty where it can."""
+    needed = WORKING_COPIES * case.memory_bytes()
+    if not case.api.is_backward:
+        needed += _BYTES_PER_TAP * case.plane_windows * prod(axis.positions.shape[1] for axis in case.axes)
+    allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    if needed <= allowed:
+        return ""
+    return f"judging takes about {needed / 2**30:.1f} GiB, more than half of the {2 * allowed / 2**30:.1f} GiB here"
 
 
 def describe(question: Question) -> Row:
@@ -109,35 +135,39 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 def _judge_supported(question: Question, backend: Backend) -> Row:
     trial = Trial(question.case, backend, question.repeats)
-    outcome = trial.first.outcome
+    row, findings = _judge_trial(trial, question.checks, question.standards)
+    if not findings:
+        return row
+    if question.shelf:
+        question.shelf.put(trial, findings)
+    return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+
+
+def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:
+    """(columns, findings); where nothing was found the columns hold the verdict."""
+    backend, outcome = trial.backend, trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
     row["route"] = backend.route(trial.first.call)
     refusal = backend.refusal(trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
-        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
+        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:
         if refusal:
-            return row | verdict(Verdict.REFUSED, refusal.reason)
-        return row | _violation(Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message))
+            return row | verdict(Verdict.REFUSED, refusal.reason), ()
+        return row, [Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message)]
     if refusal and refusal.required:
-        return row | _violation(Finding("refusal", f"the call was accepted, although {refusal.reason}"))
+        return row, [Finding("refusal", f"the call was accepted, although {refusal.reason}")]
     try:
-        judged, findings = run_checks(trial, question.checks)
+        judged, findings = run_checks(trial, checks)
     except RunFailed as error:
-        return row | _violation(Finding("refusal", str(error)))
+        return row, [Finding("refusal", str(error))]
     row["checks_judged"] = ["refusal", *judged]
-    if question.case.api.is_backward:
+    if trial.case.api.is_backward:
         row["model"] = str(trial.model)
         row |= measure_output(trial)
-        if question.standards:
+        if standards:
             row |= measure_standards(trial)
-    if findings:
-        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
-    return row | verdict(Verdict.CONFORMS)
-
-
-def _violation(finding: Finding) -> Row:
-    return verdict(Verdict.VIOLATES, finding.message, [finding])
+    return row | verdict(Verdict.CONFORMS), findings
 
 
 def _list_text(values: Sequence[int]) -> str:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from poolproof.reports.evidence import Meta, add_meta, evidence_path
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.case import Case
 from poolproof.suites.contract_suite import ContractBlock
+from poolproof.suites.evidence import Shelf
 from poolproof.suites.generation import shrink
 from poolproof.suites.isolation import AnyQuestion, Bench
 from poolproof.suites.judge import Question
 from poolproof.suites.plans import Block
+from poolproof.suites.standalone import program
 
 SHRINK_SECONDS = 20.0
 """What one failure may cost to make smaller."""
+
+MOST_EVIDENCE = 50
+"""Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
 
 
 @dataclass
@@ -39,13 +46,14 @@ class Tally:
 class Jury:
     """Judges blocks and single cases on any backend, one bench each, until closed.
 
+    ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
     ``environments`` maps backends to what they said about themselves; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for.
     """
 
     def __init__(
         self,
-        scratch: Path,
+        folder: Path,
         name: str,
         waivers: Waivers,
         environments: Mapping[str, Mapping[str, str]],
@@ -53,8 +61,11 @@ class Jury:
         timeout: float,
         shrinks: bool,
         already_judged: frozenset[tuple[str, str]] = frozenset(),
+        most_evidence: int = MOST_EVIDENCE,
     ) -> None:
-        self._scratch = scratch
+        self._folder = folder
+        self._scratch = folder / "processes"
+        self._scratch.mkdir(exist_ok=True)
         self._name = name
         self._waivers = waivers
         self._environments = environments
@@ -62,6 +73,8 @@ class Jury:
         self._timeout = timeout
         self._shrinks = shrinks
         self._already_judged = already_judged
+        self._most_evidence = most_evidence
+        self._evidence: Counter[tuple[str, ...]] = Counter()
         self._benches: dict[str, Bench] = {}
         self._shrunk: set[tuple[str, ...]] = set()
 
@@ -73,6 +86,7 @@ class Jury:
             tally.rows += 1
             if row["verdict"] in FAILED and isinstance(block, Block):
                 row |= self._smaller(block, row)
+                self._explain(row)
             if row["verdict"] in FAILED:
                 tally.failures.append(row)
             self._record(row)
@@ -89,8 +103,34 @@ class Jury:
             bench.close()
 
     def _rows(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
+        """The rows of questions whose violations leave evidence."""
+        for row in self._judged(backend, with_shelf(questions, Shelf(self._folder, backend))):
+            self._limit_evidence(row)
+            yield row
+
+    def _judged(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
         for row in self._bench(backend).judge(questions):
             yield self._waivers.apply(row, self._environments.get(backend, {}))
+
+    def _limit_evidence(self, row: Row) -> None:
+        """Remove the evidence of the row where the run has enough of its kind."""
+        path = evidence_path(self._folder, row["case_id"], row["backend"])
+        if not path.exists():
+            return
+        violated = row["checks_violated"]
+        check = (row["backend"], row["verdict"], *violated[:1])
+        kind = (row["backend"], row["verdict"], row["operator"], *violated)
+        if self._evidence[check] >= self._most_evidence and self._evidence[kind]:
+            path.unlink()
+        self._evidence.update((check, kind))
+
+    def _explain(self, row: Row) -> None:
+        """Let the evidence of the row tell how to make the call of the shrunk case."""
+        path = evidence_path(self._folder, row["case_id"], row["backend"])
+        if row.get("shrunk") and path.exists():
+            script = program(Case.from_json(row["shrunk"]), row["backend"])
+            if script:
+                add_meta(path, Meta(script=script))
 
     def _bench(self, backend: str) -> Bench:
         if backend not in self._benches:
@@ -105,14 +145,14 @@ class Jury:
         answered it takes no more questions.
         """
         kind = (row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1])
-        if not self._shrinks or kind in self._shrunk:
+        if not self._shrinks or kind in self._shrunk or block.aspect.listed:
             return {}
         self._shrunk.add(kind)
 
         def still_fails(case: Case) -> bool:
             aspect = block.aspect
             question = Question(case, aspect.checks, aspect.id, block.id, aspect.repeats)
-            (other,) = self._rows(row["backend"], [question])
+            (other,) = self._judged(row["backend"], [question])
             return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
                 other["checks_violated"]
             )
@@ -121,6 +161,11 @@ class Jury:
         return {
             "shrunk": shrink(block.strategy, block.count, block.seed, failing, still_fails, SHRINK_SECONDS).to_json()
         }
+
+
+def with_shelf(questions: Iterable[AnyQuestion], shelf: Shelf) -> list[AnyQuestion]:
+    """The questions, those that can leave evidence with a place to put it."""
+    return [replace(each, shelf=shelf) if isinstance(each, Question) else each for each in questions]
 
 
 def failure_text(row: Row) -> str:

@@ -33,6 +33,11 @@ class Layout:
         return f"{self.name}+{self.offset}" if self.offset else self.name
 
     @property
+    def tag(self) -> str:
+        """The format tag that says how the axes are to be read, empty for the usual one."""
+        return TAGS.get(self.name, "")
+
+    @property
     def repeats_elements(self) -> bool:
         """Whether several elements share memory, which only an input may do."""
         return self.name == "expanded"
@@ -114,6 +119,7 @@ def _expanded(shape: Shape, spatial_rank: int) -> Strides:
 LAYOUTS: dict[str, Callable[[Shape, int], Strides]] = {
     "contiguous": _contiguous,
     "channels_last": _channels_last,
+    "nhwc": _channels_last,
     "transposed": _transposed,
     "reversed": _reversed,
     "sliced": _sliced,
@@ -121,8 +127,12 @@ LAYOUTS: dict[str, Callable[[Shape, int], Strides]] = {
     "odd_units": _odd_units,
     "expanded": _expanded,
 }
-"""transposed: last two axes exchanged. reversed: all axes (column-major). sliced: every second element of a
-row. padded_rows: three unused elements after each row. odd_units: contiguous, but axes of length 1 carry
-stride 7. expanded: one of N, C repeated with stride 0."""
+"""nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last
+two axes exchanged. reversed: all axes (column-major). sliced: every second element of a row. padded_rows: three unused
+elements after each row. odd_units: contiguous, but axes of length 1 carry stride 7. expanded: one of N, C repeated
+with stride 0."""
+
+TAGS = {"nhwc": "NHWC"}
+"""Layouts that come with a format tag; all tensors of a call share it."""
 
 CONTIGUOUS = Layout("contiguous")

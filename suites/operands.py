@@ -37,12 +37,15 @@ class Contents:
 
     ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
     exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
+    ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
+    (`Case.has_bit_mask`); zeros stand in for it where it is missing.
     """
 
     case: Case
     values: Float64
     gradient: Float64 | None = None
     indices: Int64 | None = None
+    mask: NDArray[np.int8] | None = None
 
     @cached_property
     def landing(self) -> Landing:
@@ -131,7 +134,7 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank
     strides = layout.strides(shape, spatial_rank)
     storage = (layout.offset + extent(shape, strides)) * dtype.itemsize
     buffer = np.full(2 * GUARD_BYTES + storage, poison, np.uint8)
-    return Tensor(buffer, GUARD_BYTES, dtype, shape, strides, layout.offset)
+    return Tensor(buffer, GUARD_BYTES, dtype, shape, strides, layout.offset, layout.tag)
 
 
 def _fill(tensor: Tensor, content: Contents, name: str) -> None:
@@ -139,6 +142,8 @@ def _fill(tensor: Tensor, content: Contents, name: str) -> None:
         tensor.array[...] = content.values
     elif name == "grad_output":
         tensor.array[...] = content.gradient
+    elif content.case.has_bit_mask:
+        tensor.array[...] = 0 if content.mask is None else content.mask
     elif content.case.api.indices == "mask":
         assert content.indices is not None
         packed = content.indices.astype(np.int32).ravel().view(np.int8)

@@ -7,7 +7,7 @@ a larger one, and neither order nor number of workers matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -18,8 +18,9 @@ from poolproof.suites.case import INDEX_DTYPES, Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.generation import derive_seed, generate
 from poolproof.suites.judge import Question
-from poolproof.suites.layouts import LAYOUTS
-from poolproof.suites.strategies import LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.layouts import TAGS
+from poolproof.suites.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
+from poolproof.suites.targets import Target, examples, targets
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -40,7 +41,7 @@ _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostl
 
 
 _COSTLY = ("modes", "state", "round_trip", "memory_kept")
-_USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
 """Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
@@ -49,7 +50,8 @@ class Aspect:
     """One side of conformance: what is drawn for it and why.
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
-    ``standards`` says whether the standards of others are held against the outputs too, which costs.
+    ``standards`` says whether the standards of others are held against the outputs too, which costs. ``listed`` gives
+    the cases where they are not drawn; every plan asks all of them.
     """
 
     id: str
@@ -58,8 +60,9 @@ class Aspect:
     weight: float = 1.0
     repeats: int = 1
     directions: tuple[str, ...] = ("backward", "forward")
-    checks: tuple[str, ...] = _USUAL
+    checks: tuple[str, ...] = USUAL_CHECKS
     standards: bool = False
+    listed: Callable[[Operator, str, str], list[Target]] | None = None
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -102,8 +105,27 @@ ASPECTS = {
             Profile(
                 gradients=("integers", "base_four_weights", "uniform"),
                 values=("normal", "ties", "nan"),
-                layouts=tuple(LAYOUTS),
+                layouts=ALL_LAYOUTS,
             ),
+        ),
+        Aspect(
+            "tagged",
+            "tensors tagged as channels last are read and written as such",
+            Profile(gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), tagged="nhwc"),
+        ),
+        Aspect(
+            "examples",
+            "the examples of the published pages give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=examples,
+        ),
+        Aspect(
+            "targets",
+            "calls at the limits of known kernels give what they should",
+            Profile(),
+            directions=("backward",),
+            listed=targets,
         ),
         Aspect(
             "determinism",
@@ -126,7 +148,7 @@ ASPECTS = {
                 deterministic=(True,),
             ),
             weight=0.25,
-            checks=(*_USUAL, "modes", "state"),
+            checks=(*USUAL_CHECKS, "modes", "state"),
         ),
         Aspect(
             "round_trip",
@@ -134,7 +156,7 @@ ASPECTS = {
             Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
             weight=0.25,
             directions=("backward",),
-            checks=(*_USUAL, "round_trip"),
+            checks=(*USUAL_CHECKS, "round_trip"),
         ),
         Aspect(
             "memory",
@@ -142,7 +164,7 @@ ASPECTS = {
             Profile(values=("normal",), budgets=(256, 4096)),
             weight=0.025,
             repeats=200,
-            checks=(*_USUAL, "memory_kept"),
+            checks=(*USUAL_CHECKS, "memory_kept"),
         ),
         Aspect(
             "scale",
@@ -195,13 +217,17 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot."""
+    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
+
+    ``tags`` are the format tags that the backend takes (`Backend.tags`).
+    """
 
     backend: str
     operator: Operator
     dtype: str
     index_dtype: str
     unsupported: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -229,13 +255,15 @@ class Block:
         return self.cell.backend
 
     def cases(self) -> list[Case]:
-        return generate(self.strategy, self.count, self.seed)
+        return [question.case for question in self.questions()]
 
     def questions(self) -> list[Question]:
-        aspect = self.aspect
-        return [
-            Question(case, aspect.checks, aspect.id, self.id, aspect.repeats, aspect.standards) for case in self.cases()
-        ]
+        aspect, cell = self.aspect, self.cell
+        if aspect.listed:
+            asked = [(item.case, item.repeats) for item in aspect.listed(cell.operator, cell.dtype, cell.index_dtype)]
+        else:
+            asked = [(case, aspect.repeats) for case in generate(self.strategy, self.count, self.seed)]
+        return [Question(case, aspect.checks, aspect.id, self.id, repeats, aspect.standards) for case, repeats in asked]
 
 
 def cells(name: str, backend: Backend) -> list[Cell]:
@@ -249,7 +277,7 @@ def cells(name: str, backend: Backend) -> list[Cell]:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
                     reason = backend.unsupported(operator, dtype, index_dtype)
-                    found.append(Cell(name, operator, dtype, index_dtype, reason))
+                    found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
 
@@ -257,16 +285,24 @@ def blocks(chosen: Sequence[Cell], aspects: Sequence[Aspect], plan: Plan, seed: 
     """The blocks of a plan, for supported cells only."""
     for cell in chosen:
         for aspect in aspects:
-            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell.operator):
-                yield from _blocks_of(cell, aspect, plan.count(aspect), seed)
+            if cell.unsupported is None and aspect.covers(cell.operator) and _possible(aspect, cell):
+                yield from _blocks_of(cell, aspect, plan, seed)
 
 
-def _blocks_of(cell: Cell, aspect: Aspect, count: int, seed: int) -> Iterator[Block]:
+def _blocks_of(cell: Cell, aspect: Aspect, plan: Plan, seed: int) -> Iterator[Block]:
+    count = plan.count(aspect)
+    if aspect.listed:
+        count = len(aspect.listed(cell.operator, cell.dtype, cell.index_dtype))
+        yield Block(cell, aspect, 0, count, seed)
+        return
     for number, start in enumerate(range(0, count, BLOCK_SIZE)):
         name = (cell.operator.name, cell.dtype, cell.index_dtype, aspect.id, number)
         yield Block(cell, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
 
 
-def _possible(aspect: Aspect, operator: Operator) -> bool:
-    """Only a windowed pool can have a window that misses its input."""
-    return not aspect.profile.empty_windows or operator.pooling == "windowed"
+def _possible(aspect: Aspect, cell: Cell) -> bool:
+    """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+    profile = aspect.profile
+    if profile.tagged and not (cell.operator.takes_tags and TAGS[profile.tagged] in cell.tags):
+        return False
+    return not profile.empty_windows or cell.operator.pooling == "windowed"

@@ -7,6 +7,7 @@ environment) are left alone.
 
 from __future__ import annotations
 
+import os
 import pickle
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -18,7 +19,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
+from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
@@ -32,7 +34,7 @@ from poolproof.suites.case import CaseError
 from poolproof.suites.contract_suite import ContractBlock
 from poolproof.suites.isolation import AnyQuestion, Survey, survey
 from poolproof.suites.judge import verdict
-from poolproof.suites.jury import Jury, failure_text
+from poolproof.suites.jury import MOST_EVIDENCE, Jury, failure_text
 from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.replay import given_questions
@@ -125,6 +127,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
+    add(
+        "--aclnn-library",
+        action="append",
+        metavar="PATH",
+        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
+        "variables name",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
@@ -133,7 +142,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if not _is_conformance_session(config):
         return
     worker = getattr(config, "workerinput", None)
+    if config.getoption("aclnn_library"):
+        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(config.getoption("aclnn_library"))
     if worker is not None:
+        os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
         name = worker["workerid"]
     else:
@@ -181,17 +193,17 @@ def jury(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Jury]:
     """The jury of this process."""
     config = request.config
     session = config.stash[_SESSION]
-    scratch = session.folder / "processes"
-    scratch.mkdir(exist_ok=True)
+    worker = getattr(config, "workerinput", {})
     jury = Jury(
-        scratch,
-        name=getattr(config, "workerinput", {}).get("workerid", "main"),
+        session.folder,
+        name=worker.get("workerid", "main"),
         waivers=session.waivers,
         environments={backend: survey.environment for backend, survey in session.surveys.items()},
         record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
         already_judged=session.already_judged,
+        most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
     )
     yield jury
     jury.close()
@@ -275,18 +287,27 @@ def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
         for question in given_questions(config.getoption("case") or [], surveyed.product):
             planned[("backend", name), ("aspect", question.aspect)] += 1
     for block in _all_blocks(config, session):
-        planned[tuple(cell_of(block).items())] += block.count
+        for cell, count in cells_of(block):
+            planned[tuple(cell.items())] += count
     return [dict(cell) | {"planned": count} for cell, count in planned.items()]
 
 
-def cell_of(block: AnyBlock) -> dict[str, str]:
-    """Values of the columns that tell the rows of a block apart from those of other blocks."""
+def cells_of(block: AnyBlock) -> Iterator[tuple[dict[str, str], int]]:
+    """The mandatory cells that a block is a part of, with the number of its cases in each.
+
+    A cell holds values of the columns that tell its rows apart from those of others.
+    """
     if isinstance(block, ContractBlock):
-        return {"backend": block.backend, "operator": block.api.removeprefix("aclnn"), "aspect": block.aspect}
-    cell = block.cell
-    return dict(
-        zip(CELL, (cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), strict=True)
-    )
+        operator = block.api.removeprefix("aclnn")
+        for clause, count in block.counts().items():
+            yield _cell(block.backend, operator, "", "", block.aspect) | {"clause": clause}, count
+    else:
+        cell = block.cell
+        yield _cell(cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), block.count
+
+
+def _cell(*values: str) -> dict[str, str]:
+    return dict(zip(CELL, values, strict=True))
 
 
 def _begin(config: pytest.Config) -> Session:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.suites.case import Case
-from poolproof.suites.layouts import LAYOUTS, Layout, expanded_axis
+from poolproof.suites.layouts import LAYOUTS, TAGS, Layout, expanded_axis
 
 Draw = Any
 """The ``draw`` function that Hypothesis hands to a composite strategy."""
@@ -73,7 +73,8 @@ class Profile:
     """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
 
     ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
-    (empty: all tensors contiguous). With ``empty_windows`` the geometry leaves some window without any cell.
+    (empty: all tensors contiguous), ``tagged`` one with a format tag that all tensors have. With ``empty_windows`` the
+    geometry leaves some window without any cell.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -93,6 +94,7 @@ class Profile:
     lengths: tuple[int, ...] = LENGTHS
     planes: tuple[int, ...] = PLANES
     layouts: tuple[str, ...] = ()
+    tagged: str = ""
     empty_batches: bool = True
     empty_windows: bool = False
     deterministic: tuple[bool, ...] = (False,)
@@ -136,6 +138,8 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
         **attributes,
         **data,
     )
+    if profile.tagged:
+        return _all_tagged(case, profile.tagged)
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
@@ -299,6 +303,12 @@ def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
     return shortened
 
 
+def _all_tagged(case: Case, layout: str) -> Case:
+    """Every tensor in that layout, whose tag asks for a batch axis."""
+    shape = case.shape if len(case.shape) == 4 else (1, *case.shape)
+    return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
+
+
 def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     """One tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.tensors
@@ -320,4 +330,4 @@ def _possible_layouts(case: Case, tensor: str, profile: Profile) -> list[str]:
     return [name for name in profile.layouts if name != "expanded" or can_expand]
 
 
-ALL_LAYOUTS = tuple(LAYOUTS)
+ALL_LAYOUTS = tuple(name for name in LAYOUTS if name not in TAGS)

@@ -44,6 +44,10 @@ class RunFailed(Exception):
     """A variation of a case that completed did not complete itself."""
 
 
+class NoMask(Exception):
+    """The backend's own forward did not make the mask that a case needs; the text says why."""
+
+
 class Trial:
     """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend."""
 
@@ -55,7 +59,11 @@ class Trial:
 
     @cached_property
     def content(self) -> Contents:
-        return contents(self.case)
+        """`NoMask` where it takes a mask that only the backend's own forward can make, and that has none."""
+        content = contents(self.case)
+        if self.case.api.is_backward and self.case.has_bit_mask and 0 not in self.case.shape:
+            return replace(content, mask=self._made_mask())
+        return content
 
     @property
     def fmt(self) -> FloatFormat:
@@ -148,11 +156,8 @@ class Trial:
         for _ in range(times):
             self.backend.run(call)
 
-    def with_device_indices(self) -> tuple[Run, Contents] | None:
-        """The backward on indices that the backend's own forward made, and what it then owes.
-
-        None where the backend has no forward for these dtypes.
-        """
+    def device_indices(self) -> Int64 | None:
+        """The indices that the backend's own forward makes of self, None where it has no forward for these dtypes."""
         producer = self._producer()
         if producer is None:
             return None
@@ -160,9 +165,22 @@ class Trial:
         if forward.first.outcome.status is not Status.COMPLETED:
             return None
         indices = decoded_indices(producer, forward.first.output("indices"))
-        content = replace(self.content, indices=indices.reshape(self.content.indices.shape))  # type: ignore[union-attr]
+        return indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
+
+    def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
+        """The backward on other indices, all inside the plane, and what it then owes."""
+        content = replace(self.content, indices=indices)
         run = self._execute(place(content, POISONS[0]))
         return self._completed(run, "given the indices of its own forward"), content
+
+    def _made_mask(self) -> NDArray[np.int8]:
+        producer = self._producer()
+        if producer is None:
+            raise NoMask("a mask of bits can only be made by the forward, which this backend does not have")
+        forward = Trial(producer, self.backend).first
+        if forward.outcome.status is not Status.COMPLETED:
+            raise NoMask(f"the forward makes no mask of bits: {forward.outcome.message}")
+        return np.ascontiguousarray(forward.output("indices"))
 
     def _producer(self) -> Case | None:
         """The forward case of the same geometry and data; its indices in the dtype wanted here, if it has that one."""

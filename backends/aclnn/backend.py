@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
@@ -14,13 +15,22 @@ from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
 from poolproof.backends.aclnn.products import product_of
 from poolproof.backends.aclnn.status import AclError, Blame, blame
-from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Outcome, Refusal, Status
+from poolproof.backends.base import (
+    WORKER_VARIABLE,
+    Attempt,
+    Backend,
+    BackendUnavailable,
+    Call,
+    Outcome,
+    Refusal,
+    Status,
+)
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.contract import PRODUCTS, ContractCall, clauses, expectations
 from poolproof.references.operators import OPERATORS, Operator
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
-"""Number of the NPU to use; a run gives each of its workers one."""
+"""Number of the one NPU to use; without it the workers of a run share out those that are here."""
 
 _STATEMENTS = {clause.id: clause.statement for clause in clauses()}
 
@@ -32,7 +42,7 @@ class Aclnn(Backend):
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._libraries = load(environment)
-        self._device = Device(self._libraries, int(environment.get(DEVICE_VARIABLE, "0")))
+        self._device = Device(self._libraries, partial(_number, environment))
         self._operators = {
             name: TwoPhase(self._device, name, phases)
             for name, operator in OPERATORS.items()
@@ -46,6 +56,7 @@ class Aclnn(Backend):
             raise BackendUnavailable(
                 f"chip {self._device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})"
             )
+        self.tags = ("NHWC",) if self.product == "950" else ()
         self._usable = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -67,6 +78,9 @@ class Aclnn(Backend):
     def accumulation(self, call: Call) -> AccumulationModel:
         native = self.product == "950" and call.operator.pooling == "adaptive" and call.dtype != "float32"
         return replace(NATIVE if native else ACC32, saturates=self._device.saturates)
+
+    def route(self, call: Call) -> str:
+        return self._libraries.route()
 
     def is_deterministic(self, call: Call) -> bool:
         """Pages: forwards always are; backwards in the deterministic mode only."""
@@ -105,6 +119,16 @@ class Aclnn(Backend):
         self._usable &= who is not Blame.CONTEXT
         at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
         return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
+
+
+def _number(environment: Mapping[str, str], count: int) -> int:
+    """Which of ``count`` NPUs to use: the one that is named, or this worker's."""
+    named = environment.get(DEVICE_VARIABLE)
+    if named is None:
+        return int(environment.get(WORKER_VARIABLE, "0")) % max(count, 1)
+    if not named.isdecimal():
+        raise BackendUnavailable(f"{DEVICE_VARIABLE} must be the number of an NPU, not {named!r}")
+    return int(named)
 
 
 def npu() -> Aclnn:

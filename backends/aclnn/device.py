@@ -33,15 +33,14 @@ SYNCHRONISE_MILLISECONDS = 60_000
 
 
 class Device:
-    """The device ``number``, initialised, with one stream that is not the default one.
+    """An initialised device with one stream that is not the default one; ``choose`` picks it from their count.
 
     `BackendUnavailable` when the runtime is a stub, no device is there or it cannot be opened.
     """
 
-    def __init__(self, libraries: Libraries, number: int) -> None:
+    def __init__(self, libraries: Libraries, choose: Callable[[int], int]) -> None:
         self._functions = libraries.runtime()
-        self.number = number
-        self._initialise()
+        self.number = self._initialise(choose)
         self.stream = self.create_stream()
 
     def call(self, function: str, *arguments: object) -> None:
@@ -158,7 +157,8 @@ class Device:
             for event in events:
                 self.call("aclrtDestroyEvent", event)
 
-    def _initialise(self) -> None:
+    def _initialise(self, choose: Callable[[int], int]) -> int:
+        """Open a device; its number."""
         code = self._functions["aclInit"](None)
         if code == _STUB:
             raise BackendUnavailable(
@@ -169,8 +169,10 @@ class Device:
             raise BackendUnavailable(f"aclInit returned {describe(code)} {self.recent_error()}")
         count = ctypes.c_uint32()
         code = self._functions["aclrtGetDeviceCount"](ctypes.byref(count))
-        if code != SUCCESS or count.value <= self.number:
-            raise BackendUnavailable(f"there is no NPU {self.number} here: the runtime counts {count.value} devices")
-        code = self._functions["aclrtSetDevice"](self.number)
+        number = choose(count.value)
+        if code != SUCCESS or count.value <= number:
+            raise BackendUnavailable(f"there is no NPU {number} here: the runtime counts {count.value} devices")
+        code = self._functions["aclrtSetDevice"](number)
         if code != SUCCESS:
-            raise BackendUnavailable(f"NPU {self.number} cannot be opened: {describe(code)} {self.recent_error()}")
+            raise BackendUnavailable(f"NPU {number} cannot be opened: {describe(code)} {self.recent_error()}")
+        return number

@@ -27,6 +27,10 @@ _WORKSPACE_POISON = 0xFF
 """NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
 
 
+POISONED_END = 1 << 18
+"""How much of a long workspace is poisoned at either end; sums begin at its start, or after the runtime's own part."""
+
+
 @dataclass(frozen=True)
 class Operands:
     """One call's tensors on the device.
@@ -147,8 +151,12 @@ class GuardedWorkspace:
         return self.allocation + WORKSPACE_GUARD if self.size else 0
 
     def poison(self) -> None:
-        if self.size:
-            self.device.fill(self.allocation, self.size + 2 * WORKSPACE_GUARD, _WORKSPACE_POISON)
+        length = self.size + 2 * WORKSPACE_GUARD
+        if self.size and length <= 2 * POISONED_END:
+            self.device.fill(self.allocation, length, _WORKSPACE_POISON)
+        elif self.size:
+            self.device.fill(self.allocation, POISONED_END, _WORKSPACE_POISON)
+            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
 
     def complaints(self) -> tuple[str, ...]:
         """What was written outside the workspace, in words."""

@@ -28,6 +28,9 @@ _MONOLITHIC_NAME = "libopapi.so"
 _CUSTOM_NAME = "libcust_opapi.so"
 
 
+_ROUTE = ("poolproof_emulator_last_route", (ctypes.c_char_p, ()))
+
+
 @dataclass(frozen=True)
 class Libraries:
     """Loaded libraries, searched in order."""
@@ -59,6 +62,11 @@ class Libraries:
             if function is not None:
                 functions[name] = function
         return functions
+
+    def route(self) -> str:
+        """The branch that the latest launch took, for libraries that tell; CANN's do not."""
+        function = self.find(*_ROUTE)
+        return "" if function is None else (function() or b"").decode()
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
         """(phase one, phase two) of an operator, or None if the libraries do not have it."""
@@ -96,8 +104,9 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
             f"library {_RUNTIME_NAMES[0]} is missing (sought in {sought}): "
             "source CANN's set_env.sh, or name a folder or file by --aclnn-library"
         )
-    base = _first(folders, (_BASE_NAME,))
-    operators = [*_custom_libraries(environment), *_operator_libraries(folders)]
+    own = _operator_libraries(folders)
+    base = _base(folders, own)
+    operators = [*_custom_libraries(environment), *own]
     if not operators and not files:
         raise BackendUnavailable(
             f"libraries {_SPLIT_NAMES[1]} and {_MONOLITHIC_NAME} are missing in {', '.join(map(str, folders))}"
@@ -141,6 +150,13 @@ def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
         if (folder / _MONOLITHIC_NAME).is_file():
             return [folder / _MONOLITHIC_NAME]
     return []
+
+
+def _base(folders: Sequence[Path], operators: Sequence[Path]) -> Path | None:
+    """The aclnn base beside the operators; a monolithic library without one has it in itself or brings it along."""
+    if operators and operators[0].name == _MONOLITHIC_NAME:
+        return _first([operators[0].parent], (_BASE_NAME,))
+    return _first([path.parent for path in operators[:1]] + list(folders), (_BASE_NAME,))
 
 
 def _first(folders: Sequence[Path], names: Sequence[str]) -> Path | None:

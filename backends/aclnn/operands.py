@@ -28,6 +28,9 @@ DTYPE_NAMES = {
 FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The tag that torch_npu gives a tensor; any other rank is ND."""
 
+_AXIS_ORDERS = {"NHWC": (0, 2, 3, 1)}
+"""Where the axes of (N, C, H, W) go under a tag."""
+
 
 def format_tag(rank: int) -> str:
     return FORMAT_BY_RANK.get(rank, "ND")
@@ -35,11 +38,12 @@ def format_tag(rank: int) -> str:
 
 def describe_tensor(tensor: Tensor) -> TensorArgument:
     """What the library is told of a tensor: its view and the extent of its storage."""
+    order = _AXIS_ORDERS.get(tensor.tag, range(len(tensor.shape)))
     return TensorArgument(
-        shape=tensor.shape,
+        shape=tuple(tensor.shape[axis] for axis in order),
         dtype=DTYPE_NAMES[tensor.dtype.name],
-        format=format_tag(len(tensor.shape)),
-        strides=tensor.strides,
+        format=tensor.tag or format_tag(len(tensor.shape)),
+        strides=tuple(tensor.strides[axis] for axis in order),
         offset=tensor.offset,
         storage=(tensor.storage_elements,),
     )

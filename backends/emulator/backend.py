@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from poolproof.backends.aclnn.backend import Aclnn
+from poolproof.backends.aclnn.backend import DEVICE_VARIABLE, Aclnn
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, library
 
 
@@ -16,8 +16,9 @@ def emulated(product: str) -> Aclnn:
     The library reads its product once: a process can have one of them.
     """
     os.environ["POOLPROOF_EMULATOR_PRODUCT"] = product
+    chosen = {name: os.environ[name] for name in (DEVICE_VARIABLE, WORKER_VARIABLE) if name in os.environ}
     try:
-        return Aclnn({LIBRARY_VARIABLE: str(library())})
+        return Aclnn(chosen | {LIBRARY_VARIABLE: str(library())})
     except (BuildFailed, CompilerMissing) as error:
         raise BackendUnavailable(str(error)) from error
 

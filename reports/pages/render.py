@@ -62,9 +62,9 @@ def _environment() -> Environment:
 
 
 def _breakable(name: str) -> Markup:
-    """A CamelCase name that may break before its capitals on a narrow screen."""
+    """A name that may break before its capitals and after its dots on a narrow screen."""
     return Markup("").join(
-        Markup("<wbr>") + letter if letter.isupper() and before.islower() else Markup.escape(letter)
+        Markup("<wbr>") + letter if before == "." or (letter.isupper() and before.islower()) else Markup.escape(letter)
         for before, letter in zip(" " + name, name, strict=False)
     )
 

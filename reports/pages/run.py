@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from poolproof.reports.clauses import follows, totals
 from poolproof.reports.coverage import COUNTS
 from poolproof.reports.digest import Digest
 from poolproof.reports.evidence import evidence_path
@@ -33,6 +34,7 @@ def write_run_page(digest: Digest, path: Path) -> Path:
         aspects=aspects,
         matrix=_matrix(digest, aspects),
         precision=_precision(digest),
+        contract=_contract(digest),
         precision_page=PRECISION_PAGE if (path.parent / PRECISION_PAGE).exists() else "",
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
@@ -57,7 +59,7 @@ def _common(digest: Digest) -> dict[str, Any]:
         "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
         "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
         "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
-        "waivers": digest.waivers,
+        "waivers": digest.relevant_waivers,
         "stale": STALE,
     }
 
@@ -69,7 +71,7 @@ def _failure(folder: Path, row: Record) -> Record:
 
 def _gap(gap: Record) -> Record:
     """A mandatory cell with something missing; ``cell`` are the columns it is told apart by."""
-    cell = (str(value) for name, value in gap.items() if name not in COUNTS and value is not None)
+    cell = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
     return {"cell": " ".join(cell)} | {name: gap[name] for name in COUNTS}
 
 
@@ -90,6 +92,15 @@ def paint(counts: Record) -> str:
     if counts["violates"]:
         return "bad"
     return "waived" if counts["waived"] else "good" if counts["judged"] else "none"
+
+
+def _contract(digest: Digest) -> list[Record]:
+    """Per backend its totals, and its ``lines``: a clause each, with whose description the library ``follows``."""
+    lines = [line | {"follows": follows(line)} for line in records(digest.clauses)]
+    return [
+        total | {"lines": [line for line in lines if line["backend"] == total["backend"]]}
+        for total in records(totals(digest.clauses))
+    ]
 
 
 def _precision(digest: Digest) -> list[Record]:

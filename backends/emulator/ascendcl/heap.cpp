@@ -21,10 +21,10 @@ constexpr size_t kGranularity = 32;
 
 constexpr int64_t kDefaultTotal = int64_t{8} << 30;
 
-// New memory reads as NaN in every floating format and as -1 in every integer one. Very large blocks are left as
-// they come, because touching them would cost more than the calls that use them.
+// New memory reads as NaN in every floating format and as -1 in every integer one. Large blocks are so at both ends
+// only: touching all of a 16 MiB workspace costs more than the calls that use it.
 constexpr int kDirt = 0xFF;
-constexpr size_t kLargestDirtied = size_t{64} << 20;
+constexpr size_t kDirtiedEnd = size_t{256} << 10;
 
 // Enough to catch a use after free; the bound keeps a long run from growing.
 constexpr size_t kReleasedRemembered = 4096;
@@ -37,6 +37,15 @@ size_t charge(size_t size) {
     return (size + kGranularity - 1) / kGranularity * kGranularity + product().allocation_guard;
 }
 
+void dirty(char* block, size_t size) {
+    if (size <= 2 * kDirtiedEnd) {
+        std::memset(block, kDirt, size);
+    } else {
+        std::memset(block, kDirt, kDirtiedEnd);
+        std::memset(block + size - kDirtiedEnd, kDirt, kDirtiedEnd);
+    }
+}
+
 }  // namespace
 
 int Heap::allocate(int device, size_t size, void** address) {
@@ -45,7 +54,7 @@ int Heap::allocate(int device, size_t size, void** address) {
     if (padded < size || padded > total()) return status::kRtMemoryAllocation;
     if (padded > total() - used_[device]) return status::kRtDeviceOutOfMemory;
     if (posix_memalign(address, kAlignment, padded) != 0) return status::kRtMemoryAllocation;
-    if (padded <= kLargestDirtied) std::memset(*address, kDirt, padded);
+    dirty(static_cast<char*>(*address), padded);
     const auto start = reinterpret_cast<uintptr_t>(*address);
     forget_released(start, padded);
     living_[start] = {size, padded, device};

@@ -28,6 +28,7 @@ constexpr int kNullPointer = 161001;
 constexpr int kParamInvalid = 161002;
 constexpr int kRuntimeError = 361001;
 constexpr int kInner = 561000;
+constexpr int kKernelNotFound = 561003;
 constexpr int kInnerNullPointer = 561103;
 
 }  // namespace emulator::status

@@ -43,7 +43,7 @@ aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream h
     if (plan.workspace_size > 0 && workspace == nullptr) {
         return refuse(status::kNullPointer, text(executor.api, ": the workspace is null"));
     }
-    if (!plan.refusal.empty()) return refuse(status::kInnerNullPointer, text(executor.api, ": ", plan.refusal));
+    if (!plan.refusal.empty()) return refuse(plan.refusal_status, text(executor.api, ": ", plan.refusal));
     std::shared_ptr<Context> context;
     if (require_context(&context) != status::kSuccess) return status::kRuntimeError;
     const std::shared_ptr<Stream> stream = context->stream(handle);

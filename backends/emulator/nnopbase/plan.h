@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../ascendcl/status.h"
 #include "../ascendcl/stream.h"
 
 namespace emulator {
@@ -22,6 +23,8 @@ class Plan {
     std::string route;
     // Why the launch is refused in phase two; empty where it is not.
     std::string refusal;
+    // What such a launch answers.
+    int refusal_status = status::kInnerNullPointer;
 };
 
 }  // namespace emulator

@@ -32,16 +32,6 @@ Dtypes indices_2d(const ProductFacts& facts) {
 
 bool is_rank(const Call& call, size_t rank) { return call.tensor(kSelf).shape.size() == rank; }
 
-// Whether a tag other than the rank-free ones says another rank than the tensor has.
-bool tag_misfits(const aclTensor& tensor) {
-    const size_t rank = rank_of(tensor.format);
-    return rank != 0 && rank != tensor.shape.size();
-}
-
-Violation misfit(const Call& call) {
-    return text("tag ", name_of(call.tensor(kSelf).format), " does not fit rank ", call.tensor(kSelf).shape.size());
-}
-
 Rules null_checks() {
     return present({kGradOutput, kSelf, kIndices}) + present({kKernelSize, kStride, kPadding, kDilation}) +
            present({kGradInput});
@@ -123,14 +113,7 @@ Rule indices_rank_agrees() {
 Rule tag_fits_rank() {
     return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
         const bool fits = !tag_misfits(call.tensor(kSelf)) && !tag_misfits(call.tensor(kGradOutput));
-        return fits ? Violation() : misfit(call);
-    });
-}
-
-Rule tag_fits_rank_2d() {
-    return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
-        const bool passed_through = product().is_950 && is_rank(call, 4);
-        return !passed_through && tag_misfits(call.tensor(kSelf)) ? misfit(call) : Violation();
+        return fits ? Violation() : tag_misfit(call);
     });
 }
 
@@ -139,21 +122,7 @@ Rule tag_is_ncl_without_batch() {
     return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
         const bool fits =
             is_rank(call, 3) ? call.tensor(kSelf).format == ACL_FORMAT_NCL : !tag_misfits(call.tensor(kSelf));
-        return fits ? Violation() : misfit(call);
-    });
-}
-
-// Kernels of one element, and every kernel on the 910, use a bit mask in blocked layout. Its bit order is not
-// published, so it is not emulated: the call is refused in phase one, after every documented check.
-bool uses_bit_mask(const Call& call) {
-    const std::vector<int64_t> kernel = expanded(call, kKernelSize);
-    return product().product == Product::k910 || (kernel[0] == 1 && kernel[1] == 1);
-}
-
-Rule no_bit_mask() {
-    return refuse("mask.bits", kInnerNullPointer, [](const Call& call) -> Violation {
-        if (!uses_bit_mask(call)) return {};
-        return std::string("the blocked bit mask of this path is not emulated");
+        return fits ? Violation() : tag_misfit(call);
     });
 }
 
@@ -201,7 +170,7 @@ Contract mask_backward() {
     early.push_back(list_length(kKernelSize, {1, 2}, kNullPointer));
     const Rules dtypes = {dtype_among(kSelf, floats_mask), same_dtype(kGradOutput, kSelf),
                           same_dtype(kGradInput, kSelf), dtype_among(kIndices, indices_mask)};
-    return {early, null_checks() + dtypes + checks_2d() + Rules{no_bit_mask(), tag_fits_rank_2d()}};
+    return {early, null_checks() + dtypes + checks_2d() + Rules{tag_fits_rank_2d(), tag_has_blocks()}};
 }
 
 Contract adaptive_backward_2d() {

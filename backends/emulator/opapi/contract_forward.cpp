@@ -62,19 +62,58 @@ Rule mask_has_its_shape() {
     });
 }
 
-// The bit mask of one-element kernels and of the older products is not emulated, see the mask backward.
-Rule no_bit_mask() {
-    return refuse("mask.bits", kInnerNullPointer, [](const Call& call) -> Violation {
-        const std::vector<int64_t> kernel = expanded(call, kKernelSize);
-        if (product().is_220 && (kernel[0] != 1 || kernel[1] != 1)) return {};
-        return std::string("the blocked bit mask of this path is not emulated");
+// Where a tensor tagged NHWC is computed as NCHW, the result of that has to fit into the output too.
+Rule fits_as_computed(int status) {
+    return refuse("format.channels_last", status, [](const Call& call) -> Violation {
+        const Reading computed = kernel_reading(call);
+        if (uses_bit_mask(call) || computed.channels_last() == contract_reading(call).channels_last()) return {};
+        const auto expected = pooled_shape(call, computed);
+        if (expected && call.tensor(kOut).shape == *expected) return {};
+        return text(name_of(call.tensor(kSelf).format), " is computed as NCHW, which out does not fit");
     });
 }
 
-Rule channels_last_only_on_950() {
-    return refuse("format.channels_last", kInnerNullPointer, [](const Call& call) -> Violation {
-        if (product().is_950 || !contract_reading(call).channels_last()) return {};
-        return text(name_of(call.tensor(kSelf).format), " is not available on ", product().soc_name);
+bool on_950_or_blocks(const Call& call) { return product().is_950 || uses_bit_mask(call); }
+
+Rule result_tag_fits_rank() {
+    return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
+        return tag_misfits(call.tensor(kSelf)) ? tag_misfit(call) : Violation();
+    });
+}
+
+// The library compares a result with its tensor so: equal shapes, or one element each.
+bool same_or_single(const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
+    return first == second || (element_count(first) == 1 && element_count(second) == 1);
+}
+
+Rule result_has_pooled_shape(Role role) {
+    return refuse("shape.pooled", kParamInvalid, [role](const Call& call) -> Violation {
+        const auto expected = pooled_shape(call, contract_reading(call));
+        if (expected && same_or_single(call.tensor(role).shape, *expected)) return {};
+        return text(name_of(role), " has shape ", call.tensor(role).shape, ", which is not the pooled shape");
+    });
+}
+
+// A rank-5 call whose windows overlap is the only one whose results keep the tags that they come with.
+Rule adaptive_tags_fit_3d() {
+    return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
+        const std::vector<int64_t> in = contract_reading(call).sizes(call.tensor(kSelf).shape);
+        const std::vector<int64_t> out = adaptive_sizes(call);
+        bool divides = true;
+        for (size_t axis = 0; axis < in.size(); ++axis) divides &= in[axis] % out[axis] == 0;
+        const bool is_retagged = call.tensor(kSelf).shape.size() == 4 || divides;
+        const bool fits = !tag_misfits(call.tensor(kOut)) && !tag_misfits(call.tensor(kIndices));
+        return !is_retagged || fits ? Violation() : tag_misfit(call);
+    });
+}
+
+Rule adaptive_result_has_shape(Role role) {
+    return refuse("shape.result", kParamInvalid, [role](const Call& call) -> Violation {
+        const std::vector<int64_t> sizes = adaptive_sizes(call);
+        std::vector<int64_t> expected = call.tensor(kSelf).shape;
+        std::copy(sizes.begin(), sizes.end(), expected.end() - static_cast<int64_t>(sizes.size()));
+        if (same_or_single(call.tensor(role).shape, expected)) return {};
+        return text(name_of(role), " has shape ", call.tensor(role).shape, " instead of ", expected);
     });
 }
 
@@ -146,8 +185,8 @@ Contract windowed_forward_3d() {
                   same_dtype(kOut, kSelf), same_format({kSelf, kOut}), same_format({kSelf, kIndices})} +
             rank_among({kSelf}, {4, 5}) + Rules{format_among(kSelf, formats_3d)} + list_checks(3);
     return {{},
-            rules + Rules{finish_if_empty({kSelf, kOut}), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
-                          plane_within_int32(kSelf, on_950, kInnerNullPointer), channels_last_only_on_950()}};
+            rules + Rules{finish_if_empty({kSelf, kOut}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
+                          result_tag_fits_rank(), result_has_pooled_shape(kOut), result_has_pooled_shape(kIndices)}};
 }
 
 Contract windowed_forward_2d() {
@@ -157,7 +196,8 @@ Contract windowed_forward_2d() {
     rules = rules + rank_among({kSelf}, {3, 4}) + list_checks(2) + Rules{list_at_least(kDilation, 1)};
     return {{},
             rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
-                          finish_if_empty({kSelf}), channels_last_only_on_950()}};
+                          finish_if_empty({kSelf}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
+                          tag_fits_rank_2d(), fits_as_computed(kParamInvalid)}};
 }
 
 Contract mask_forward() {
@@ -168,7 +208,9 @@ Contract mask_forward() {
                                  dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
     rules = rules + rank_among({kSelf, kIndices}, {3, 4}) + list_checks(2);
     return {early, rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), mask_has_its_shape(),
-                                 finish_if_empty({kSelf}), no_bit_mask(), channels_last_only_on_950()}};
+                                 finish_if_empty({kSelf}),
+                                 plane_within_int32(kSelf, on_950_or_blocks, kInnerNullPointer), tag_fits_rank_2d(),
+                                 tag_has_blocks(), fits_as_computed(kInnerNullPointer)}};
 }
 
 Contract adaptive_forward_2d() {
@@ -193,7 +235,8 @@ Contract adaptive_forward_3d() {
     rules = rules + Rules{runs_on(is_current), only_batch_empty(),
                           plane_within_int32(kSelf, on_950_with_int64, kParamInvalid), list_at_least(kOutputSize, 1),
                           adaptive_shapes_3d()};
-    return {{}, rules + Rules{finish_if_empty({kSelf}), output_count_is(kIndices)}};
+    return {{}, rules + Rules{finish_if_empty({kSelf}), adaptive_tags_fit_3d(),
+                                 adaptive_result_has_shape(kOut), adaptive_result_has_shape(kIndices)}};
 }
 
 }  // namespace emulator

@@ -30,6 +30,10 @@ int run_scatter(const Problem& problem, const Route& route, const BackwardMemory
 void run_tiled(const Problem& problem, const Route& route, const BackwardMemory& memory);
 int run_native(const Problem& problem, const Route& route, const BackwardMemory& memory);
 
+// Pools of one cell per window, with the mask of a bit per window.
+void run_bits_forward(const Problem& problem, void* mask, const Values& input, const Values& output);
+void run_bits_backward(const Problem& problem, void* mask, const Values& gradient, const Values& result);
+
 struct Cell {
     int64_t d, h, w;
 };

@@ -127,6 +127,10 @@ class Launch {
 
     int run_kernel() const {
         const Problem& problem = plan_.problem;
+        if (plan_.branch.algorithm == Template::kBits) {
+            run_on_bits();
+            return status::kSuccess;
+        }
         const Indices indices(data(kIndices), problem.index);
         if (!plan_.family->is_backward) {
             run_forward(problem, plan_.branch,
@@ -137,6 +141,16 @@ class Launch {
         return run_backward(problem, plan_.branch,
                             {Values(data(kGradOutput), problem.value), indices, Values(data(kGradInput), problem.value),
                              scratch, saturate_});
+    }
+
+    void run_on_bits() const {
+        const Problem& problem = plan_.problem;
+        const auto values = [&](Role role) { return Values(data(role), problem.value); };
+        if (plan_.family->is_backward) {
+            run_bits_backward(problem, data(kIndices), values(kGradOutput), values(kGradInput));
+        } else {
+            run_bits_forward(problem, data(kIndices), values(kSelf), values(kOut));
+        }
     }
 
     void misbehave() const {

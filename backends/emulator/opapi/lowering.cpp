@@ -2,6 +2,7 @@
 
 #include "../ascendcl/about.h"
 #include "../ascendcl/product.h"
+#include "../ascendcl/status.h"
 #include "../ascendcl/text.h"
 #include "reading.h"
 
@@ -92,6 +93,7 @@ Problem problem_of(const Call& call) {
 }
 
 Route route_of(const Call& call, const Problem& problem) {
+    if (uses_bit_mask(call)) return route_bits(call);
     if (!call.family->is_backward) return route_forward(call, problem);
     const bool adaptive = call.family->is_adaptive && !becomes_windowed(call);
     if (product().is_220) return adaptive ? route_220_adaptive(problem) : route_220_windowed(problem);
@@ -123,10 +125,24 @@ View mask_view(const Problem& problem) {
     return view;
 }
 
+// All bytes of a mask of bits, from its storage address on as well.
+View bits_view(const Call& call) {
+    View view;
+    view.shape = {element_count(call.tensor(kIndices).shape)};
+    view.strides = {1};
+    view.item = 1;
+    return view;
+}
+
+View view_of(const Call& call, Role role, const Problem& problem) {
+    if (role != kIndices || !call.family->is_mask) return View(call.tensor(role));
+    return uses_bit_mask(call) ? bits_view(call) : mask_view(problem);
+}
+
 Operand operand_of(const Call& call, Role role, const Problem& problem, Workspace& workspace) {
     Operand operand;
     operand.role = role;
-    operand.view = role == kIndices && call.family->is_mask ? mask_view(problem) : View(call.tensor(role));
+    operand.view = view_of(call, role, problem);
     if (role == kIndices && seeded(Defect::offset_ignored)) operand.view.offset = 0;
     operand.is_touched = !(call.family->is_backward && role == kSelf);
     if (!operand.is_touched) return operand;
@@ -150,6 +166,12 @@ std::shared_ptr<const PoolPlan> empty_plan(const Call& call) {
 std::shared_ptr<const PoolPlan> make_plan(const Call& call) {
     auto plan = std::make_shared<PoolPlan>();
     plan->family = call.family;
+    if (uses_bit_mask(call) && !product().is_220) {
+        plan->refusal = "no kernel: the order of the bits in this mask is not published, so it is not emulated";
+        plan->refusal_status = status::kKernelNotFound;
+        plan->route = "refused: bit mask";
+        return plan;
+    }
     plan->refusal = tiling_refusal(call);
     if (!plan->refusal.empty()) {
         plan->refuses_early = call.family->is_adaptive && !becomes_windowed(call);

@@ -31,9 +31,11 @@ Reading contract_reading(const Call& call) {
     return {family.spatial_rank, looks && format == last};
 }
 
-// A2 and A3 have no channels-last backward: what the checks read as NHWC their kernels take for NCHW.
+// A2 and A3 have no channels-last backward and compute the windowed 2-D forwards with their 3-D operator: what the
+// checks read as NHWC their kernels take for NCHW.
 Reading kernel_reading(const Call& call) {
-    const bool ignores_tag = product().is_220 && call.family->is_backward;
+    const bool is_planar = call.family->spatial_rank == 2 && !call.family->is_adaptive;
+    const bool ignores_tag = product().is_220 && (call.family->is_backward || is_planar);
     return {call.family->spatial_rank, !ignores_tag && contract_reading(call).channels_last()};
 }
 
@@ -52,6 +54,12 @@ std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading
         if (size <= 0) return {};
     }
     return shape;
+}
+
+bool uses_bit_mask(const Call& call) {
+    if (!call.family->is_mask) return false;
+    const std::vector<int64_t> kernel = expanded(call, kKernelSize);
+    return !product().is_220 || (kernel[0] == 1 && kernel[1] == 1);
 }
 
 std::vector<int64_t> adaptive_sizes(const Call& call) {

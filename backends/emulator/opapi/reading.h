@@ -46,6 +46,10 @@ Attributes attributes_of(const Call& call);
 std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading);
 
 // Output lengths of an adaptive forward: a single value is repeated, an empty list keeps the input's lengths.
+// Whether a mask call takes the route through a bit mask in blocked layout: kernels of one cell, and every kernel on
+// the older products. Its bit order is not published.
+bool uses_bit_mask(const Call& call);
+
 std::vector<int64_t> adaptive_sizes(const Call& call);
 
 }  // namespace emulator

@@ -16,6 +16,7 @@ enum class Template {
     kCopy,            // 950: kernel and stride of one
     kNative,          // 950 adaptive: additions in the value type at the index
     kForward,
+    kBits,            // A2, A3: one cell per window, a bit per window in the mask
 };
 
 // What the lanes of one vector instruction run over in the tiled template.
@@ -51,5 +52,6 @@ Route route_950_adaptive(const Problem& problem);
 
 struct Call;
 Route route_forward(const Call& call, const Problem& problem);
+Route route_bits(const Call& call);
 
 }  // namespace emulator

@@ -107,6 +107,14 @@ Route route_forward(const Call& call, const Problem& problem) {
     return route;
 }
 
+Route route_bits(const Call& call) {
+    Route route;
+    route.op = call.family->is_backward ? "MaxPoolGradWithArgmaxV1" : "MaxPoolWithArgmaxV1";
+    route.name = "bit mask";
+    route.algorithm = Template::kBits;
+    return route;
+}
+
 std::string Route::describe() const {
     const std::string number = key == kUnknownKey ? "unknown" : text(key);
     return text(op, ": ", name, "; key ", number, "; cores ", cores, "; split ", split_axes, "; planes ",

@@ -5,6 +5,7 @@
 
 #include "../ascendcl/defects.h"
 #include "../ascendcl/errors.h"
+#include "reading.h"
 
 namespace emulator {
 namespace {
@@ -203,6 +204,31 @@ Rule plane_within_int32(Role role, bool (*exempt)(const Call&), int status) {
         const size_t spatial = std::min(shape.size(), static_cast<size_t>(call.family->spatial_rank));
         const int64_t plane = element_count({shape.end() - static_cast<int64_t>(spatial), shape.end()});
         return unless(plane <= std::numeric_limits<int32_t>::max(), text("a plane of ", plane, " passes int32"));
+    });
+}
+
+bool tag_misfits(const aclTensor& tensor) {
+    const size_t rank = rank_of(tensor.format);
+    return rank != 0 && rank != tensor.shape.size();
+}
+
+Violation tag_misfit(const Call& call) {
+    return text("tag ", name_of(call.tensor(kSelf).format), " does not fit rank ", call.tensor(kSelf).shape.size());
+}
+
+Rule tag_fits_rank_2d() {
+    return refuse("format.rank", status::kInnerNullPointer, [](const Call& call) -> Violation {
+        const aclTensor& self = call.tensor(kSelf);
+        const bool passed_through = product().is_950 && self.shape.size() == 4;
+        return !passed_through && !uses_bit_mask(call) && tag_misfits(self) ? tag_misfit(call) : Violation();
+    });
+}
+
+Rule tag_has_blocks() {
+    return refuse("format.blocks", status::kInnerNullPointer, [](const Call& call) -> Violation {
+        const aclTensor& self = call.tensor(kSelf);
+        const bool fits = self.shape.size() != 4 || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_NHWC;
+        return fits || !uses_bit_mask(call) ? Violation() : tag_misfit(call);
     });
 }
 

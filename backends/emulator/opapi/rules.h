@@ -55,10 +55,19 @@ Rule dilation_is_one_unless(bool (*exempt)(const ProductFacts&));
 // The product of the last axes is taken in 64 bits and wraps (measured on the library's host code).
 Rule plane_within_int32(Role role, bool (*exempt)(const Call&), int status);
 
+// The tag of self says the rank that self has, wherever a 2-D call has its results tagged anew: nothing is on the 950
+// with N, nor in the blocked layout of the bit mask, which takes other tags.
+Rule tag_fits_rank_2d();
+Rule tag_has_blocks();
+
 // A rule of its own: `violation` tells what is wrong.
 Rule refuse(const char* clause, int status, std::function<Violation(const Call&)> violation);
 Rule mention(const char* clause, std::function<Violation(const Call&)> violation);
 Rule finish_if_empty(std::vector<Role> roles);
+
+// Whether a tag other than the rank-free ones says another rank than the tensor has, and that in words for self.
+bool tag_misfits(const aclTensor& tensor);
+Violation tag_misfit(const Call& call);
 
 // Sets that several contracts share.
 Dtypes current_floats(const ProductFacts& facts);

@@ -1,0 +1,201 @@
+"""What a violation leaves behind: evidence that says the same as its row, and programs that show it without us."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolproof.references.operators import OPERATORS
+from poolproof.reports.evidence import evidence_path, read_evidence
+from poolproof.reports.pages.plane import picture
+from poolproof.reports.schema import Row
+from poolproof.reports.verdicts import FAILED, Verdict
+from poolproof.reports.waivers import Waivers
+from poolproof.suites import evidence
+from poolproof.suites.case import Case
+from poolproof.suites.evidence import Shelf
+from poolproof.suites.judge import Question, judge
+from poolproof.suites.jury import Jury
+from poolproof.suites.plans import ASPECTS, Block, Cell, Plan, blocks
+from poolproof.suites.standalone import MOST_VALUES, program
+from scatter_backends import FAULTS, RefusesDilation
+
+BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
+
+
+def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[Block]:
+    cell = Cell("scatter", OPERATORS[operator], dtype, "int64")
+    return list(blocks([cell], [ASPECTS[name] for name in aspects], Plan("meta", cases, ""), seed=4))
+
+
+def asked(folder: Path, *blocks: Block) -> list[Question]:
+    shelf = Shelf(folder, "scatter")
+    return [
+        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats, shelf)
+        for block in blocks
+        for case in block.cases()
+    ]
+
+
+@pytest.mark.parametrize(
+    "fault", ["lost", "truncating", "half_accumulator", "unwritten", "zero_garbage", "unrepeatable"]
+)
+def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: str) -> None:
+    backend, _ = FAULTS[fault]
+    found = 0
+    for question in asked(tmp_path, *planned(BACKWARD, "float16", "values", "precision", "special_values")):
+        row = judge(question, backend())
+        path = evidence_path(tmp_path, question.id, "scatter")
+        assert path.exists() == (row["verdict"] == Verdict.VIOLATES)
+        if path.exists():
+            stored = read_evidence(path)
+            assert int(stored.rejected.sum()) == row["n_reject"]
+            assert picture(stored) is not None
+            found += bool(row["n_reject"])
+    assert found or fault == "unrepeatable"
+
+
+def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
+    case = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
+    judge(Question(case, ("interval",), shelf=Shelf(tmp_path, "scatter")), FAULTS["lost"][0]())
+    stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
+    arrays, element = stored.arrays, stored.meta["element"]
+    indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
+    cells = (indices + 4 * 5 * 6 * np.arange(6)[:, None]).ravel()
+    assert np.array_equal(np.bincount(cells, gradient.ravel(), arrays["exact"].size), arrays["exact"].ravel())
+    assert stored.rejected[tuple(element)]
+    coordinates = np.stack(np.unravel_index(indices, (4, 5, 6)), axis=-1)
+    assert (arrays["window_first"] <= coordinates).all()
+    assert (coordinates <= arrays["window_last"]).all()
+    assert arrays["window_first"][0].tolist() == [0, 0, 0]
+    assert arrays["window_last"][-1].tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize(("fault", "tensor"), [("zero_padded", "out"), ("last_maximum", "indices")])
+def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault: str, tensor: str) -> None:
+    backend, check = FAULTS[fault]
+    shown = set()
+    for question in asked(tmp_path, *planned(FORWARD, "float32", "values", "special_values")):
+        row = judge(question, backend())
+        if row["checks_violated"][:1] == [check]:
+            stored = read_evidence(evidence_path(tmp_path, question.id, "scatter"))
+            assert stored.rejected[tuple(stored.meta["element"])]
+            shown.add(stored.meta["tensor"])
+    assert shown == {tensor}
+
+
+def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
+    case = Case(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
+    row = judge(Question(case, ("interval",), shelf=Shelf(tmp_path, "scatter")), RefusesDilation())
+    assert row["checks_violated"] == ["refusal"]
+    assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
+
+
+def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "MOST_ELEMENTS", 24)
+    for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
+        case = Case(operator=BACKWARD, shape=shape, kernel_size=(2,))
+        judge(Question(case, ("interval",), shelf=Shelf(tmp_path, "scatter")), FAULTS["lost"][0]())
+        assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
+
+
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+
+
+def judged(folder: Path, backend: str, block: Block, most: int) -> list[Row]:
+    rows: list[Row] = []
+    found = Jury(
+        folder, "main", Waivers([], date(2027, 1, 1)), {}, rows.append, 60.0, shrinks=False, most_evidence=most
+    )
+    try:
+        found.judge(block)
+    finally:
+        found.close()
+    return rows
+
+
+@pytest.mark.usefixtures("importable")
+def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
+    name = "scatter_backends:lost"
+    (block,) = planned(BACKWARD, "float16", "values")
+    block = Block(Cell(name, block.cell.operator, "float16", "int64"), block.aspect, 0, 20, block.seed)
+    rows = [row for row in judged(tmp_path, name, block, most=3) if row["verdict"] in FAILED]
+    kinds = {tuple(row["checks_violated"]) for row in rows}
+    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").iterdir()}
+    assert left <= {row["case_id"] for row in rows}
+    assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
+    assert len(left) < len(rows)
+
+
+def run_program(text: str, folder: Path) -> str:
+    path = folder / "call.py"
+    path.write_text(text)
+    ended = subprocess.run([sys.executable, "-I", str(path)], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+STRIDED = Case(
+    operator="MaxPool3dWithArgmaxBackward",
+    shape=(1, 1, 2, 2, 2),
+    kernel_size=(1,),
+    gradient="ones",
+    layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
+)
+EXPANDED = Case(
+    operator=BACKWARD,
+    shape=(2, 3, 4, 5),
+    dtype="bfloat16",
+    kernel_size=(2,),
+    gradient="special",
+    deterministic=True,
+    layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
+)
+ADAPTIVE = Case(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
+
+
+def test_a_program_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    output = run_program(program(STRIDED, "torch-cpu"), tmp_path)
+    assert "grad_input: 4 of 8 elements differ from what is owed" in output
+    assert "bytes of its storage that belong to no element were written" in output
+
+
+@pytest.mark.parametrize("case", [EXPANDED, ADAPTIVE])
+def test_a_program_finds_nothing_where_nothing_is_wrong(tmp_path: Path, case: Case) -> None:
+    pytest.importorskip("torch")
+    text = program(case, "torch-cpu")
+    lines = run_program(text, tmp_path).splitlines()
+    assert [line.partition(" of ")[0] for line in lines] == [f"{name}: 0" for name in case.api.outputs]
+    assert "poolproof" not in text
+
+
+def test_there_is_no_program_for_other_backends_and_large_calls() -> None:
+    assert program(STRIDED, "aclnn") == ""
+    side = int(MOST_VALUES**0.5) + 1
+    assert program(Case(operator=FORWARD, shape=(1, side, side), kernel_size=(2,)), "torch-cpu") == ""
+
+
+def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
+    def replay(*arguments: str) -> str:
+        line = Case(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+        command = ["replay", "--backend", "scatter_backends:lost", *arguments, line]
+        program = "from poolproof.suites.cli import main; main()"
+        ended = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path)
+        assert ended.returncode == 1, ended.stderr
+        return ended.stdout
+
+    assert "add --evidence DIR" in replay()
+    (line,) = (line for line in replay("--evidence", "left").splitlines() if "judged again by" in line)
+    module, path = line.split()[-2:]
+    again = subprocess.run([sys.executable, "-m", module, path], capture_output=True, text=True, cwd=tmp_path)
+    assert again.returncode == 1
+    assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
+    assert ": got 0.0, owed " in again.stdout

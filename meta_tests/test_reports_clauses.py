@@ -1,0 +1,140 @@
+"""Clauses of the contract in the reports: counted, mandatory, and told apart by whose description a library follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from poolproof.reports import terminal
+from poolproof.reports.bundle import package
+from poolproof.reports.clauses import LEGAL, clause_table, follows
+from poolproof.reports.digest import read_digest
+from poolproof.reports.pages.run import write_run_page
+from poolproof.reports.schema import to_table
+from poolproof.reports.store import write_run
+from poolproof.reports.tables import records
+from poolproof.reports.verdicts import Overall
+from poolproof.reports.verification import verify
+from poolproof.suites.contract_suite import KINDS, ContractBlock
+from poolproof.suites.plugin import cells_of
+from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
+from test_reports_sessions import run_session
+
+OPERATOR = "AdaptiveMaxPool3dBackward"
+CALLS = [
+    ("null.self", "self is given.", "conforms", "code and page"),
+    ("null.self", "self is given. It comes before: indices is given.", "conforms", "code"),
+    ("rank", "self has four or five axes.", "conforms", "page"),
+    ("rank", "self has four or five axes.", "conforms", "code"),
+    ("rank", "self has four or five axes.", "conforms", "page"),
+    ("dtype", "self is FLOAT.", "violates", "neither"),
+    ("dtype", "self is FLOAT.", "crashed", None),
+    ("", "Legal: smallest.", "conforms", "code and page"),
+]
+
+
+def contract_row(number: int, clause: str, statement: str, verdict: str, answer: str | None) -> dict[str, Any]:
+    violated = ["status"] if verdict == "violates" else []
+    return {
+        "case_id": f"{number:012x}",
+        "case": '{"api":"aclnnX"}',
+        "aspect": "contract",
+        "backend": "npu",
+        "operator": OPERATOR,
+        "product": "A2",
+        "dtype": "",
+        "index_dtype": "",
+        "clause": clause,
+        "statement": statement,
+        "verdict": verdict,
+        "follows": answer,
+        "reason": "",
+        "checks_judged": ["status"],
+        "checks_violated": violated,
+        "elements": None,
+    }
+
+
+def make_contract_run(folder: Path, calls: Sequence[tuple[str, str, str, str | None]] = CALLS) -> Path:
+    """A run of which a half is about values, and the other about a contract of four clauses."""
+    values = Recipe(backends={"npu": "A2"})
+    mandatory = [
+        {"backend": "npu", "operator": OPERATOR, "dtype": "", "index_dtype": "", "aspect": "contract"}
+        | {"clause": clause, "planned": sum(call[0] == clause for call in CALLS)}
+        for clause in dict.fromkeys(call[0] for call in CALLS)
+    ]
+    rows = [contract_row(number, *call) for number, call in enumerate(calls)]
+    write_rows(folder, pa.concat_tables([made_up_rows(values), to_table(rows)]))
+    write_run(folder, made_up_record(values) | {"mandatory": mandatory})
+    return folder
+
+
+def test_calls_are_counted_per_clause(tmp_path: Path) -> None:
+    lines = {line["clause"]: line for line in records(clause_table(make_contract_run(tmp_path)))}
+    told = {clause: (line["judged"], line["violates"], follows(line)) for clause, line in lines.items()}
+    assert told == {
+        "null.self": (2, 0, "code"),
+        "rank": (3, 0, "code 1, page 2"),
+        "dtype": (2, 2, ""),
+        "": (1, 0, ""),
+    }
+    assert lines["null.self"]["statement"] == "self is given."
+    assert lines[""]["statement"] == LEGAL
+
+
+def test_the_terminal_lists_what_a_person_should_read(tmp_path: Path) -> None:
+    console = Console(width=200, record=True, file=StringIO())
+    terminal.show(read_digest(make_contract_run(tmp_path)), console)
+    text = console.export_text()
+    assert "npu A2: 3 clauses of 1 operator in 8 calls, 2 violated" in text
+    assert "the code in 2 calls and the page in 2" in text
+    (broken,) = (line.split() for line in text.splitlines() if "self is FLOAT." in line)
+    assert broken[:4] == ["✗2", "npu", OPERATOR, "dtype"]
+    assert "self has four or five axes." in text
+    assert "self is given." not in text
+
+
+def test_the_page_lists_every_clause(tmp_path: Path) -> None:
+    digest = read_digest(make_contract_run(tmp_path))
+    page = write_run_page(digest, tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "null.<wbr>self</th>" in page
+    assert "<details open><summary>Every clause" in page
+
+
+def test_a_bundle_holds_the_clauses(tmp_path: Path) -> None:
+    package(make_contract_run(tmp_path / "run"), tmp_path / "bundle.zip")
+    assert verify(tmp_path / "bundle.zip").overall is Overall.CONFORMS
+
+
+def test_a_clause_that_was_not_asked_is_a_gap(tmp_path: Path) -> None:
+    digest = read_digest(make_contract_run(tmp_path, [call for call in CALLS if call[0] == "null.self"]))
+    assert digest.conclusion.overall is Overall.INCOMPLETE
+    assert dict(zip(digest.gaps["clause"], digest.gaps["missing"], strict=True)) == {"rank": 3, "dtype": 2, "": 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_contract_block_owes_each_clause(kind: str) -> None:
+    block = ContractBlock("npu", "A2", f"aclnn{OPERATOR}", kind)
+    cells = list(cells_of(block))
+    assert sum(count for _, count in cells) == block.count == len(block.questions())
+    assert {cell["clause"] for cell, _ in cells} == {question.clause for question in block.questions()}
+    described = [question.describe() for question in block.questions()]
+    for cell, count in cells:
+        assert sum(all(row.get(name, "npu") == value for name, value in cell.items()) for row in described) == count
+
+
+def test_a_part_of_the_contract_is_incomplete(tmp_path: Path) -> None:
+    asked = ["--operator", OPERATOR, "--aspect", "contract"]
+    whole = run_session(tmp_path / "whole", "emulator-a2", asked=asked)
+    assert whole.status == Overall.CONFORMS, whole.output
+    assert "emulator-a2 A2: " in whole.output
+    assert "torch-3d" not in whole.output + whole.page
+    part = run_session(tmp_path / "part", "emulator-a2", "-k", "contract-clauses", asked=asked)
+    assert part.status == Overall.INCOMPLETE
+    assert f"emulator-a2 {OPERATOR} contract adaptive3d-bwd." in part.page
