@@ -44,12 +44,8 @@ class Askable(Protocol):
     def aspect(self) -> str: ...
 
     @property
-<<<<<<< HEAD
     def patience(self) -> float:
         """How many times the usual time-out the answer may take."""
-=======
-    def patience(self) -> float: ...
->>>>>>> defects
 
     def to_record(self) -> dict[str, Any]: ...
 

@@ -51,12 +51,7 @@ class Aspect:
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
     ``least`` is how many cases even the smallest plan has. ``standards`` says whether the standards of others are held
-<<<<<<< HEAD
     against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks them all.
-=======
-    against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks all of
-    them.
->>>>>>> defects
     """
 
     id: str
@@ -67,13 +62,8 @@ class Aspect:
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = USUAL_CHECKS
     standards: bool = False
-<<<<<<< HEAD
     listed: Callable[[Operator, str, str], list[Target]] | None = None
     least: int = 1
-=======
-    least: int = 1
-    listed: Callable[[Operator, str, str], list[Target]] | None = None
->>>>>>> defects
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -177,7 +167,6 @@ ASPECTS = {
             Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
             weight=0.05,
             repeats=40,
-<<<<<<< HEAD
             checks=("interval", "memory_kept"),
         ),
         Aspect(
@@ -188,9 +177,6 @@ ASPECTS = {
             least=0,
             repeats=2000,
             checks=("interval", "memory_kept"),
-=======
-            checks=("memory_kept",),
->>>>>>> defects
         ),
         Aspect(
             "scale",

@@ -54,11 +54,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall) -> Attempt:
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
         ends = [None if name in call.null_outputs else pointer for name, pointer in outputs.items()]
-<<<<<<< HEAD
-        earlier = device.recent_errors()
-=======
         device.recent_error()  # forget what earlier calls left: reading it clears it
->>>>>>> defects
         phase_one = operator.first(*_arguments(call, objects, lists), *ends)
         text = device.recent_error()
         if phase_one != SUCCESS:
