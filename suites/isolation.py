@@ -188,7 +188,7 @@ class Bench:
                 self._judge = answer.pid
                 continue
             if isinstance(answer, _Died) and overdue:
-                return _Died(Verdict.TIMED_OUT, f"gave no answer within {seconds:g} s")
+                return _Died(Verdict.TIMED_OUT, f"gave no answer within {seconds:.3g} s")
             return answer
 
     def _kill_judge(self) -> None:
