@@ -172,7 +172,8 @@ def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:
         "window_first": first,
         "window_last": first + 2,
     }
-    meta = Meta(tensor="grad_input", spatial_rank=2, element=[0, 0, *map(int, target[17])])
+    element = [0, 0, *map(int, target[17])]
+    meta = Meta(tensor="grad_input", spatial_rank=2, element=element, script="import torch  # and so on\n")
     return write_evidence(folder, case_id, backend, arrays, meta)
 
 

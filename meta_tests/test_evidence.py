@@ -36,7 +36,7 @@ def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[B
 def asked(folder: Path, *blocks: Block) -> list[Question]:
     shelf = Shelf(folder, "scatter")
     return [
-        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats, shelf)
+        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats, shelf=shelf)
         for block in blocks
         for case in block.cases()
     ]

@@ -99,6 +99,7 @@ def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:
         script = archive.read(f"failures/{Path(evidence).stem}/reproduce.sh").decode()
         assert "poolproof replay --backend torch-cpu" in script
         assert f"../../{evidence}" in script
+        assert archive.read(f"failures/{Path(evidence).stem}/call.py") == b"import torch  # and so on\n"
         environment = json.loads(archive.read("environment.json"))
         assert environment["backends"]["torch-cpu"]["torch"] == "2.13.0"
         assert b'id = "known"' in archive.read("waivers.toml")

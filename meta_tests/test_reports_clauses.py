@@ -15,6 +15,7 @@ from poolproof.reports import terminal
 from poolproof.reports.bundle import package
 from poolproof.reports.clauses import LEGAL, clause_table, follows
 from poolproof.reports.digest import read_digest
+from poolproof.reports.history import add, query, read_entries
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.schema import to_table
 from poolproof.reports.store import write_run
@@ -116,6 +117,12 @@ def test_a_clause_that_was_not_asked_is_a_gap(tmp_path: Path) -> None:
     digest = read_digest(make_contract_run(tmp_path, [call for call in CALLS if call[0] == "null.self"]))
     assert digest.conclusion.overall is Overall.INCOMPLETE
     assert dict(zip(digest.gaps["clause"], digest.gaps["missing"], strict=True)) == {"rank": 3, "dtype": 2, "": 1}
+
+
+def test_a_history_holds_one_cell_for_all_clauses(tmp_path: Path) -> None:
+    add(tmp_path / "history", make_contract_run(tmp_path / "run"))
+    sql = "SELECT planned, judged, missing FROM cells WHERE aspect = 'contract'"
+    assert query(read_entries(tmp_path / "history"), sql).values.tolist() == [[8, 8, 0]]
 
 
 @pytest.mark.parametrize("kind", KINDS)

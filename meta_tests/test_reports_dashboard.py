@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from poolproof.reports.history import add, read_entries
+from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.trends import MOST_POINTS, read_trends
 from poolproof.reports.verdicts import Overall
@@ -72,6 +73,8 @@ def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
     visit.wait_for_charts()
     assert visit.page.locator("h1").inner_text().startswith("MaxPool2dWithIndicesBackward float32, case ")
     assert "poolproof replay --backend aclnn" in visit.page.locator("pre").first.inner_text()
+    visit.page.get_by_text("The same call without poolproof").click()
+    assert visit.page.get_by_text("import torch  # and so on").is_visible()
     titles = visit.page.locator("figcaption").all_inner_texts()
     assert titles == ["Owed", "Got", "Got − owed", "Windows that send to the worst cell, with their gradients"]
     cells_and_a_frame = visit.page.locator("figure").nth(0).locator("svg path[aria-roledescription='rect mark']")
@@ -211,6 +214,16 @@ def test_a_dashboard_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "site" / "cases" / "old.html").write_text("old")
     assert CliRunner().invoke(main, arguments).exit_code == 0
     assert not (tmp_path / "site" / "cases" / "old.html").exists()
+
+
+def test_a_dashboard_that_was_cut_short_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(tmp_path / "history", make_run(tmp_path / "run"))
+    entries = read_entries(tmp_path / "history")
+    with monkeypatch.context() as broken:
+        broken.setattr(dashboard, "read_trends", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_dashboard(entries, tmp_path / "site")
+    assert write_dashboard(entries, tmp_path / "site").exists()
 
 
 def _occupy(folder: Path) -> None:

@@ -38,7 +38,8 @@ def test_indices_follow_the_rules(operator: Operator, dtype: str, memory_format:
     account = take_account(create("torch-cpu"), operator.name, dtype, "int64", memory_format)
     assert account.found("tie") == "first"
     assert account.found("NaN") == "last NaN"
-    reduced = dtype in ("float16", "bfloat16")
-    vectorised_with_a_rest = operator.name == "MaxPool3dWithArgmax" and reduced and memory_format == "channels_last"
-    known = "none of those known" if vectorised_with_a_rest else "first"  # an index outside the window, waived
-    assert account.found("-inf") == known
+    if operator.name == "MaxPool3dWithArgmax" and memory_format == "channels_last":
+        # Channels that do not fill a vector get an index outside the window (docs/precision.md).
+        assert account.found("-inf") == "none of those known"
+    else:
+        assert account.found("-inf") == "first"

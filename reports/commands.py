@@ -65,6 +65,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     append(waiver, output)
     click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
     click.echo(to_toml([waiver]), nl=False)
+    click.echo(f"A run takes it into account with: pytest --pyargs poolproof.suites --waivers {output} ...")
 
 
 @click.command(short_help="Put a run and all it rests on into one archive.")

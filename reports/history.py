@@ -149,7 +149,8 @@ def _cells(digest: Digest) -> pd.DataFrame:
     cells = digest.counts.join(tables.precision(rows, CELL)).join(tables.times(rows, CELL)).reset_index()
     covered = digest.coverage
     if set(CELL).issubset(covered.columns):
-        cells = cells.merge(covered[[*CELL, "planned", "missing"]], on=list(CELL), how="outer")
+        owed = covered.groupby(list(CELL), dropna=False, as_index=False)[["planned", "missing"]].sum()
+        cells = cells.merge(owed, on=list(CELL), how="outer")
     counts = cells.columns.intersection([*digest.counts.columns, "planned", "missing"])
     cells[counts] = cells[counts].fillna(0).astype("int64")
     cells.insert(1, "product", cells["backend"].map(digest.products).fillna(""))

@@ -134,7 +134,10 @@ class Duel:
 def groups(folder: Path) -> list[Group]:
     """All groups of a run."""
     frame = read_rows(folder, list(_COLUMNS), _HAS_STATISTICS).to_pandas()
-    found = [_group(key, rows) for key, rows in frame.groupby(list(GROUP), dropna=False, sort=True)]
+    found = [
+        _group(str(backend), str(operator), str(dtype), str(model), rows)
+        for (backend, operator, dtype, model), rows in frame.groupby(list(GROUP), sort=True)
+    ]
     lines = _case_lines(folder, [row["case_id"] for group in found for row in group.worst])
     for group in found:
         for row in group.worst:
@@ -142,7 +145,7 @@ def groups(folder: Path) -> list[Group]:
     return sorted(found, key=lambda group: (group.backend, group.operator, DTYPES.index(group.dtype)))
 
 
-def _group(key: Sequence[str], rows: pd.DataFrame) -> Group:
+def _group(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Group:
     right = rows[rows["n_reject"] == 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     rounded = right[right["max_ulp"] <= _ROUNDED]
@@ -150,7 +153,10 @@ def _group(key: Sequence[str], rows: pd.DataFrame) -> Group:
     worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
     shown = records(worst[["case_id", "backend", "max_ulp", "margin_min"]])
     return Group(
-        *key,
+        backend,
+        operator,
+        dtype,
+        model,
         cases=len(rows),
         wrong=len(rows) - len(right),
         counts=counts,
@@ -169,10 +175,10 @@ def _extreme(value: float) -> float | None:
 
 def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
     """Per class of k over all rows, from lists that each row has one of."""
-    lists = [(row, *map(np.asarray, row)) for row in rows[list(_CLASSES)].itertuples(index=False)]
-    length = max((len(cells) for _, cells, *_ in lists), default=0)
+    lists = [tuple(map(np.asarray, row)) for row in zip(*(rows[name] for name in _CLASSES), strict=True)]
+    length = max((len(its_cells) for its_cells, *_ in lists), default=0)
     cells, error, bound = np.zeros(length, np.int64), np.zeros(length), np.zeros(length)
-    for _, its_cells, its_error, its_bound in lists:
+    for its_cells, its_error, its_bound in lists:
         size = len(its_cells)
         cells[:size] += its_cells
         error[:size] = np.fmax(error[:size], its_error)
@@ -194,7 +200,8 @@ def agreements(folder: Path) -> list[Agreement]:
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, _HAS_STATISTICS & pc.field("standards_passed").is_valid())
     said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    found = [_agreement(key, rows) for key, rows in said.groupby(["backend", "standard"], sort=True)]
+    by_standard = said.groupby(["backend", "standard"], sort=True)
+    found = [_agreement(str(backend), str(standard), rows) for (backend, standard), rows in by_standard]
     lines = _case_lines(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
     for agreement in found:
         for row in (agreement.false_alarm, agreement.miss):
@@ -211,11 +218,12 @@ def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
     return chosen.append_column("standard", names).to_pandas().assign(passed=passed)
 
 
-def _agreement(key: Sequence[str], rows: pd.DataFrame) -> Agreement:
+def _agreement(backend: str, standard: str, rows: pd.DataFrame) -> Agreement:
     wrong = rows["n_reject"] > 0
     alarms, misses = rows[~wrong & ~rows["passed"]], rows[wrong & rows["passed"]]
     return Agreement(
-        *key,
+        backend,
+        standard,
         judged=_per_dtype(rows),
         failed_right=_per_dtype(alarms),
         passed_wrong=len(misses),

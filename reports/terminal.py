@@ -186,7 +186,7 @@ def _failures(failed: pd.DataFrame) -> list[RenderableType]:
         return []
     lines: list[RenderableType] = [Text("\nViolations, one of each kind", style="bold red")]
     for row in records(failed.head(_MOST_FAILURES)):
-        what = f"{row['violated'] or row['verdict']} ({count_of(row['cases'], 'case')})"
+        what = f"{row['violated'] or row['verdict']} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
         lines.append(Text(f"  {row['reason']}"))
         lines.append(Text(f"  {replay_line(row)}", style="cyan"))

@@ -71,7 +71,7 @@ def backends() -> None:
     _console.print(table)
 
 
-@main.command(name="list")
+@main.command(name="list", short_help="Show what a plan would run.")
 @click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
@@ -131,7 +131,7 @@ def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     return reasons
 
 
-@main.command()
+@main.command(short_help="Judge one case again.")
 @click.argument("case")
 @click.option(
     "--backend",

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,7 +44,8 @@ class Askable(Protocol):
     def aspect(self) -> str: ...
 
     @property
-    def patience(self) -> float: ...
+    def patience(self) -> float:
+        """How many times the usual time-out the answer may take."""
 
     def to_record(self) -> dict[str, Any]: ...
 
@@ -186,7 +188,7 @@ class Bench:
                 self._judge = answer.pid
                 continue
             if isinstance(answer, _Died) and overdue:
-                return _Died(Verdict.TIMED_OUT, f"gave no answer within {seconds:g} s")
+                return _Died(Verdict.TIMED_OUT, f"gave no answer within {seconds:.3g} s")
             return answer
 
     def _kill_judge(self) -> None:
@@ -208,7 +210,7 @@ class Bench:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
         row = question.describe() | verdict(death.verdict, reason)
-        return row | self._labels | {"checks_judged": ["survival"]}
+        return row | self._labels | {"checks_judged": ["survival"], "judged_at": time.time()}
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""

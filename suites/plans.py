@@ -51,8 +51,7 @@ class Aspect:
 
     ``weight`` scales a plan's number of cases; ``repeats`` is what the determinism check may spend on each;
     ``least`` is how many cases even the smallest plan has. ``standards`` says whether the standards of others are held
-    against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks all of
-    them.
+    against the outputs too, which costs. ``listed`` gives the cases where they are not drawn; every plan asks them all.
     """
 
     id: str
@@ -63,8 +62,8 @@ class Aspect:
     directions: tuple[str, ...] = ("backward", "forward")
     checks: tuple[str, ...] = USUAL_CHECKS
     standards: bool = False
-    least: int = 1
     listed: Callable[[Operator, str, str], list[Target]] | None = None
+    least: int = 1
 
     def covers(self, operator: Operator) -> bool:
         return ("backward" if operator.is_backward else "forward") in self.directions
@@ -168,7 +167,16 @@ ASPECTS = {
             Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
             weight=0.05,
             repeats=40,
-            checks=("memory_kept",),
+            checks=("interval", "memory_kept"),
+        ),
+        Aspect(
+            "endurance",
+            "two thousand calls leave no device memory behind",
+            Profile(values=("normal",), budgets=(256,)),
+            weight=1 / 1600,
+            least=0,
+            repeats=2000,
+            checks=("interval", "memory_kept"),
         ),
         Aspect(
             "scale",

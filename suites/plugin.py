@@ -11,7 +11,7 @@ import os
 import pickle
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -36,6 +36,7 @@ from poolproof.suites.isolation import AnyQuestion, Survey, survey
 from poolproof.suites.judge import verdict
 from poolproof.suites.jury import MOST_EVIDENCE, Jury, failure_text
 from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.replay import given_questions
 
 AnyBlock = Block | ContractBlock
@@ -127,6 +128,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
+    )
+    add(
+        "--probe",
+        action="store_true",
+        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
@@ -329,10 +335,16 @@ def _begin(config: pytest.Config) -> Session:
             "planned_cases": sum(block.count for block in planned_blocks(config, session)),
             "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
+            "probes": _probes(surveys) if config.getoption("probe") else {},
         },
         waivers,
     )
     return session
+
+
+def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Per backend what `poolproof.suites.probe` says about it."""
+    return {name: [account.to_record() for account in all_accounts(name)] for name in names}
 
 
 def _stop(reason: str) -> NoReturn:

@@ -285,9 +285,11 @@ def _adaptive_geometry(
     draw: Draw, rank: int, remaining: int, profile: Profile
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
     if profile.huge:
-        few = [_between(draw, 30, 60) for _ in range(2)]
-        return _huge_plane(draw, rank), {"output_size": (*(1,) * (rank - 2), *few)}
-    sizes, outputs, windows = [], [], 4 * remaining
+        windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
+        return _huge_plane(draw, rank), {"output_size": (*(1,) * (rank - 2), *windows_wanted)}
+    sizes: list[int] = []
+    outputs: list[int] = []
+    windows = 4 * remaining
     for _ in range(rank):
         size = _choose(draw, _lengths(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))

@@ -81,7 +81,7 @@ def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
         yield f"dilated kernel longer than the stride, {dilation}", 1, {**spread, "indices": "crowded"}
     rows = {"shape": (1, 1, 12, 6000), "kernel_size": (3, 3), "stride": (1, 1), "padding": (1, 1)}
     order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
-    yield "rows cut across cores, deterministic", 20, {**rows, **order}
+    yield "rows cut across cores, deterministic", 50, {**rows, **order}
     plane = {"shape": (2, 3, 64, 64), "kernel_size": (64, 64), "stride": (64, 64)}
     yield "one window over a plane, again and again", 200, {**plane, "gradient": "uniform"}
 
@@ -91,7 +91,7 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     yield "dilated kernel longer than the stride", 1, {**spread, "indices": "shared"}
     slices = {"shape": (1, 1, 8, 40, 40), "kernel_size": (3, 3, 3), "stride": (1,), "padding": (1,)}
     order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
-    yield "slices cut across cores, deterministic", 20, {**slices, **order}
+    yield "slices cut across cores, deterministic", 50, {**slices, **order}
     ragged = {"shape": (1, 1, 33, 65, 66), "kernel_size": (2, 4, 8), "stride": (), "ceil_mode": True}
     yield "ragged last windows that do not overlap", 1, {**ragged, "indices": "last"}
     for kernel in ((6, 6, 6), (5, 7, 7), (4, 8, 8), (6, 6, 8)):

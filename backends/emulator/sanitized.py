@@ -13,13 +13,19 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import cast, get_args
 
 from poolproof.backends.emulator.build import Sanitizer, library, sanitizer_runtime
 
+_SUPPRESSIONS = Path(__file__).with_name("thread_sanitizer.supp")
+
 _OPTIONS = {
     "address": {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"},
-    "thread": {"TSAN_OPTIONS": "halt_on_error=1:report_thread_leaks=0", "OPENBLAS_NUM_THREADS": "1"},
+    "thread": {
+        "TSAN_OPTIONS": f"halt_on_error=1:report_thread_leaks=0:suppressions={_SUPPRESSIONS}",
+        "OPENBLAS_NUM_THREADS": "1",
+    },
 }
 
 

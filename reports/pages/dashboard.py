@@ -93,13 +93,13 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
     _prepare(site)
+    _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
     trends = read_trends(entries)
     cases = _failing_cases(entries, trends)
     implementations = _implementations(entries, trends, cases)
     points = _points(trends.overall)
     for name, rows in cases.items():
         _write_square_pages(site, name, rows, trends, entries)
-    _write_assets(site)
     return write_page(
         site / "index.html",
         "dashboard.html.j2",
@@ -208,7 +208,7 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
 
 
 def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
-    drawn, complaint = _picture(run, row)
+    drawn, script, complaint = _evidence(run, row)
     write_page(
         site / row["page"],
         "case.html.j2",
@@ -216,6 +216,7 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
         square=square,
         findings=json.loads(row["findings"] or "[]"),
         picture=drawn,
+        script=script,
         complaint=complaint,
         facts=_facts(row),
         environment=read_run(run)["backends"].get(row["backend"], {}),
@@ -223,16 +224,17 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
     )
 
 
-def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
-    """The picture of a case, or why there is none."""
+def _evidence(run: Path, row: Record) -> tuple[Picture | None, str, str]:
+    """The picture of a case or None, the program that makes its call or "", and why there is no picture."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
-        return None, "This case left no evidence to draw a picture from."
+        return None, "", "This case left no evidence to draw a picture from."
     try:
-        drawn = picture(read_evidence(path))
+        evidence = read_evidence(path)
     except EvidenceError as error:
-        return None, str(error)
-    return drawn, "" if drawn else "The output of this case is no plane."
+        return None, "", str(error)
+    drawn = picture(evidence)
+    return drawn, evidence.meta.get("script", ""), "" if drawn else "The output of this case is no plane."
 
 
 _TOLD_ELSEWHERE = frozenset(

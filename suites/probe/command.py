@@ -29,6 +29,17 @@ def accounts(bench: Bench, questions: Sequence[ProbeQuestion]) -> Iterator[tuple
         yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
 
 
+def all_accounts(name: str) -> list[Account]:
+    """The accounts of everything that a backend has; what it does not survive is left out."""
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(name, Path(scratch), "probe", SECONDS)
+        try:
+            found = accounts(bench, probe_questions(bench.start().cells))
+            return [account for _, account in found if isinstance(account, Account)]
+        finally:
+            bench.close()
+
+
 @click.command(short_help="Find out how a backend computes, and what to declare of it.")
 @click.option("--backend", "name", default="torch-cpu", show_default=True, help="Backend to probe.")
 @click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")

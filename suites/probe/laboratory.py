@@ -15,8 +15,8 @@ from poolproof.suites.operands import contents
 from poolproof.suites.recipes.gradients import Landing
 from poolproof.suites.trial import Trial
 
-PLANES = (2, 40)
-"""N and C: one plane for each width that is tried, several times over."""
+PLANES = (2, 43)
+"""N and C: a plane for each width that is tried, and channels that fill no vector of any length."""
 
 Craft = Callable[[Landing], Float64]
 """Gradients for the places where they land, one value per window."""

@@ -114,6 +114,7 @@ def _held_against_declaration(laboratory: Laboratory, account: Account, model: A
         says.append(
             f"declared {declared}, but {model} admits all that was seen: verdicts are weaker than they could be"
         )
+    says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
     says += _unrepeatable(trials[0], account)
     return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
 

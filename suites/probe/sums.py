@@ -147,13 +147,13 @@ def accumulation(laboratory: Laboratory, bits: int, rounded: str) -> tuple[Accum
     if rounded not in _HALF_ULPS:
         return None, Observation("accumulation", "native or mixed", f"{evidence}; this rounding hides more")
     together, of = _added_together(laboratory, rounded)
-    evidence += f", and {together} of {of} gradients are added before a rounding to them"
-    if together > 1:
+    if together > 2 and _keeps_neighbours(laboratory):
+        evidence += f", and {together} of {of} gradients are added before a rounding to them"
         for tiles in (-(-of // together) + more for more in range(of - 1)):
             model = AccumulationModel("mixed", tiles)
             if rounded != "even" or not admits(model, mixture(laboratory)):
                 return model, Observation("accumulation", str(model), evidence)
-    return NATIVE, Observation("accumulation", "native", evidence)
+    return NATIVE, Observation("accumulation", "native", f"{evidence}, and every one of {of} additions rounds to them")
 
 
 def _at_least(bits: int, laboratory: Laboratory) -> str:
@@ -176,6 +176,28 @@ def _added_together(laboratory: Laboratory, rounded: str) -> tuple[int, int]:
         if not _moves(laboratory, rounded, number):
             return number - 1, most
     return most, most
+
+
+def _keeps_neighbours(laboratory: Laboratory) -> bool:
+    """Whether three neighbours in memory that need more bits than the output has are mostly added without a loss.
+
+    They are where many gradients are added in float32 before a rounding, all three in one of those groups. Groups
+    that are themselves added in the output's format lose the 1 of 2**(p + 1) + 1 - 2**(p + 1) wherever it is not last.
+    """
+    kept: list[bool] = []
+    for order in ((1.0, 0.0, -1.0), (0.0, 1.0, -1.0)):
+        pattern = np.where(np.array(order) == 0.0, 1.0, np.array(order) * 4.0 * laboratory.fmt.largest_exact_integer)
+
+        def craft(landing: Landing, pattern: Float64 = pattern) -> Float64:
+            position = landing.rank - (5 * landing.plane + landing.cells) % np.maximum(landing.multiplicity - 2, 1)
+            chosen = (landing.multiplicity == landing.largest_multiplicity) & (position >= 0) & (position < 3)
+            return np.where(chosen, pattern[np.clip(position, 0, 2)], 0.0)
+
+        trial = laboratory.crafted(craft, crowded=True)
+        landing = trial.content.landing
+        fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
+        kept += (trial.gradient_input[fullest] == 1.0).tolist()
+    return sum(kept) > len(kept) / 2
 
 
 def _moves(laboratory: Laboratory, rounded: str, number: int) -> bool:

@@ -1,0 +1,39 @@
+"""The probe names what is switched on in the emulator: a setting of its environment, a trait, and what is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+BACKWARD, FORWARD = "AdaptiveMaxPool2dBackward", "AdaptiveMaxPool2d"
+
+SETTINGS = [
+    ({}, BACKWARD, "bfloat16", "accumulation", "acc32"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "half_accumulator"}, BACKWARD, "bfloat16", "accumulation", "native"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "bfloat16_truncated"}, BACKWARD, "bfloat16", "rounding", "toward zero"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "nan_dropped"}, BACKWARD, "float16", "NaN", "zero"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "last_maximum_wins"}, FORWARD, "float16", "tie", "last"),
+]
+
+
+@pytest.mark.parametrize(("setting", "operator", "dtype", "trait", "found"), SETTINGS)
+def test_what_is_switched_on_is_found(
+    setting: dict[str, str], operator: str, dtype: str, trait: str, found: str
+) -> None:
+    arguments = ["--operator", operator, "--dtype", dtype, "--memory-format", "contiguous"]
+    program = "from poolproof.suites.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, "probe", "--backend", "emulator-a2", *arguments],
+        env=os.environ | setting,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    lines = {line.split("  ")[1].strip(): line for line in run.stdout.splitlines() if line.startswith("  ")}
+    assert lines[trait].removeprefix(f"  {trait}").split("(")[0].strip() == found, run.stdout + run.stderr
+    assert run.returncode == (1 if setting else 0)
+    assert ("!" in run.stdout) == bool(setting)

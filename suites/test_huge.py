@@ -1,0 +1,13 @@
+"""Thousands of calls leave nothing behind."""
+
+from collections.abc import Callable
+
+import pytest
+
+from poolproof.suites.plans import Block
+
+pytestmark = pytest.mark.aspect("huge")
+
+
+def test_huge(block: Block, examine: Callable[[Block], None]) -> None:
+    examine(block)
