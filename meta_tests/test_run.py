@@ -147,10 +147,9 @@ def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
         text=True,
     )
     folder = tmp_path / "out"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (folder / "rows").exists():
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not any(part.stat().st_size for part in (folder / "rows").glob("*")):
         time.sleep(0.1)
-    time.sleep(3)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 2, output
