@@ -177,14 +177,25 @@ def verdicts(tmp_path: Path, asked: list[Question], timeout: float = 20.0) -> li
 
 def test_a_segmentation_fault_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", "crash_on_uneven_cores")
-    found = verdicts(tmp_path, questions((1, 2, 4, 4), (1, 13, 4, 4), (1, 3, 4, 4)))
+    one_plane_more_than_cores = (1, 49, 4, 4)
+    found = verdicts(tmp_path, questions((1, 2, 4, 4), one_plane_more_than_cores, (1, 3, 4, 4)))
     assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.CRASHED, Verdict.CONFORMS]
     assert "signal SIGSEGV" in found[1][1]
 
 
 def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", "hang_on_idle_core")
-    found = verdicts(tmp_path, questions((1, 2, 4, 4), (1, 1, 2, 29), (1, 3, 4, 4)), timeout=3.0)
+    adds_in_a_scratch_area = Case(
+        operator="MaxPool3dWithArgmaxBackward",
+        dtype="float16",
+        index_dtype="int32",
+        shape=(1, 1, 4, 4),
+        kernel_size=(1, 2, 2),
+        stride=(1,),
+        dilation=(2,),
+    )
+    before, after = questions((1, 2, 4, 4), (1, 3, 4, 4))
+    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, USUAL_CHECKS), after], timeout=3.0)
     assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.TIMED_OUT, Verdict.CONFORMS]
 
 

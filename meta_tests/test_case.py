@@ -16,7 +16,9 @@ from poolproof.suites.plans import ASPECTS
 from poolproof.suites.strategies import cases
 
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
-    lambda operator: st.sampled_from(list(ASPECTS.values())).flatmap(
+    lambda operator: st.sampled_from(
+        [aspect for aspect in ASPECTS.values() if operator.takes_tags or not aspect.profile.tagged]
+    ).flatmap(
         lambda aspect: cases(operator, "float16", "int8" if operator.indices == "mask" else "int32", aspect.profile)
     )
 )

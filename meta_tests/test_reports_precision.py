@@ -115,7 +115,7 @@ def test_standards_are_counted_against_the_interval(run: Path) -> None:
     assert blind.passed_wrong > 5
     assert blind.miss is not None
     binary = said["native", "msprobe-binary"]
-    assert binary.failed_right["float16"] > 5
+    assert binary.failed_right["float16"] > 0
     assert binary.false_alarm is not None
     assert said["honest", "msprobe-binary"].passed_wrong == 0
 
