@@ -16,7 +16,19 @@ SETTINGS = [
     ({"POOLPROOF_EMULATOR_DEFECTS": "bfloat16_truncated"}, BACKWARD, "bfloat16", "rounding", "toward zero"),
     ({"POOLPROOF_EMULATOR_DEFECTS": "nan_dropped"}, BACKWARD, "float16", "NaN", "zero"),
     ({"POOLPROOF_EMULATOR_DEFECTS": "last_maximum_wins"}, FORWARD, "float16", "tie", "last"),
+    ({"POOLPROOF_EMULATOR_ACCUMULATION": "native"}, BACKWARD, "bfloat16", "accumulation", "native"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "away"}, BACKWARD, "bfloat16", "rounding", "half away from zero"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "truncate"}, BACKWARD, "float16", "rounding", "toward zero"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "up"}, BACKWARD, "bfloat16", "rounding", "up"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "down"}, BACKWARD, "bfloat16", "rounding", "down"),
+    ({"POOLPROOF_EMULATOR_SUBNORMALS": "flush"}, BACKWARD, "float16", "subnormals", "flushed by the cast"),
+    ({"POOLPROOF_EMULATOR_OVERFLOW": "saturate"}, BACKWARD, "float16", "overflow", "saturates"),
+    ({"POOLPROOF_EMULATOR_TIES": "last"}, FORWARD, "float16", "tie", "last"),
+    ({"POOLPROOF_EMULATOR_NANS": "first"}, FORWARD, "float16", "NaN", "first NaN"),
 ]
+
+DECLARED = ({}, {"POOLPROOF_EMULATOR_ACCUMULATION": "native"})
+"""Settings of which the backend itself knows."""
 
 
 @pytest.mark.parametrize(("setting", "operator", "dtype", "trait", "found"), SETTINGS)
@@ -35,5 +47,5 @@ def test_what_is_switched_on_is_found(
     )
     lines = {line.split("  ")[1].strip(): line for line in run.stdout.splitlines() if line.startswith("  ")}
     assert lines[trait].removeprefix(f"  {trait}").split("(")[0].strip() == found, run.stdout + run.stderr
-    assert run.returncode == (1 if setting else 0)
-    assert ("!" in run.stdout) == bool(setting)
+    assert run.returncode == (0 if setting in DECLARED else 1)
+    assert ("!" in run.stdout) == (setting not in DECLARED)
