@@ -2,9 +2,9 @@
 
 The library answers as the real one does: same symbols, same statuses, same life cycles, one choice of kernel per
 geometry and product. It is not the real one: device memory is host memory, times mean nothing, numbers of cores and
-sizes of buffers only decide how work is cut. The order of the bits in the blocked mask of the mask operators (kernels of
-one cell, and every kernel of the 910) is not published: on A2 and A3 the emulator has one of its own, on the 910 and
-310P the kernel counts as not installed.
+sizes of buffers only decide how work is cut. The order of the bits in the blocked mask of the mask operators (kernels
+of one cell, and every kernel of the 910) is not published: on A2 and A3 the emulator has one of its own, on the 910
+and 310P the kernel counts as not installed.
 
 Folders are the libraries of the real thing: ``ascendcl`` the runtime, ``nnopbase`` tensors and executors, ``opapi``
 the operators. Read once by a loaded library:
