@@ -167,7 +167,7 @@ ASPECTS = {
             Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
             weight=0.05,
             repeats=40,
-            checks=("interval", "memory_kept"),
+            checks=("interval", "maximum", "memory_kept"),
         ),
         Aspect(
             "endurance",
@@ -176,7 +176,7 @@ ASPECTS = {
             weight=1 / 1600,
             least=0,
             repeats=2000,
-            checks=("interval", "memory_kept"),
+            checks=("interval", "maximum", "memory_kept"),
         ),
         Aspect(
             "scale",
