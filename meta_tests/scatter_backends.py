@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -335,6 +336,18 @@ class Remembers(Scatter):
         return previous
 
 
+class RemembersWindows(Scatter):
+    """Where another forward of the same shapes came before, its windows are looked at again."""
+
+    def __init__(self):  # type: ignore[no-untyped-def]
+        self.kept: dict = {}
+
+    def forward(self, call):  # type: ignore[no-untyped-def]
+        key = (call.operator.name, call.dtype, *(tensor.shape for tensor in call.tensors.values()))
+        attributes = self.kept.setdefault(key, call.attributes)
+        super().forward(replace(call, attributes=attributes))
+
+
 class TensorIndices(Scatter):
     """The forward's indices count from the tensor's first cell, as no backward reads them."""
 
@@ -445,6 +458,7 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
     "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
     "other_mode": (OtherMode, "modes"),
     "remembers": (Remembers, "state"),
+    "remembers_windows": (RemembersWindows, "state"),
     "tensor_indices": (TensorIndices, "round_trip"),
     "leaks": (Leaks, "memory_kept"),
     "refuses_dilation": (RefusesDilation, "refusal"),

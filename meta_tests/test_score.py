@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from poolproof.suites.plans import PLANS, Plan
 from poolproof.suites.score.command import ALL_CHECKS, run, score, table_of
 from poolproof.suites.score.peers import PEERS, judge_by_others
 from poolproof.suites.score.questions import Round, rounds
-from poolproof.suites.score.race import HONEST, Races, Result, answers, in_processes
+from poolproof.suites.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
 
 LATE = {
     "uint16_plane_index",
@@ -121,8 +122,22 @@ def test_answers_come_from_a_process_of_their_own(a2: Survey) -> None:
 
 
 def test_tasks_that_die_have_no_result(a2: Survey) -> None:
-    tasks = [("A2", HONEST, lambda backend: backend.product), ("A2", HONEST, lambda backend: 1 // 0)]  # type: ignore[attr-defined]
+    tasks = [("A2", HONEST, lambda backend: backend.product), ("A2", HONEST, lambda backend: os._exit(3))]  # type: ignore[attr-defined]
     assert dict(in_processes(tasks, 2, 10.0)) == {0: "A2", 1: None}
+
+
+def test_a_fault_of_the_suite_itself_is_no_find(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(question: Question, backend: object) -> None:
+        raise ZeroDivisionError("in a check")
+
+    monkeypatch.setattr(Question, "judge", judge)
+    for ask in (
+        lambda: race("nan_dropped", PLAIN),
+        lambda: list(answers("A2", HONEST, [PLAIN], 10.0)),
+        lambda: list(in_processes([("A2", HONEST, PLAIN.judge)], 2, 10.0)),
+    ):
+        with pytest.raises(OwnFault, match="in a check"):
+            ask()
 
 
 def test_rounds_ask_everything_once(a2: Survey) -> None:

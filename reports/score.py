@@ -85,18 +85,17 @@ def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about:
 
 
 def show(frame: pd.DataFrame, checks: Sequence[str], console: Console) -> None:
-    """Print the table, what no defect needs, and the numbers."""
+    """Print the table, what no defect needs, and the numbers; operators and messages are on the page."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("defect", "class", "on", "found by", "in"):
+    for heading in ("defect", "class", "on", "found by", "aspect"):
         table.add_column(heading, overflow="fold")
     for heading in ("cases", "seconds"):
         table.add_column(heading, justify="right")
     for line in frame.to_dict("records"):
         found = ", ".join(line["checks"]) if line["found"] else "missed"
-        where = " ".join(filter(None, (line["aspect"], line["operator"], line["dtype"])))
         style = "" if line["found"] else "red"
         numbers = (f"{line['cases']:,}", f"{line['seconds']:.1f}")
-        table.add_row(line["defect"], line["class"], line["product"], Text(found, style), where, *numbers)
+        table.add_row(line["defect"], line["class"], line["product"], Text(found, style), line["aspect"], *numbers)
     console.print(table)
     for need, words in (("none", "No defect trips"), ("shared", "Never the only one to find a defect")):
         named = [check for check, found in needs(frame, checks).items() if found == need]

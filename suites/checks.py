@@ -6,7 +6,7 @@ A check knows a trial, nothing of pytest, plans or rows. `CHECKS` is the complet
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -19,7 +19,7 @@ from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.suites.case import Case
 from poolproof.suites.findings import Finding, element_text, format_value, owed_text, unravel, value_finding
-from poolproof.suites.neighbours import neighbours
+from poolproof.suites.neighbours import neighbours, twin
 from poolproof.suites.operands import POISONS, guard_and_gap_mask
 from poolproof.suites.trial import Run, Trial, decoded_indices
 
@@ -191,7 +191,24 @@ def modes(trial: Trial) -> Finding | None:
 
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Finding | None:
-    return _same_values(trial, "state", trial.after(neighbours(trial.case)), "the first call, after other calls")
+    return _same_values(
+        trial, "state", trial.after(neighbours(trial.case)), "the first call, after other calls"
+    ) or _wrong_twin(trial)
+
+
+def _wrong_twin(trial: Trial) -> Finding | None:
+    """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
+    case = twin(trial.case)
+    if case is None:
+        return None
+    other = Trial(case, trial.backend)
+    if other.first.outcome.status is not Status.COMPLETED:
+        return None
+    found = interval(other) if case.api.is_backward else maximum(other)
+    if found is None:
+        return None
+    windows = f"kernel_size {list(case.kernel_size)}, stride {list(case.stride)}"
+    return replace(found, check="state", message=f"after this call, one with {windows} is wrong: {found.message}")
 
 
 def _has_producer(trial: Trial) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from poolproof.references.geometry import expand
 from poolproof.suites.case import Case, CaseError
 
 
@@ -19,6 +20,22 @@ def neighbours(case: Case) -> list[Case]:
         replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if _is_batched(case) else None,
     ]
     return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
+
+
+def twin(case: Case) -> Case | None:
+    """Tensors of the same shapes and layouts, but a kernel of another size; None where there is no such case."""
+    if case.api.pooling == "adaptive" or 0 in case.shape or case.literals:
+        return None
+    rank = case.api.spatial_rank
+    lengths = expand(case.kernel_size, rank)
+    stride = expand(case.stride, rank, lengths)
+    for number in range(rank):
+        for change in (-1, 1):
+            kernel = (*lengths[:number], lengths[number] + change, *lengths[number + 1 :])
+            candidate = replace(case, kernel_size=kernel, stride=stride)
+            if _is_legal(candidate) and candidate.pooled_shape == case.pooled_shape and not candidate.has_bit_mask:
+                return candidate
+    return None
 
 
 def _other_attributes(case: Case) -> Case | None:

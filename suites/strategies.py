@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.suites.case import Case
+from poolproof.suites.geometries import known_geometries
 from poolproof.suites.layouts import LAYOUTS, TAGS, Layout, expanded_axis
 
 Draw = Any
@@ -144,52 +145,8 @@ class Profile:
     deterministic: tuple[bool, ...] = (False,)
 
 
-@dataclass(frozen=True)
-class KnownGeometry:
-    """A windowed geometry that somebody's tests take to reach one branch of a library."""
-
-    branch: str
-    spatial: tuple[int, ...]
-    kernel_size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...] = (0,)
-    dilation: tuple[int, ...] = (1,)
-    ceil_mode: bool = False
-
-    def fits(self, rank: int, elements: int) -> bool:
-        return len(self.spatial) == rank and prod(self.spatial) <= elements
-
-    def spelled(self) -> tuple[tuple[int, ...], dict[str, Any]]:
-        names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-        return self.spatial, {name: getattr(self, name) for name in names}
-
-
 HUGE = (4099, 4111, 8209)
 """Lengths of which any two make a plane of more than 2**24 cells."""
-
-KNOWN_GEOMETRIES = (
-    KnownGeometry("cut kernel", (5, 66, 132), (5, 1, 6), (8, 13, 18)),
-    KnownGeometry("cut kernel", (10, 78, 146), (5, 1, 6), (8, 13, 18), (1, 0, 1)),
-    KnownGeometry("normal, one plane at once", (1, 15, 15), (1, 9, 9), (1, 1, 1), (0, 4, 4)),
-    KnownGeometry("normal, without overlap", (16, 90, 16), (1, 2, 2), (1, 2, 2)),
-    KnownGeometry("normal, with overlap", (16, 9, 9), (1, 3, 3), (1, 2, 2)),
-    KnownGeometry("scatter", (23, 20, 8), (22, 19, 4), (22, 19, 4)),
-    KnownGeometry("scatter, rows cut", (40, 38, 16), (20, 19, 4), (20, 19, 4)),
-    KnownGeometry("scatter, columns cut", (1, 40, 1200), (1, 40, 40), (1, 40, 40)),
-    KnownGeometry("simd, aligned", (8, 10, 514), (2, 2, 2), (2, 2, 2)),
-    KnownGeometry("simd, unaligned", (10, 11, 512), (2, 4, 5), (1, 2, 3), (1, 2, 2)),
-    KnownGeometry("simd, unaligned", (9, 10, 480), (3, 2, 7), (1, 2, 4)),
-    KnownGeometry("simd, whole planes", (4, 4, 4), (2, 2, 2), (2, 2, 2), (1, 1, 1)),
-    KnownGeometry("simd, overhang", (2, 33, 257), (2, 2, 2), (2, 2, 2), ceil_mode=True),
-    KnownGeometry("scalar", (64, 64), (64, 64), (64, 64)),
-    KnownGeometry("simt", (2, 22), (2, 6), (2, 6), ceil_mode=True),
-    KnownGeometry("simt, a large plane of few windows", (192, 192), (3, 3), (13, 13)),
-    KnownGeometry("simt, a large plane of few windows", (256, 255), (2, 3), (17, 17)),
-    KnownGeometry("vector", (64, 64), (3, 3), (2, 2), (1, 1)),
-    KnownGeometry("channels last", (18, 30), (2, 2), (2, 2), (1, 1)),
-    KnownGeometry("kernel of one", (64, 3), (1, 1), (1, 1)),
-)
-"""After the tiling tests that the operator library publishes, made smaller where the branch stays the same."""
 
 
 @dataclass(frozen=True)
@@ -320,9 +277,10 @@ def _windowed_geometry(
         kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
         attributes = {"kernel_size": (*(1,) * (rank - 2), kernel, kernel), "stride": (stride,), "padding": (0,)}
         return _huge_plane(draw, rank), attributes | {"dilation": (1,)}
-    known = [geometry for geometry in KNOWN_GEOMETRIES if geometry.fits(rank, remaining)]
+    known = [geometry for geometry in known_geometries(rank) if geometry.cells <= remaining]
     if profile.known_geometries and known and _between(draw, 0, 3) == 3:
-        return _choose(draw, known).spelled()
+        geometry = _choose(draw, known)
+        return geometry.spatial, geometry.attributes()
     ceil_mode = _flip(draw)
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 from poolproof.references.operators import Operator
 from poolproof.suites.case import Case
+from poolproof.suites.geometries import known_geometries
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
         yield from _volumes()
     else:
         yield from _planes()
+    if operator.pooling == "windowed":
+        yield from _branches(operator.spatial_rank)
     yield from _everywhere(operator)
 
 
@@ -98,6 +101,12 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
         volume = {"shape": (1, 2, 8, 16, 16), "kernel_size": kernel, "indices": "in_window"}
         yield f"kernel of {kernel[0] * kernel[1] * kernel[2]} cells, side by side", 1, {**volume, "stride": ()}
         yield f"kernel of {kernel[0] * kernel[1] * kernel[2]} cells, overlapping", 1, {**volume, "stride": (1, 2, 2)}
+
+
+def _branches(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    for geometry in known_geometries(rank):
+        fields = {"shape": (1, 2, *geometry.spatial), **geometry.attributes()}
+        yield geometry.branch, 1, {**fields, "indices": "in_window"}
 
 
 def _adaptive(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:

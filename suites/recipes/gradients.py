@@ -226,7 +226,7 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
     groups = -(-landing.residues // digits)
     group = (landing.plane + stream.below(groups, 1)) % groups
     place = landing.residue - group * digits
-    return np.where((place >= 0) & (place < digits), np.exp2(bits * place), 0.0)
+    return np.where((place >= 0) & (place < digits), np.exp2(bits * np.clip(place, 0, digits - 1)), 0.0)
 
 
 GRADIENTS: dict[str, Recipe] = {

@@ -7,14 +7,16 @@ few rounds of growing size, and serve every product and every defect that is sti
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import ceil
 from multiprocessing import get_context
 
 from poolproof.suites.case import Case
-from poolproof.suites.contract_suite import contract_blocks
+from poolproof.suites.contract_suite import ContractQuestion, contract_blocks
 from poolproof.suites.isolation import AnyQuestion, Survey
 from poolproof.suites.judge import Question
 from poolproof.suites.plans import ASPECTS, Block, Plan, blocks
@@ -48,45 +50,78 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     }
     contract = {product: _contract_questions(surveys[product], seed) for product in surveys}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
-    for start, end in pairwise(_boundaries(size)):
-        drawn = _draw([block for found in planned.values() for block in found], start, end, workers)
+    for part in _parts(size):
+        drawn = _draw([block for found in planned.values() for block in found], part, workers)
         yield Round(
             {
-                product: _spread([*_questions(planned[product], drawn), _part(contract[product], start, end)], seed)
+                product: _spread([*_questions(planned[product], drawn), part.of_list(contract[product])], seed)
                 for product in surveys
             },
             {block.id: block for found in planned.values() for block in found},
         )
 
 
-def _boundaries(size: int) -> list[float]:
-    """Shares of a plan of ``size`` cases at which rounds begin and end."""
-    ends = [
-        *(end for end in _FIRST_ROUNDS if end < size),
-        *range(_FIRST_ROUNDS[-1] + LARGEST_ROUND, size, LARGEST_ROUND),
-    ]
-    return [0.0, *(end / size for end in ends), 1.0]
+@dataclass(frozen=True)
+class _Part:
+    """What of a plan of ``size`` cases one round asks: from where ``start`` cases are over to where ``end`` are."""
+
+    start: int
+    end: int
+    size: int
+
+    def of_block(self, block: Block) -> tuple[int, int]:
+        """Numbers of the cases of a block, first and past the last."""
+        if block.aspect.listed:
+            return self._bounds(block.count, self._listed_over)
+        if block.aspect.least == 0:
+            return self._bounds(block.count, self._costly_over)
+        return self._bounds(block.count, self._drawn_over)
+
+    def of_list(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
+        return questions[slice(*self._bounds(len(questions), self._listed_over))]
+
+    def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
+        """Rounded upwards, so that whatever has a case has one in its first round."""
+        return ceil(count * share_over(self.start)), ceil(count * share_over(self.end))
+
+    def _drawn_over(self, cases: int) -> float:
+        return cases / self.size
+
+    def _listed_over(self, cases: int) -> float:
+        """What every plan asks whole is over after the first rounds."""
+        return min(cases / min(self.size, _FIRST_ROUNDS[-1]), 1.0)
+
+    def _costly_over(self, cases: int) -> float:
+        """What only large plans have comes in one piece, once the first rounds have left few defects at large."""
+        return float(cases > _FIRST_ROUNDS[-1] or cases == self.size)
 
 
-def _contract_questions(survey: Survey, seed: int) -> list[AnyQuestion]:
-    """Everything the contract suite asks of a product, shuffled."""
+def _parts(size: int) -> Iterator[_Part]:
+    later = range(_FIRST_ROUNDS[-1] + LARGEST_ROUND, size, LARGEST_ROUND)
+    ends = [*(end for end in _FIRST_ROUNDS if end < size), *later, size]
+    return (_Part(start, end, size) for start, end in pairwise([0, *ends]))
+
+
+def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
+    """Everything the contract suite asks of a product: a call for each clause of each block before a second for any."""
     backend = survey.cells[0].backend
-    asked: list[AnyQuestion] = [
-        question for block in contract_blocks(backend, survey.product, []) for question in block.questions()
-    ]
+    asked = [question for block in contract_blocks(backend, survey.product, []) for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    return asked
+    turns: Counter[tuple[str, str]] = Counter()
+    placed = []
+    for question in asked:
+        placed.append((turns[question.block, question.clause], question))
+        turns[question.block, question.clause] += 1
+    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _draw(planned: Sequence[Block], start: float, end: float, workers: int) -> dict[_Drawn, list[_Asked]]:
+def _draw(planned: Sequence[Block], part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork racers.
     """
-    parts: dict[_Drawn, tuple[Block, int, int]] = {}
-    for block in planned:
-        parts[_key(block)] = (block, *_bounds(block.count, start, end, is_costly=block.aspect.least == 0))
-    wanted = {key: part for key, part in parts.items() if part[1] < part[2]}
+    bounds = {_key(block): (block, *part.of_block(block)) for block in planned}
+    wanted = {key: (block, start, end) for key, (block, start, end) in bounds.items() if start < end}
     if not wanted:
         return {}
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
@@ -99,12 +134,6 @@ def _key(block: Block) -> _Drawn:
     return cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id, block.number
 
 
-def _bounds(count: int, start: float, end: float, is_costly: bool = False) -> tuple[int, int]:
-    """Rounded upwards, so that every block has a case in the first round; what is costly comes as late as possible."""
-    low, high = count * start, count * end
-    return (int(low), int(high)) if is_costly else (-int(-low // 1), -int(-high // 1))
-
-
 def _cases(block: Block, start: int, end: int) -> list[_Asked]:
     return [(asked.case, asked.repeats) for asked in replace(block, count=end).questions()[start:end]]
 
@@ -115,11 +144,6 @@ def _questions(planned: Sequence[Block], drawn: dict[_Drawn, list[_Asked]]) -> I
         yield [
             Question(case, aspect.checks, aspect.id, block.id, repeats) for case, repeats in drawn.get(_key(block), ())
         ]
-
-
-def _part(questions: Sequence[AnyQuestion], start: float, end: float) -> list[AnyQuestion]:
-    low, high = _bounds(len(questions), start, end)
-    return list(questions[low:high])
 
 
 def _spread(groups: Sequence[Sequence[AnyQuestion]], seed: int) -> list[AnyQuestion]:

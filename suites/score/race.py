@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,10 @@ from poolproof.suites.score.questions import Round
 
 HONEST = ""
 """In place of a defect: none."""
+
+
+class OwnFault(Exception):
+    """The suite itself failed in another process; the text is the traceback there. A score does not survive that."""
 
 
 @dataclass
@@ -189,7 +194,7 @@ def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout
         for question in questions:
             if not ours.poll(timeout * question.patience):
                 return
-            yield ours.recv()
+            yield _heard(ours)
     except EOFError:
         return
     finally:
@@ -230,6 +235,8 @@ def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -
     if pid == 0:
         try:
             theirs.send(function(_load(product, defect)))
+        except Exception:
+            theirs.send(OwnFault(traceback.format_exc()))
         finally:
             os._exit(0)
     theirs.close()
@@ -238,7 +245,7 @@ def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -
 
 def _result_of(connection: Connection) -> Any:
     try:
-        return connection.recv()
+        return _heard(connection)
     except (EOFError, ConnectionError):
         return None
     finally:
@@ -287,6 +294,8 @@ def _race(
             connection.send(None)
     except (BrokenPipeError, KeyboardInterrupt):
         pass
+    except Exception:
+        connection.send(OwnFault(traceback.format_exc()))
     finally:
         os._exit(0)
 
@@ -298,6 +307,8 @@ def _answer_all(connection: Connection, product: str, defect: str, questions: Se
             connection.send(question.judge(backend))
     except (BrokenPipeError, KeyboardInterrupt):
         pass
+    except Exception:
+        connection.send(OwnFault(traceback.format_exc()))
     finally:
         os._exit(0)
 
@@ -331,7 +342,7 @@ def _hears_more(racer: Racer) -> bool:
     """Take the messages that are there; False once there will be no more."""
     while racer.connection.poll():
         try:
-            message: Any = racer.connection.recv()
+            message: Any = _heard(racer.connection)
         except (EOFError, ConnectionError):
             return False
         if not isinstance(message, str):
@@ -344,6 +355,13 @@ def _hears_more(racer: Racer) -> bool:
         else:
             racer.row = message
     return True
+
+
+def _heard(connection: Connection) -> Any:
+    message = connection.recv()
+    if isinstance(message, OwnFault):
+        raise message
+    return message
 
 
 def _row_of_the_dead(racer: Racer, kind: Verdict, reason: str) -> Row:

@@ -1,0 +1,60 @@
+"""Cases near another one: the same tensors, so that only what a cache forgets can confuse them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from poolproof.references.operators import OPERATORS
+from poolproof.suites.case import Case
+from poolproof.suites.geometries import known_geometries
+from poolproof.suites.neighbours import neighbours, twin
+from poolproof.suites.plans import ASPECTS, PLANS, blocks, cells
+from poolproof.suites.targets import targets
+from scatter_backends import Scatter
+
+PLAIN = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
+
+
+def state_cases() -> list[Case]:
+    planned = blocks(cells("scatter", Scatter()), [ASPECTS["state"]], PLANS["smoke"], 0)
+    return [case for block in planned for case in block.cases()]
+
+
+def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
+    found = [(case, other) for case in state_cases() if (other := twin(case)) is not None]
+    assert len(found) > 100
+    for case, other in found:
+        assert other.pooled_shape == case.pooled_shape
+        assert other.layouts == case.layouts
+        assert replace(other, kernel_size=case.kernel_size, stride=case.stride) == case
+        assert other.attributes.kernel_size != case.attributes.kernel_size
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(operator="AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
+        replace(PLAIN, shape=(0, 3, 6, 7, 8)),
+        Case(operator="MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
+    ],
+    ids=["adaptive", "empty", "one cell per window, no room for two"],
+)
+def test_some_cases_have_no_twin(case: Case) -> None:
+    assert twin(case) is None
+
+
+def test_neighbours_are_legal_and_near() -> None:
+    found = neighbours(PLAIN)
+    assert len(found) == 4
+    assert all(Case.from_json(case.to_json()) == case and case.operator == PLAIN.operator for case in found)
+    assert PLAIN not in found
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.is_backward])
+def test_every_known_geometry_is_a_target(name: str) -> None:
+    operator = OPERATORS[name]
+    asked = {(target.case.spatial_shape, target.case.kernel_size) for target in targets(operator, "float32", "int32")}
+    known = known_geometries(operator.spatial_rank) if operator.pooling == "windowed" else []
+    assert {(geometry.spatial, geometry.kernel_size) for geometry in known} <= asked
