@@ -6,6 +6,10 @@ FILE is gzipped JSON, one call a line: product, api, tensors (shape, dtype, form
 for a null pointer), lists, ceilMode, null_outputs, status, artefact, status_tiling, tiling. Rows with an artefact
 are not scored. Where a call was also recorded with tiling run inside phase one, as a device does, that status counts,
 unless that tiling crashed. Where the library itself crashed, the contract's status for the call is 161001.
+
+A few tiling keys differ, and should: the library asks for overlap without the dilation and then takes the template for
+windows that never share a cell. The emulator does so only with POOLPROOF_EMULATOR_DEFECTS=dilation_blind_overlap, and
+then every key agrees.
 """
 
 from __future__ import annotations
