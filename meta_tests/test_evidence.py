@@ -1,4 +1,4 @@
-"""What a violation leaves behind: evidence that says the same as its row, and programs that show it without us."""
+"""What a violation leaves behind: evidence that says the same as its row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from poolproof.suites.evidence import Shelf
 from poolproof.suites.judge import Question, judge
 from poolproof.suites.jury import Jury
 from poolproof.suites.plans import ASPECTS, Block, Cell, Plan, blocks
-from poolproof.suites.standalone import MOST_VALUES, program
 from scatter_backends import FAULTS, RefusesDilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
@@ -132,55 +131,6 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     assert left <= {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
     assert len(left) < len(rows)
-
-
-def run_program(text: str, folder: Path) -> str:
-    path = folder / "call.py"
-    path.write_text(text)
-    ended = subprocess.run([sys.executable, "-I", str(path)], capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-STRIDED = Case(
-    operator="MaxPool3dWithArgmaxBackward",
-    shape=(1, 1, 2, 2, 2),
-    kernel_size=(1,),
-    gradient="ones",
-    layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
-)
-EXPANDED = Case(
-    operator=BACKWARD,
-    shape=(2, 3, 4, 5),
-    dtype="bfloat16",
-    kernel_size=(2,),
-    gradient="special",
-    deterministic=True,
-    layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
-)
-ADAPTIVE = Case(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
-
-
-def test_a_program_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    output = run_program(program(STRIDED, "torch-cpu"), tmp_path)
-    assert "grad_input: 4 of 8 elements differ from what is owed" in output
-    assert "bytes of its storage that belong to no element were written" in output
-
-
-@pytest.mark.parametrize("case", [EXPANDED, ADAPTIVE])
-def test_a_program_finds_nothing_where_nothing_is_wrong(tmp_path: Path, case: Case) -> None:
-    pytest.importorskip("torch")
-    text = program(case, "torch-cpu")
-    lines = run_program(text, tmp_path).splitlines()
-    assert [line.partition(" of ")[0] for line in lines] == [f"{name}: 0" for name in case.api.outputs]
-    assert "poolproof" not in text
-
-
-def test_there_is_no_program_for_other_backends_and_large_calls() -> None:
-    assert program(STRIDED, "aclnn") == ""
-    side = int(MOST_VALUES**0.5) + 1
-    assert program(Case(operator=FORWARD, shape=(1, side, side), kernel_size=(2,)), "torch-cpu") == ""
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
