@@ -209,6 +209,13 @@ def test_lists_of_others_find_what_they_are_known_to(a2: Survey, defect: str, fo
     assert {peer.name for peer in PEERS if judged[peer.name]} == found
 
 
+def test_a_process_that_dies_is_seen_by_everybody(a2: Survey) -> None:
+    (judged,) = judge_by_others([("A2", "crash_on_uneven_cores")], {"A2": [MANY_PLANES.case]}, 2, 60.0)
+    standards = {name: found for name, found in judged.items() if name not in {peer.name for peer in PEERS}}
+    assert len(standards) > 20
+    assert all(standards.values())
+
+
 @dataclass(frozen=True)
 class Known:
     """A defect, a case that triggers it, and the cause in terms of the finding: which place it must name."""

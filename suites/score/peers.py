@@ -173,7 +173,7 @@ def judge_by_others(
     rejected: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(dict)
     for number, said in in_processes(tasks, workers, timeout):
         product, defect, judge = asked[number]
-        rejected[product, defect] |= {judge: _ENDED} if said is None else said
+        rejected[product, defect] |= dict.fromkeys(_columns(judge), _ENDED) if said is None else said
     return [
         {
             name: bool(cases - rejected[product, HONEST].get(name, set()))
@@ -181,6 +181,13 @@ def judge_by_others(
         }
         for product, defect in seeded
     ]
+
+
+def _columns(judge: str) -> list[str]:
+    """What the verdicts of a judge go by: a list by its own name, our cases by the standards that judge them."""
+    if judge != OUR_CASES:
+        return [judge]
+    return [*(name for name, standard in STANDARDS.items() if standard.sound), "interval"]
 
 
 _ENDED = {-1}
@@ -200,8 +207,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case]) -> dict[str, se
 
     A standard is asked only where the criterion rejects: a sound one has nothing to object elsewhere.
     """
-    rejected: dict[str, set[int]] = {name: set() for name, standard in STANDARDS.items() if standard.sound}
-    rejected["interval"] = set()
+    rejected: dict[str, set[int]] = {name: set() for name in _columns(OUR_CASES)}
     for number, case in enumerate(cases):
         content = contents(case)
         call = place(content, POISONS[0])
