@@ -26,7 +26,6 @@ from poolproof.suites.score.questions import Round, rounds
 from poolproof.suites.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
 
 LATE = {
-    "uint16_plane_index",
     "float32_plane_index",
     "uint16_plane_counter",
     "int16_tile_offset",
