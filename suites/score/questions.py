@@ -19,7 +19,7 @@ from poolproof.suites.case import Case
 from poolproof.suites.contract_suite import ContractQuestion, contract_blocks
 from poolproof.suites.isolation import AnyQuestion, Survey
 from poolproof.suites.judge import Question
-from poolproof.suites.plans import ASPECTS, Block, Plan, blocks
+from poolproof.suites.plans import ASPECTS, BLOCK_SIZE, Block, Plan, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""
@@ -51,7 +51,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     contract = {product: _contract_questions(surveys[product], seed) for product in surveys}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
-        drawn = _draw([block for found in planned.values() for block in found], part, workers)
+        drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
         yield Round(
             {
                 product: _spread([*_questions(planned[product], drawn), part.of_list(contract[product])], seed)
@@ -69,13 +69,15 @@ class _Part:
     end: int
     size: int
 
-    def of_block(self, block: Block) -> tuple[int, int]:
-        """Numbers of the cases of a block, first and past the last."""
-        if block.aspect.listed:
+    def of_block(self, block: Block, plan: Plan) -> tuple[int, int]:
+        """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would."""
+        aspect = block.aspect
+        if aspect.listed:
             return self._bounds(block.count, self._listed_over)
-        if block.aspect.least == 0:
-            return self._bounds(block.count, self._costly_over)
-        return self._bounds(block.count, self._drawn_over)
+        over = self._costly_over if aspect.least == 0 else self._drawn_over
+        skipped = block.number * BLOCK_SIZE
+        start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(plan.count(aspect), over))
+        return start, end
 
     def of_list(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
         return questions[slice(*self._bounds(len(questions), self._listed_over))]
@@ -115,12 +117,12 @@ def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _draw(planned: Sequence[Block], part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
+def _draw(planned: Sequence[Block], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork racers.
     """
-    bounds = {_key(block): (block, *part.of_block(block)) for block in planned}
+    bounds = {_key(block): (block, *part.of_block(block, plan)) for block in planned}
     wanted = {key: (block, start, end) for key, (block, start, end) in bounds.items() if start < end}
     if not wanted:
         return {}
