@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -125,6 +126,20 @@ def test_a_program_says_which_library_is_missing(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith("libnone.so: cannot open shared object file")
     assert "set_env.sh" in ended.stderr
+
+
+def test_replay_leaves_a_program_of_a_call_that_crashes(tmp_path: Path) -> None:
+    environment = os.environ | {"POOLPROOF_EMULATOR_DEFECTS": "crash_on_uneven_cores"}
+    line = Case(operator=BACKWARD, index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)).to_json()
+    replay = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", "replay", line]
+    options = ["--backend", "emulator-a2", "--evidence", "left"]
+    judged = subprocess.run([*replay, *options], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert judged.returncode == 1, judged.stderr
+    assert "this kind of failure leaves none" in judged.stdout
+    (path,) = tmp_path.rglob("*.py")
+    assert path.name in judged.stdout
+    assert subprocess.run([sys.executable, str(path), str(library())], env=environment).returncode == -signal.SIGSEGV
+    assert subprocess.run([sys.executable, str(path), str(library())]).returncode == 0
 
 
 def test_there_is_no_program_for_other_backends_and_large_calls() -> None:

@@ -19,11 +19,11 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
-from poolproof.reports.evidence import evidence_path, read_evidence
+from poolproof.reports.evidence import evidence_path
 from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.schema import Row
 from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
-from poolproof.suites.case import CaseError
+from poolproof.suites.case import Case, CaseError
 from poolproof.suites.contract_suite import ASPECT as CONTRACT
 from poolproof.suites.contract_suite import contract_blocks
 from poolproof.suites.evidence import Shelf
@@ -33,6 +33,7 @@ from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
 from poolproof.suites.probe.command import probe
 from poolproof.suites.replay import given_questions
 from poolproof.suites.score.command import score
+from poolproof.suites.standalone import program
 
 CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
     CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
@@ -146,8 +147,8 @@ def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     "--evidence",
     "folder",
     type=click.Path(path_type=Path),
-    help="Folder for what a violation leaves behind: what came out, what was owed, and for torch a program that "
-    "makes the call without this suite.",
+    help="Folder for what a violation leaves behind: what came out, what was owed, and, for torch and aclnn, a program "
+    "that makes the call without this suite.",
 )
 def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
@@ -193,18 +194,19 @@ def _print_row(row: Row) -> None:
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
-    """Name the evidence that was left now, or by the run in the default folder, and put its program beside it."""
+    """Name the evidence that was left now, or by the run in the default folder, and put a program beside it."""
     path = evidence_path(folder or DEFAULT_FOLDER, row["case_id"], row["backend"])
-    if not path.exists():
+    if path.exists():
+        _console.print(f"evidence, judged again by: python -m poolproof.reports.rejudge {path}", style="dim")
+    else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
-        return
-    _console.print(f"evidence, judged again by: python -m poolproof.reports.rejudge {path}", style="dim")
-    script = read_evidence(path).meta.get("script")
-    if folder and script:
+    script = program(Case.from_json(row["case"]), row["backend"]) if folder and row["aspect"] != CONTRACT else ""
+    if script:
         call = path.with_suffix(".py")
+        call.parent.mkdir(parents=True, exist_ok=True)
         call.write_text(script, encoding="utf-8")
-        _console.print(f"the call with torch alone: python {call}", style="dim")
+        _console.print(f"the call without poolproof: python {call}", style="dim")
 
 
 def _survey_or_exit(name: str) -> Survey:
