@@ -32,6 +32,8 @@ LATE = {
     "uint8_window_offset",
     "staging_leaked",
     "cut_kernel_last_slab_lost",
+    "kernel_field_wraps",
+    "batch_gap_ignored",
 }
 """Defects that the first round of the smoke plan is too small to find."""
 

@@ -179,11 +179,18 @@ def layout_invariance(trial: Trial) -> Finding | None:
     return _same_values(trial, "layout_invariance", trial.with_layouts({}), "the contiguous layout")
 
 
-@_check("another way to make the call gives the same values", lambda trial: bool(trial.backend.modes))
+@_check(
+    "another way to make the call gives the same values and stays in its memory",
+    lambda trial: bool(trial.backend.modes),
+)
 def modes(trial: Trial) -> Finding | None:
     for mode in trial.backend.modes:
         run = trial.in_mode(mode)
-        finding = run and _same_values(trial, "modes", run, f"the plain call, made with {mode}")
+        if run is None:
+            continue
+        if run.outcome.complaints:
+            return Finding("modes", f"made with {mode}: {'; '.join(run.outcome.complaints)}")
+        finding = _same_values(trial, "modes", run, f"the plain call, made with {mode}")
         if finding:
             return finding
     return None

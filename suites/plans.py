@@ -125,7 +125,6 @@ ASPECTS = {
             "targets",
             "calls at the limits of known kernels give what they should",
             Profile(),
-            directions=("backward",),
             listed=targets,
         ),
         Aspect(

@@ -98,8 +98,9 @@ WINDOWS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
 """Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
 plane of 256."""
 
-LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33)
-"""Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000."""
+LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33, 127, 128, 255, 256, 257, 1000, 1023, 1024, 1025)
+"""Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000; and those whose length along
+one axis does, or is more than 7, 8 and 10 bits count."""
 
 LONG_STRIDES = (15, 16, 17, 31, 32, 33, 63, 64, 65)
 """Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""

@@ -65,16 +65,20 @@ _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    rank = operator.spatial_rank
+    if operator.pooling == "windowed":
+        given = {"indices": "in_window"} if operator.is_backward else {}
+        for name, fields in (*_branches(rank), *_long_kernels(rank)):
+            yield name, 1, {**fields, **given}
     if not operator.is_backward:
+        yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
         return
     if operator.pooling == "adaptive":
-        yield from _adaptive(operator.spatial_rank)
-    elif operator.spatial_rank == 3:
+        yield from _adaptive(rank)
+    elif rank == 3:
         yield from _volumes()
     else:
         yield from _planes()
-    if operator.pooling == "windowed":
-        yield from _branches(operator.spatial_rank)
     yield from _everywhere(operator)
 
 
@@ -103,10 +107,28 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
         yield f"kernel of {kernel[0] * kernel[1] * kernel[2]} cells, overlapping", 1, {**volume, "stride": (1, 2, 2)}
 
 
-def _branches(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _branches(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for geometry in known_geometries(rank):
-        fields = {"shape": (1, 2, *geometry.spatial), **geometry.attributes()}
-        yield geometry.branch, 1, {**fields, "indices": "in_window"}
+        yield geometry.branch, {"shape": (1, 2, *geometry.spatial), **geometry.attributes()}
+
+
+def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kernels that fields of 7, 8 and 10 bits cannot count, along each axis in turn."""
+    for axis in range(rank):
+        for length in (128, 256, 1024):
+            shape, kernel, stride = [1, 2, *[2] * rank], [1] * rank, [1] * rank
+            shape[axis - rank], kernel[axis], stride[axis] = 2 * length + 5, length, length // 4
+            fields = {"shape": tuple(shape), "kernel_size": tuple(kernel), "stride": tuple(stride)}
+            yield f"kernel of {length} cells along axis {axis}", fields
+
+
+def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
+    """More channels than a vector register holds, so that its tail takes part too."""
+    rank = operator.spatial_rank
+    sizes = {"output_size": (2,) * rank} if operator.pooling == "adaptive" else {"kernel_size": (2,)}
+    tensors = ("out", "self") if operator.indices == "mask" else ("indices", "out", "self")
+    layouts = tuple((name, "channels_last") for name in tensors)
+    return {"shape": (1, 33, *(4,) * rank), **sizes, "values": "negative_infinity", "layouts": layouts}
 
 
 def _adaptive(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:

@@ -168,10 +168,20 @@ class GuardedWorkspace:
         """What was written outside the workspace, in words."""
         if not self.size:
             return ()
-        found = []
-        for side, address in (("before", self.allocation), ("past", self.address + self.size)):
-            band: NDArray[np.uint8] = np.empty(WORKSPACE_GUARD, np.uint8)
-            self.device.download(band, address)
-            if (band != _WORKSPACE_POISON).any():
-                found.append(f"memory {side} the workspace of {self.size} bytes was written")
-        return tuple(found)
+        sides = (("before", self.allocation), ("past", self.address + self.size))
+        return tuple(
+            f"memory {side} the workspace of {self.size} bytes was written"
+            for side, address in sides
+            if self._is_written(address, WORKSPACE_GUARD)
+        )
+
+    def complaints_of_disuse(self) -> tuple[str, ...]:
+        """Whether a workspace that is not in use was written, as far as it is poisoned, in words."""
+        if not self.size or not self._is_written(self.address, min(self.size, POISONED_END - WORKSPACE_GUARD)):
+            return ()
+        return (f"a workspace of {self.size} bytes that an earlier run was given was written",)
+
+    def _is_written(self, address: int, length: int) -> bool:
+        memory: NDArray[np.uint8] = np.empty(length, np.uint8)
+        self.device.download(memory, address)
+        return bool((memory != _WORKSPACE_POISON).any())

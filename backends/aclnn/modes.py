@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, workspace_for
+from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, guarded_workspace
 from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, Status, Tensor
@@ -29,7 +29,7 @@ def other_stream(device: Device, operator: TwoPhase, call: Call) -> Outcome:
 
 
 def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome:
-    """By an executor that has run before, on other addresses.
+    """By an executor that has run before, on other addresses and in another workspace.
 
     ``unavailable`` where the library does not let this executor be repeated, because it copies. One from its cache may
     not be repeated either: the storages are described in a way of their own, so that the cache does not know the call.
@@ -42,10 +42,10 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
                 device.call("aclSetAclOpExecutorRepeatable", executor)
             except AclError as error:
                 return Outcome(Status.UNAVAILABLE, error.code, f"executor not repeatable: {error}")
-            with workspace_for(device, executor, size) as workspace:
-                operator.run(workspace.address, size, executor, stream)
+            with guarded_workspace(device, size) as earlier, guarded_workspace(device, size) as workspace:
+                operator.run(earlier.address, size, executor, stream)
                 device.synchronise(stream)
-                workspace.poison()
+                earlier.poison()
                 for setter, names in (
                     ("aclSetInputTensorAddr", call.operator.inputs),
                     ("aclSetOutputTensorAddr", call.operator.outputs),
@@ -53,7 +53,7 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
                     for index, name in enumerate(names):
                         device.call(setter, executor, index, first.objects[name], second.addresses[name])
                 seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-                complaints = workspace.complaints()
+                complaints = (*workspace.complaints(), *earlier.complaints_of_disuse())
         finally:
             device.call("aclDestroyAclOpExecutor", executor)
         second.download(device)

@@ -46,7 +46,7 @@ aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream h
     if (!plan.refusal.empty()) return refuse(plan.refusal_status, text(executor.api, ": ", plan.refusal));
     std::shared_ptr<Context> context;
     if (require_context(&context) != status::kSuccess) return status::kRuntimeError;
-    const std::shared_ptr<Stream> stream = context->stream(handle);
+    const std::shared_ptr<Stream> stream = context->stream(seeded(Defect::default_stream_used) ? nullptr : handle);
     if (stream == nullptr) return refuse(status::kRuntimeError, text(executor.api, ": no such stream"));
     last_route = plan.route;
     stream->enqueue(plan.bind(current_addresses(executor), workspace));
@@ -80,6 +80,8 @@ aclOpExecutor* create_executor(const char* api, std::shared_ptr<const Plan> plan
 aclnnStatus run_executor(void* workspace, uint64_t, aclOpExecutor* executor, aclrtStream stream) {
     if (executor == nullptr) return refuse(status::kNullPointer, "phase two: the executor is null");
     const bool lacks_workspace = executor->plan->workspace_size > 0 && workspace == nullptr;
+    if (executor->first_workspace == nullptr) executor->first_workspace = workspace;
+    if (seeded(Defect::workspace_address_kept)) workspace = executor->first_workspace;
     const aclnnStatus status = launch(workspace, *executor, stream);
     if (!executor->repeatable || lacks_workspace) destroy(executor);
     return status;

@@ -17,6 +17,7 @@ struct aclOpExecutor {
     bool from_cache;
     std::vector<void*> addresses;  // one per tensor; null until replaced, then it wins over the tensor's own
     bool repeatable = false;
+    void* first_workspace = nullptr;  // of its first run
 };
 
 namespace emulator {

@@ -59,7 +59,10 @@ struct Axis {
     bool adaptive = false;
 
     Window window(int64_t output) const {
-        if (!adaptive) return {output * stride - padding, dilation, kernel};
+        if (!adaptive) {
+            const int64_t taps = seeded(Defect::kernel_field_wraps) ? kernel & 1023 : kernel;
+            return {output * stride - padding, dilation, taps};
+        }
         if (seeded(Defect::adaptive_window_in_float)) return window_in_float(output);
         if (seeded(Defect::adaptive_windows_of_one_size)) return {output * (in / out), 1, in - (out - 1) * (in / out)};
         const int64_t start = scaled(output, in, out);

@@ -66,6 +66,8 @@ inline Cell decode(const Problem& problem, int64_t index) {
 
 // Planes that a kernel works through: all of them.
 inline int64_t counted_planes(const Problem& problem) {
+    const int64_t wide = problem.planes() % 32 - 16;  // what the last 32 lanes hold beyond their first half
+    if (seeded(Defect::wide_lanes_halved) && wide > 0) return problem.planes() - wide;
     return seeded(Defect::uint16_plane_counter) ? static_cast<uint16_t>(problem.planes()) : problem.planes();
 }
 

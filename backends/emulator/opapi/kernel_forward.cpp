@@ -31,7 +31,9 @@ class ForwardKernel {
         const int64_t winner = find_winner(plane, depth, height, width);
         const int64_t target = problem_.offset(plane, flat, problem_.windows());
         memory_.indices.store(target, seeded(Defect::index_in_padded_plane) ? in_padded_plane(winner) : winner);
-        if (seeded(Defect::overhang_read_as_zero) && reads_zero(plane, winner, height, width)) {
+        if (seeded(Defect::lowest_finite_initial) && is_minus_infinity(plane, winner)) {
+            memory_.output.store(target, std::numeric_limits<float>::lowest(), true);
+        } else if (seeded(Defect::overhang_read_as_zero) && reads_zero(plane, winner, height, width)) {
             memory_.output.store(target, 0.0f, false);
         } else if (winner >= 0) {
             memory_.output.copy(target, memory_.input, problem_.offset(plane, winner, problem_.cells()));
@@ -45,6 +47,11 @@ class ForwardKernel {
         const Cell cell = decode(problem_, winner);
         const int64_t row = cell.d * (height.in + 2 * height.padding) + cell.h + height.padding;
         return row * (width.in + 2 * width.padding) + cell.w + width.padding;
+    }
+
+    bool is_minus_infinity(int64_t plane, int64_t winner) const {
+        return winner >= 0 && memory_.input.load_double(problem_.offset(plane, winner, problem_.cells())) ==
+                                  -std::numeric_limits<double>::infinity();
     }
 
     // Whether a zero beside the input would win.
@@ -63,7 +70,8 @@ class ForwardKernel {
         for_each(problem_.axes[0], depth, [&](int64_t d) {
             for_each(problem_.axes[1], height, [&](int64_t h) {
                 const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
-                for_each(problem_.axes[2], width, [&](int64_t w) {
+                for_each(as_read(problem_.axes[2]), width, [&](int64_t w) {
+                    if (has_defects && row + w >= problem_.cells()) return;
                     const double value = memory_.input.load_double(problem_.offset(plane, row + w, problem_.cells()));
                     if (seeded(Defect::uint8_window_offset)) visited.push_back(row + w);
                     const bool must_exceed = winner >= 0 || seeded(Defect::minus_infinity_unset);
@@ -84,10 +92,18 @@ class ForwardKernel {
             value = rounded_to(ACL_BF16, static_cast<float>(value));
             maximum = rounded_to(ACL_BF16, static_cast<float>(maximum));
         }
+        const bool is_signed = value == 0.0 && maximum == 0.0 && std::signbit(value) != std::signbit(maximum);
+        if (seeded(Defect::signed_zeros_ordered) && is_signed) return std::signbit(maximum);
         const bool takes_equals = seeded(Defect::last_maximum_wins) || variations.ties == Ties::kLast;
         if (takes_equals && value == maximum) return true;
         if (variations.nans == Nans::kFirst && std::isnan(maximum)) return false;
         return value > maximum || (std::isnan(value) && variations.nans != Nans::kIgnore);
+    }
+
+    // The last axis; with a defect that does not know where a row ends, twice as long.
+    static Axis as_read(Axis axis) {
+        if (seeded(Defect::overhang_reads_next_row)) axis.in *= 2;
+        return axis;
     }
 
     template <class Visit>

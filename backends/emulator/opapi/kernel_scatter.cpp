@@ -31,7 +31,9 @@ template <class Visit>
 void for_each_target(const Problem& problem, const BackwardMemory& memory, Range share, MemoryFault& fault,
                      Visit visit) {
     for (int64_t position = share.begin; position < share.end; ++position) {
-        const int64_t target = target_of(problem, position / problem.windows(), memory.indices.load(position));
+        const bool is_shared = seeded(Defect::single_window_of_first_plane) && problem.windows() == 1;
+        const int64_t index = memory.indices.load(is_shared ? 0 : position);
+        const int64_t target = target_of(problem, position / problem.windows(), index);
         if (target < 0) return fault.raise();
         visit(position, target);
     }

@@ -100,6 +100,9 @@ class Launch {
             return;
         }
         View view = operand.view;
+        if (seeded(Defect::batch_gap_ignored) && view.shape.size() > 3) {
+            view.strides[0] = std::min(view.strides[0], view.strides[1] * view.shape[1]);
+        }
         if (seeded(Defect::zero_stride_advances)) std::replace(view.strides.begin(), view.strides.end(), 0L, 1L);
         gather(view, address, target);
     }
@@ -145,6 +148,9 @@ class Launch {
     char* dense(size_t i) const {
         const Operand& operand = plan_.operands[i];
         const bool in_bytes = operand.role == kGradOutput && seeded(Defect::offset_in_bytes);
+        const bool is_unbatched = operand.view.shape.size() == static_cast<size_t>(plan_.family->spatial_rank) + 1;
+        const bool is_rewrapped = operand.role == kIndices && is_unbatched;
+        if (seeded(Defect::rewrapped_offset_lost) && is_rewrapped && operand.staging < 0) return at(addresses_[i], 0);
         const int64_t first = in_bytes ? operand.view.offset : operand.view.first_byte();
         return operand.staging >= 0 ? at(workspace_, operand.staging) : at(addresses_[i], first);
     }

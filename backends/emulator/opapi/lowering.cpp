@@ -33,7 +33,8 @@ std::string tiling_refusal(const Call& call) {
 
 Axis windowed_axis(int64_t in, int64_t out, const Attributes& list, size_t i) {
     const size_t own = seeded(Defect::dilation_of_first_axis) ? 0 : i;
-    return {in, out, list.kernel[i], list.stride[i], list.padding[i], list.dilation[own], false};
+    const int64_t stride = seeded(Defect::stride_of_last_axis) ? list.stride.back() : list.stride[i];
+    return {in, out, list.kernel[i], stride, list.padding[i], list.dilation[own], false};
 }
 
 bool is_divisible(const std::vector<int64_t>& in, const std::vector<int64_t>& out) {

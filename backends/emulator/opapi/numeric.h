@@ -74,6 +74,7 @@ inline uint16_t narrow_float16(float value, bool saturate) {
 }
 
 inline uint16_t narrow_bfloat16(float value, bool saturate) {
+    if (seeded(Defect::bfloat16_through_float16)) value = widen_float16(narrow_float16(value, false));
     if (variations.changes_narrowing()) {
         value = on_grid(value, 8, -126);
         saturate |= variations.saturates;
