@@ -28,10 +28,8 @@ from poolproof.suites.score.race import HONEST, OwnFault, Races, Result, answers
 LATE = {
     "float32_plane_index",
     "uint16_plane_counter",
-    "int16_tile_offset",
     "uint8_window_offset",
     "staging_leaked",
-    "cut_kernel_last_slab_lost",
     "kernel_field_wraps",
     "batch_gap_ignored",
 }

@@ -54,7 +54,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
         yield Round(
             {
-                product: _spread([*_questions(planned[product], drawn), part.of_list(contract[product])], seed)
+                product: _spread([*_questions(planned[product], drawn), part.of_contract(contract[product])], seed)
                 for product in surveys
             },
             {block.id: block for found in planned.values() for block in found},
@@ -70,17 +70,20 @@ class _Part:
     size: int
 
     def of_block(self, block: Block, plan: Plan) -> tuple[int, int]:
-        """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would."""
+        """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would.
+
+        Cases that are listed, not drawn, come first.
+        """
         aspect = block.aspect
         if aspect.listed:
-            return self._bounds(block.count, self._listed_over)
+            return self._bounds(block.count, lambda cases: float(cases > 0))
         over = self._costly_over if aspect.least == 0 else self._drawn_over
         skipped = block.number * BLOCK_SIZE
         start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(plan.count(aspect), over))
         return start, end
 
-    def of_list(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
-        return questions[slice(*self._bounds(len(questions), self._listed_over))]
+    def of_contract(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
+        return questions[slice(*self._bounds(len(questions), self._contract_over))]
 
     def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
         """Rounded upwards, so that whatever has a case has one in its first round."""
@@ -89,8 +92,8 @@ class _Part:
     def _drawn_over(self, cases: int) -> float:
         return cases / self.size
 
-    def _listed_over(self, cases: int) -> float:
-        """What every plan asks whole is over after the first rounds."""
+    def _contract_over(self, cases: int) -> float:
+        """Every plan asks the whole contract, in its first rounds."""
         return min(cases / min(self.size, _FIRST_ROUNDS[-1]), 1.0)
 
     def _costly_over(self, cases: int) -> float:
