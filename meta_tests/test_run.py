@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from poolproof.reports import tables
 from poolproof.reports.store import finished_blocks, read_run
 from poolproof.reports.verdicts import Verdict
+from poolproof.suites import plans
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -215,6 +217,17 @@ def test_a_run_that_cannot_start_says_why_and_exits_with_3(
     ended = run(*arguments, cwd=tmp_path)
     assert sentence in ended.stdout + ended.stderr
     assert ended.returncode == 3
+
+
+@pytest.mark.parametrize("asked", ["suites", "suites/test_values.py::test_values"])
+def test_a_copy_of_the_suite_is_refused(tmp_path: Path, asked: str) -> None:
+    """A clone beside an installed suite; its tests would get no session."""
+    shutil.copytree(Path(plans.__file__).parent, tmp_path / "suites")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", asked], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 3
+    assert "--pyargs poolproof.suites" in ended.stdout + ended.stderr
 
 
 def test_a_folder_that_is_in_use_is_not_overwritten(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "aspect(id): aspect of conformance that a test module judges")
     if not _is_conformance_session(config):
+        _refuse_a_copy(config)
         return
     worker = getattr(config, "workerinput", None)
     if config.getoption("aclnn_library"):
@@ -358,6 +359,18 @@ def _is_conformance_session(config: pytest.Config) -> bool:
         if path.startswith(__package__) or (config.invocation_params.dir / path).resolve().is_relative_to(package):
             return True
     return False
+
+
+def _refuse_a_copy(config: pytest.Config) -> None:
+    """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
+    for argument in config.args:
+        path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
+        for folder in (path, path.parent):
+            if all((folder / name).exists() for name in ("plugin.py", "judge.py", "test_values.py")):
+                _stop(
+                    f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
+                    "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
+                )
 
 
 def _cell_id(cell: Cell) -> str:
