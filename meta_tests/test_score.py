@@ -25,14 +25,7 @@ from poolproof.suites.score.peers import PEERS, judge_by_others
 from poolproof.suites.score.questions import Round, rounds
 from poolproof.suites.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
 
-LATE = {
-    "float32_plane_index",
-    "uint16_plane_counter",
-    "uint8_window_offset",
-    "staging_leaked",
-    "kernel_field_wraps",
-    "batch_gap_ignored",
-}
+LATE = {"float32_plane_index", "uint16_plane_counter", "staging_leaked", "batch_gap_ignored"}
 """Defects that the first round of the smoke plan is too small to find."""
 
 RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
