@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from poolproof.backends.emulator.defects import defects
-from poolproof.reports.score import OTHERS, needs, others, summarise, write_score
+from poolproof.reports.score import LIST, STANDARD, needs, others, summarise, write_score
 from poolproof.suites.case import Case
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.isolation import Survey, survey
@@ -148,7 +148,7 @@ def made_up() -> pd.DataFrame:
     found = Result("nan_dropped", "A2", {"checks_violated": ["interval", "written"], "reason": "<b>"}, 10, 1.0)
     alone = Result("leak_per_call", "A2", {"checks_violated": ["memory_kept"]}, 30, 3.0)
     frame = table_of([found, alone, Result("offset_ignored", "A2", cases=99)])
-    return frame.assign(**{f"{OTHERS}list": [True, False, False]})
+    return frame.assign(**{f"{LIST}theirs": [True, False, False], f"{STANDARD}close": [True, True, False]})
 
 
 def test_the_table_says_what_each_check_is_good_for() -> None:
@@ -159,12 +159,13 @@ def test_the_table_says_what_each_check_is_good_for() -> None:
         "status": "none",
     }
     assert summarise(frame).text() == "2 of 3 defects found (66.7 %), half of them within 20 cases and 2.0 s"
-    assert others(frame) == {"list": 1}
+    assert others(frame, LIST) == {"theirs": 1}
+    assert others(frame, STANDARD) == {"close": 2}
 
 
 def test_the_page_shows_every_defect(tmp_path: Path) -> None:
     page = write_score(made_up(), ALL_CHECKS, tmp_path, {"plan": "smoke"}).read_text()
-    assert all(name in page for name in ("nan dropped", "leak per call", "offset ignored", "missed"))
+    assert all(name in page for name in ("nan dropped", "leak per call", "offset ignored", "missed", "theirs", "close"))
     assert "&lt;b&gt;" in page
     assert len(pd.read_parquet(tmp_path / "score.parquet")) == 3
 

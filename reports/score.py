@@ -20,8 +20,8 @@ from poolproof.reports.pages.render import write_page
 
 FILE = "score.parquet"
 PAGE = "score.html"
-OTHERS = "others: "
-"""What the names of columns begin with that say whether somebody else's list or standard finds the defect."""
+LIST, STANDARD = "list: ", "standard: "
+"""What the names of columns begin with that say whether somebody else's list, or standard on our cases, finds it."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def needs(frame: pd.DataFrame, checks: Sequence[str]) -> dict[str, str]:
     }
 
 
-def others(frame: pd.DataFrame) -> dict[str, int]:
-    """How many defects each list and each standard of others finds, most first."""
-    columns = [name for name in frame.columns if name.startswith(OTHERS)]
-    counts = {name.removeprefix(OTHERS): int(frame[name].sum()) for name in columns}
+def others(frame: pd.DataFrame, prefix: str) -> dict[str, int]:
+    """How many defects each of the lists, or of the standards, finds, most first."""
+    columns = [name for name in frame.columns if name.startswith(prefix)]
+    counts = {name.removeprefix(prefix): int(frame[name].sum()) for name in columns}
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
@@ -78,8 +78,7 @@ def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about:
         lines=frame.to_dict("records"),
         checks=checks,
         needs=needs(frame, checks),
-        others=others(frame),
-        prefix=OTHERS,
+        others={prefix: others(frame, prefix) for prefix in (LIST, STANDARD)},
         slowest=found.sort_values("seconds", ascending=False).head(5).to_dict("records"),
     )
 
@@ -101,6 +100,9 @@ def show(frame: pd.DataFrame, checks: Sequence[str], console: Console) -> None:
         named = [check for check, found in needs(frame, checks).items() if found == need]
         if named:
             console.print(f"{words}: {', '.join(named)}", style="dim")
-    for name, count in others(frame).items():
-        console.print(f"{name}: {count} of {len(frame)}", style="dim")
+    for name, count in others(frame, LIST).items():
+        console.print(f"{name}, by its owner's standard: {count} of {len(frame)}", style="dim")
+    if standards := list(others(frame, STANDARD).items()):
+        (most, highest), (least, lowest) = standards[0], standards[-1]
+        console.print(f"Standards on the first outputs: {lowest} ({least}) to {highest} ({most})", style="dim")
     console.print(summarise(frame).text(), style="bold")

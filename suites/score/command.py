@@ -17,14 +17,14 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.command_line import console, give_up
-from poolproof.reports.score import FILE, OTHERS, PAGE, show, write_score
+from poolproof.reports.score import FILE, LIST, PAGE, STANDARD, show, write_score
 from poolproof.reports.verdicts import Overall
 from poolproof.suites.checks import CHECKS
 from poolproof.suites.contract_suite import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.isolation import survey
 from poolproof.suites.judge import Question
 from poolproof.suites.plans import PLANS, Plan
-from poolproof.suites.score.peers import judge_by_others
+from poolproof.suites.score.peers import PEERS, judge_by_others
 from poolproof.suites.score.questions import rounds
 from poolproof.suites.score.race import Races, Result, backend_name
 
@@ -119,12 +119,9 @@ def _others_table(results: Sequence[Result], seed: int, workers: int) -> pd.Data
         for product, questions in first.questions.items()
     }
     seeded = [(result.product, result.defect) for result in results]
-    return (
-        pd.DataFrame(judge_by_others(seeded, own, workers, _OTHERS_SECONDS))
-        .fillna(False)
-        .astype(bool)
-        .add_prefix(OTHERS)
-    )
+    found = pd.DataFrame(judge_by_others(seeded, own, workers, _OTHERS_SECONDS)).fillna(False).astype(bool)
+    lists = {peer.name for peer in PEERS}
+    return found.rename(columns=lambda name: f"{LIST if name in lists else STANDARD}{name}")
 
 
 _OTHERS_SECONDS = 60.0
