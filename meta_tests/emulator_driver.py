@@ -141,41 +141,41 @@ class Emulator:
     stream: c_void_p = field(init=False)
 
     def __post_init__(self) -> None:
-        self.library = ctypes.CDLL(str(self.path))
+        self.shared_object = ctypes.CDLL(str(self.path))
         for name, arguments in _ARGUMENTS.items():
-            getattr(self.library, name).argtypes = arguments
+            getattr(self.shared_object, name).argtypes = arguments
         for name in _POINTERS:
-            getattr(self.library, name).restype = c_void_p
+            getattr(self.shared_object, name).restype = c_void_p
         for name in _TEXTS:
-            getattr(self.library, name).restype = c_char_p
-        self.library.poolproof_emulator_living.restype = c_int64
+            getattr(self.shared_object, name).restype = c_char_p
+        self.shared_object.poolproof_emulator_living.restype = c_int64
         self.call("aclInit", None)
         self.call("aclrtSetDevice", 0)
         self.stream = c_void_p()
         self.call("aclrtCreateStream", byref(self.stream))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.library, name)
+        return getattr(self.shared_object, name)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function that must succeed."""
-        status = getattr(self.library, name)(*arguments)
+        status = getattr(self.shared_object, name)(*arguments)
         if status != 0:
             raise AssertionError(f"{name} returned {status}: {self.message()}")
 
     def read_settings(self) -> None:
         """Make the library read its whole environment now: the product, the memory's size, the cache's limit."""
-        self.library.aclrtGetSocName()
+        self.shared_object.aclrtGetSocName()
         self.free_memory()
         self.phase_one("aclnnAdaptiveMaxPool3dBackward", [None] * len(BACKWARD), c_uint64(), c_void_p())
 
     def message(self) -> str:
         """The newest line of the error text."""
-        text = self.library.aclGetRecentErrMsg()
+        text = self.shared_object.aclGetRecentErrMsg()
         return text.decode().splitlines()[0] if text else ""
 
     def living(self, kind: str) -> int:
-        return int(self.library.poolproof_emulator_living(kind.encode()))
+        return int(self.shared_object.poolproof_emulator_living(kind.encode()))
 
     def free_memory(self) -> int:
         free, total = c_size_t(), c_size_t()
@@ -207,7 +207,7 @@ class Emulator:
     ) -> c_void_p:
         steps = None if strides is None else _int64s(strides)
         return c_void_p(
-            self.library.aclCreateTensor(
+            self.shared_object.aclCreateTensor(
                 _int64s(shape), len(shape), dtype, steps, offset, tag, _int64s(storage), len(storage), data
             )
         )
@@ -219,15 +219,15 @@ class Emulator:
         )
 
     def create_list(self, values: Sequence[int]) -> c_void_p:
-        return c_void_p(self.library.aclCreateIntArray(_int64s(values), len(values)))
+        return c_void_p(self.shared_object.aclCreateIntArray(_int64s(values), len(values)))
 
     def phase_one(self, api: str, arguments: Sequence[Any], size: c_uint64 | None, executor: c_void_p | None) -> int:
         """Call ``…GetWorkspaceSize``; ``size`` and ``executor`` receive the results, None passes a null pointer."""
         results = [None if result is None else byref(result) for result in (size, executor)]
-        return int(getattr(self.library, f"{api}GetWorkspaceSize")(*arguments, *results))
+        return int(getattr(self.shared_object, f"{api}GetWorkspaceSize")(*arguments, *results))
 
     def phase_two(self, api: str, workspace: c_void_p | None, size: int, executor: c_void_p, stream: c_void_p) -> int:
-        return int(getattr(self.library, api)(workspace, c_uint64(size), executor, stream))
+        return int(getattr(self.shared_object, api)(workspace, c_uint64(size), executor, stream))
 
     def run(
         self,

@@ -47,7 +47,7 @@ class Recipe:
     slowdown: float = 1.0
     ulps: float = 1.0
     started: float = 1.8e9
-    library: str = "2.13.0"
+    torch: str = "2.13.0"
     waivers: Sequence[Mapping[str, Any]] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ def made_up_record(recipe: Recipe) -> dict[str, Any]:
         "finished": recipe.started + 60.0,
         "suite": suite_identity(),
         "host": HOST,
-        "backends": {name: {"torch": recipe.library, "device": "x86_64"} for name in recipe.backends},
+        "backends": {name: {"torch": recipe.torch, "device": "x86_64"} for name in recipe.backends},
         "mandatory": [
             {"backend": backend, "operator": operator, "dtype": dtype, "index_dtype": "int64", "aspect": aspect}
             | {"planned": recipe.cases}

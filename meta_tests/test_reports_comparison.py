@@ -128,7 +128,7 @@ def test_the_interval_encloses_the_median_as_often_as_it_says() -> None:
 
 
 def test_what_differs_around_the_runs(tmp_path: Path) -> None:
-    table = against(tmp_path, BASE, replace(BASE, library="2.14.0", seed=1)).environment
+    table = against(tmp_path, BASE, replace(BASE, torch="2.14.0", seed=1)).environment
     lines = table.set_index("what").to_dict("index")
     assert lines["torch-cpu torch"] == {"before": "2.13.0", "after": "2.14.0"}
     assert lines["seed"] == {"before": "0", "after": "1"}

@@ -1,0 +1,39 @@
+"""Low-level calls that tests of the contract start from, and the recorded answers of a library."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from poolproof.references.contract import (
+    SIGNATURES,
+    ContractCall,
+)
+from poolproof.references.contract.examples import base_recipe
+
+DATA = Path(__file__).parent / "data" / "observed_statuses.jsonl.gz"
+CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
+BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_backward)
+WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_windowed)
+
+MP3 = "aclnnMaxPool3dWithArgmaxBackward"
+MP2 = "aclnnMaxPool2dWithIndicesBackward"
+MASK = "aclnnMaxPool2dWithMaskBackward"
+AD2 = "aclnnAdaptiveMaxPool2dBackward"
+AD3 = "aclnnAdaptiveMaxPool3dBackward"
+
+
+def observed_rows() -> list[dict[str, Any]]:
+    with gzip.open(DATA, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def observed_call(row: dict[str, Any]) -> ContractCall:
+    return ContractCall.from_record({name: row[name] for name in CALL_FIELDS})
+
+
+def made(api: str, **fields: Any) -> ContractCall:
+    """The base call of an API with fields of its recipe changed."""
+    return base_recipe(api).changed(fields).call()
