@@ -70,6 +70,7 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
         given = {"indices": "in_window"} if operator.is_backward else {}
         for name, fields in (*_branches(rank), *_long_kernels(rank)):
             yield name, 1, {**fields, **given}
+    yield "strides of axes of length 1 that mean nothing", 1, _odd_units(operator)
     if not operator.is_backward:
         yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
         return
@@ -120,6 +121,14 @@ def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
             shape[axis - rank], kernel[axis], stride[axis] = 2 * length + 5, length, length // 4
             fields = {"shape": tuple(shape), "kernel_size": tuple(kernel), "stride": tuple(stride)}
             yield f"kernel of {length} cells along axis {axis}", fields
+
+
+def _odd_units(operator: Operator) -> dict[str, Any]:
+    rank = operator.spatial_rank
+    lengths = (2, *(1,) * (rank - 1))
+    sizes = {"output_size": lengths} if operator.pooling == "adaptive" else {"kernel_size": (1,)}
+    tensor = "grad_output" if operator.is_backward else "self"
+    return {"shape": (1, *lengths), **sizes, "layouts": ((tensor, "odd_units"),)}
 
 
 def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
