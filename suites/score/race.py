@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
@@ -188,7 +189,7 @@ def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout
     ours, theirs = Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
-        _answer_all(theirs, product, defect, questions)
+        _tell(theirs, partial(_answer_all, theirs, product, defect, questions))
     theirs.close()
     try:
         for question in questions:
@@ -233,12 +234,7 @@ def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -
     ours, theirs = Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
-        try:
-            theirs.send(function(_load(product, defect)))
-        except Exception:
-            theirs.send(OwnFault(traceback.format_exc()))
-        finally:
-            os._exit(0)
+        _tell(theirs, lambda: theirs.send(function(_load(product, defect))))
     theirs.close()
     return ours, pid
 
@@ -270,8 +266,20 @@ def _fork(
 ) -> int:
     pid = os.fork()
     if pid == 0:
-        _race(connection, result, questions, blocks, shrink_seconds)
+        _tell(connection, partial(_race, connection, result, questions, blocks, shrink_seconds))
     return pid
+
+
+def _tell(connection: Connection, say: Callable[[], None]) -> NoReturn:
+    """What a forked process does: say what it has to say over ``connection``, and end without what its parent left."""
+    try:
+        say()
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass
+    except Exception:
+        connection.send(OwnFault(traceback.format_exc()))
+    finally:
+        os._exit(0)
 
 
 def _race(
@@ -280,37 +288,23 @@ def _race(
     questions: Sequence[AnyQuestion],
     blocks: Mapping[str, Block],
     shrink_seconds: float,
-) -> NoReturn:
+) -> None:
     """The racer: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
-    try:
-        backend = _load(result.product, result.defect)
-        for question in questions:
-            row = question.judge(backend)
-            if row["verdict"] in FAILED:
-                connection.send(row)
-                if isinstance(question, Question) and shrink_seconds > 0:
-                    connection.send(_smaller(backend, question, row, blocks[question.block], shrink_seconds))
-                break
-            connection.send(None)
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass
-    except Exception:
-        connection.send(OwnFault(traceback.format_exc()))
-    finally:
-        os._exit(0)
+    backend = _load(result.product, result.defect)
+    for question in questions:
+        row = question.judge(backend)
+        if row["verdict"] in FAILED:
+            connection.send(row)
+            if isinstance(question, Question) and shrink_seconds > 0:
+                connection.send(_smaller(backend, question, row, blocks[question.block], shrink_seconds))
+            break
+        connection.send(None)
 
 
-def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[AnyQuestion]) -> NoReturn:
-    try:
-        backend = _load(product, defect)
-        for question in questions:
-            connection.send(question.judge(backend))
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass
-    except Exception:
-        connection.send(OwnFault(traceback.format_exc()))
-    finally:
-        os._exit(0)
+def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[AnyQuestion]) -> None:
+    backend = _load(product, defect)
+    for question in questions:
+        connection.send(question.judge(backend))
 
 
 def _load(product: str, defect: str) -> Backend:
