@@ -52,9 +52,10 @@ def test_neighbours_are_legal_and_near() -> None:
     assert PLAIN not in found
 
 
-@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.is_backward])
+@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.pooling == "windowed"])
 def test_every_known_geometry_is_a_target(name: str) -> None:
     operator = OPERATORS[name]
     asked = {(target.case.spatial_shape, target.case.kernel_size) for target in targets(operator, "float32", "int32")}
-    known = known_geometries(operator.spatial_rank) if operator.pooling == "windowed" else []
-    assert {(geometry.spatial, geometry.kernel_size) for geometry in known} <= asked
+    known = {(geometry.spatial, geometry.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
+    assert len(known) > 5
+    assert known <= asked
