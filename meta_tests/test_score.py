@@ -166,6 +166,7 @@ def test_the_table_says_what_each_check_is_good_for() -> None:
 def test_the_page_shows_every_defect(tmp_path: Path) -> None:
     page = write_score(made_up(), ALL_CHECKS, tmp_path, {"plan": "smoke"}).read_text()
     assert all(name in page for name in ("nan dropped", "leak per call", "offset ignored", "missed", "theirs", "close"))
+    assert page.index("What others would have found") < page.index("What other standards would have found")
     assert "&lt;b&gt;" in page
     assert len(pd.read_parquet(tmp_path / "score.parquet")) == 3
 

@@ -79,6 +79,7 @@ def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about:
         checks=checks,
         needs=needs(frame, checks),
         others={prefix: others(frame, prefix) for prefix in (LIST, STANDARD)},
+        list_prefix=LIST,
         slowest=found.sort_values("seconds", ascending=False).head(5).to_dict("records"),
     )
 
