@@ -15,12 +15,12 @@ from pathlib import Path
 
 import click
 
-from poolproof.reports.store import RowWriter
+from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import Waivers, load, shipped
-from poolproof.suites.generation import derive_seed
-from poolproof.suites.isolation import Bench
-from poolproof.suites.jury import Jury
-from poolproof.suites.plans import ASPECTS, Block
+from poolproof.suites.cases.generation import derive_seed
+from poolproof.suites.running.plans import ASPECTS, Block
+from poolproof.suites.running.runner import Jury
+from poolproof.suites.running.sandbox import Bench
 
 NEVER_EXPIRES = date(2000, 1, 1)
 

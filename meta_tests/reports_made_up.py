@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolproof.reports.environment import suite_identity
-from poolproof.reports.evidence import Meta, write_evidence
-from poolproof.reports.rejudge import LATTICE
-from poolproof.reports.schema import SCHEMA
-from poolproof.reports.store import ROWS_PER_PART, write_run
+from poolproof.reports.rows.environment import suite_identity
+from poolproof.reports.rows.evidence import Meta, write_evidence
+from poolproof.reports.rows.rejudge import LATTICE
+from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.store import ROWS_PER_PART, write_run
 
 OPERATORS = ("AdaptiveMaxPool3dBackward", "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
 DTYPES = ("float32", "float16")

@@ -16,11 +16,11 @@ from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.emulator import library
-from poolproof.reports.verdicts import Verdict
-from poolproof.suites.case import Case
-from poolproof.suites.isolation import Bench, Survey
-from poolproof.suites.judge import Question
-from poolproof.suites.plans import USUAL_CHECKS
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.plans import USUAL_CHECKS
+from poolproof.suites.running.sandbox import Bench, Survey
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 

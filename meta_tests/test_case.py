@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolproof.references.operators import OPERATORS
-from poolproof.suites.case import Case, CaseError
-from poolproof.suites.layouts import LAYOUTS, Layout, extent
-from poolproof.suites.operands import POISONS, contents, place
-from poolproof.suites.plans import ASPECTS
-from poolproof.suites.strategies import cases
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.layouts import LAYOUTS, Layout, extent
+from poolproof.suites.cases.operands import POISONS, contents, place
+from poolproof.suites.cases.strategies import cases
+from poolproof.suites.running.plans import ASPECTS
 
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(

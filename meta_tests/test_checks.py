@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.schema import SCHEMA, Row, to_table
-from poolproof.reports.verdicts import Verdict
-from poolproof.suites.case import Case
-from poolproof.suites.checks import CHECKS
-from poolproof.suites.judge import Question, judge
-from poolproof.suites.plans import ASPECTS, PLANS, blocks, cells
+from poolproof.reports.rows.schema import SCHEMA, Row, to_table
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.running.plans import ASPECTS, PLANS, blocks, cells
 from scatter_backends import FAULTS, Environment, Scatter
 
 DTYPES = ("float32", "float16", "bfloat16")

@@ -123,7 +123,7 @@ def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
 )
 @pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
 def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
-    """The long version, with a million elements, is benchmarks/false_rejects.py."""
+    """The long version, with a million elements, is studies/false_rejects.py."""
     declared = AccumulationModel.parse(model)
     rng = np.random.default_rng(11)
     for k in (1, 2, 3, 9, 64, 1000):

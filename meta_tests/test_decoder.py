@@ -11,10 +11,10 @@ import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
-from poolproof.suites.case import Case
-from poolproof.suites.decoder import Fault, decode
-from poolproof.suites.judge import Question, judge
-from poolproof.suites.operands import Contents, contents
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.judging.decoder import Fault, decode
+from poolproof.suites.judging.judge import Question, judge
 from scatter_backends import Scatter
 
 CODES = ("base_four_weights", "colour_ids", "binary_weights")

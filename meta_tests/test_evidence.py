@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.evidence import evidence_path, read_evidence
 from poolproof.reports.pages.plane import picture
-from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import FAILED, Verdict
+from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.reports.waivers import Waivers
-from poolproof.suites import evidence
-from poolproof.suites.case import Case
-from poolproof.suites.evidence import Shelf
-from poolproof.suites.judge import Question, judge
-from poolproof.suites.jury import Jury
-from poolproof.suites.plans import ASPECTS, Block, Cell, Plan, blocks
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging import evidence
+from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.running.plans import ASPECTS, Block, Cell, Plan, blocks
+from poolproof.suites.running.runner import Jury
 from scatter_backends import FAULTS, RefusesDilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import adaptive_axis, expand, pooled_size, windowed_axis
 from poolproof.references.operators import FORWARDS, OPERATORS, Operator
-from poolproof.suites.case import Case
-from poolproof.suites.generation import generate
-from poolproof.suites.operands import contents
-from poolproof.suites.plans import ASPECTS
-from poolproof.suites.strategies import Profile, cases
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.strategies import Profile, cases
+from poolproof.suites.running.plans import ASPECTS
 
 torch = pytest.importorskip("torch")
 

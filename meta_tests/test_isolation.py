@@ -11,11 +11,11 @@ import pytest
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import Verdict
-from poolproof.suites.case import Case
-from poolproof.suites.isolation import Bench
-from poolproof.suites.judge import Question
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.sandbox import Bench
 
 CHECKS = ("interval", "unreached")
 

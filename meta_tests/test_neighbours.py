@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from poolproof.references.operators import OPERATORS
-from poolproof.suites.case import Case
-from poolproof.suites.geometries import known_geometries
-from poolproof.suites.neighbours import neighbours, twin
-from poolproof.suites.plans import ASPECTS, PLANS, blocks, cells
-from poolproof.suites.targets import targets
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.geometries import known_geometries
+from poolproof.suites.cases.neighbours import neighbours, twin
+from poolproof.suites.cases.targets import targets
+from poolproof.suites.running.plans import ASPECTS, PLANS, blocks, cells
 from scatter_backends import Scatter
 
 PLAIN = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))

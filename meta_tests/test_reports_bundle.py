@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from poolproof.reports import verification
-from poolproof.reports.bundle import SUMS, package
-from poolproof.reports.store import read_rows
-from poolproof.reports.verdicts import Overall
-from poolproof.reports.verification import verify
+from poolproof.reports.bundle import verification
+from poolproof.reports.bundle.packing import SUMS, package
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from poolproof.reports import terminal
-from poolproof.reports.bundle import package
-from poolproof.reports.clauses import LEGAL, clause_table, follows
-from poolproof.reports.digest import read_digest
-from poolproof.reports.history import add, query, read_entries
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import records
 from poolproof.reports.pages.run import write_run_page
-from poolproof.reports.schema import to_table
-from poolproof.reports.store import write_run
-from poolproof.reports.tables import records
-from poolproof.reports.verdicts import Overall
-from poolproof.reports.verification import verify
-from poolproof.suites.contract_suite import KINDS, ContractBlock
+from poolproof.reports.rows.history import add, query, read_entries
+from poolproof.reports.rows.schema import to_table
+from poolproof.reports.rows.store import write_run
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal import run as terminal
+from poolproof.suites.judging.contract import KINDS, ContractBlock
 from poolproof.suites.plugin import cells_of
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from test_reports_sessions import run_session

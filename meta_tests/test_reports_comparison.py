@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from poolproof.reports.comparison import Comparison, compare
-from poolproof.reports.drift import FASTER, SLOWER, time_drift
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.figures.comparison import Comparison, compare
+from poolproof.reports.figures.drift import FASTER, SLOWER, time_drift
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_made_up import OPERATORS, Recipe, make_run
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from poolproof.reports.coverage import NEVER_ASKED
-from poolproof.reports.digest import read_digest
-from poolproof.reports.terminal import show
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.figures.coverage import NEVER_ASKED
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.run import show
 from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from poolproof.reports.history import add, read_entries
+from poolproof.reports.figures.trends import MOST_POINTS, read_trends
 from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.trends import MOST_POINTS, read_trends
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.rows.history import add, read_entries
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import Recipe, make_run
@@ -175,7 +175,7 @@ def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(history: Path
 
 
 def test_points_are_merged_where_there_are_more_runs(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poolproof.reports.trends.MOST_POINTS", 10)
+    monkeypatch.setattr("poolproof.reports.figures.trends.MOST_POINTS", 10)
     trends = read_trends(read_entries(history))
     assert trends.overall.groupby("backend").size().to_list() == [10, 10]
     assert trends.overall["runs"].to_list() == [10] * 20

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.command_line import EXIT_STATUSES
 from poolproof.reports.commands import COMMANDS, history
-from poolproof.reports.verdicts import MEANINGS
+from poolproof.reports.rows.verdicts import MEANINGS
+from poolproof.reports.terminal.command_line import EXIT_STATUSES
 from poolproof.reports.waivers import loads
 
 DOCS = Path(__file__).parents[1] / "docs"

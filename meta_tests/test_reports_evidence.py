@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.reports.evidence import EvidenceError, Meta, evidence_path, read_evidence, write_evidence
-from poolproof.reports.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
+from poolproof.reports.rows.evidence import EvidenceError, Meta, evidence_path, read_evidence, write_evidence
+from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
 
 
 def arrays(**changes: Any) -> dict[str, Any]:

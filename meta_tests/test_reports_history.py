@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from poolproof.reports.digest import read_digest
-from poolproof.reports.history import ENTRY, ROWS, HistoryError, add, query, read_entries
-from poolproof.reports.store import read_run, write_run
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.history import ENTRY, ROWS, HistoryError, add, query, read_entries
+from poolproof.reports.rows.store import read_run, write_run
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 from reports_racing import race

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from poolproof.reports import ci
-from poolproof.reports.digest import Digest, read_digest
-from poolproof.reports.junit import write_junit
+from poolproof.reports.ci import services as ci
+from poolproof.reports.ci.junit import write_junit
+from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.pages.run import write_run_summary
-from poolproof.reports.store import write_run
+from poolproof.reports.rows.store import write_run
 from reports_made_up import OPERATORS, Recipe, made_up_record, made_up_rows, make_run, write_rows
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")

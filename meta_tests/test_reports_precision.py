@@ -9,15 +9,15 @@ import pytest
 
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.digest import read_digest
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.precision import HISTOGRAM, Multiplicity, agreements, duels, groups
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.precision import percent, write_precision_page
-from poolproof.reports.precision import HISTOGRAM, Multiplicity, agreements, duels, groups
-from poolproof.reports.store import RowWriter, read_rows, write_run
-from poolproof.suites.generation import generate
-from poolproof.suites.judge import Question, judge
-from poolproof.suites.plans import ASPECTS
-from poolproof.suites.strategies import cases
+from poolproof.reports.rows.store import RowWriter, read_rows, write_run
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.strategies import cases
+from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.running.plans import ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter_backends import Scatter, Truncating
 from switchable_backend import Switchable, Switches

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 import pyarrow.compute as pc
 import pytest
 
-from poolproof.reports.bundle import package
-from poolproof.reports.evidence import read_evidence
-from poolproof.reports.store import read_rows
-from poolproof.reports.verdicts import Overall
-from poolproof.reports.verification import verify
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.rows.evidence import read_evidence
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
 
 ROOT = Path(__file__).parents[1]
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]

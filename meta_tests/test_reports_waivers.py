@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from poolproof.reports.digest import read_digest
-from poolproof.reports.store import read_rows
-from poolproof.reports.tables import failing_row
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import failing_row
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers import Waiver, WaiverError, Waivers, load, loads, shipped
 from poolproof.reports.waivers.review import State
 from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports import tables
-from poolproof.reports.store import finished_blocks, read_run
-from poolproof.reports.verdicts import Verdict
-from poolproof.suites import plans
+from poolproof.reports.figures import tables
+from poolproof.reports.rows.store import finished_blocks, read_run
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.running import plans
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

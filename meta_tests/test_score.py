@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from poolproof.backends.emulator.defects import defects
-from poolproof.reports.score import LIST, STANDARD, needs, others, summarise, write_score
-from poolproof.suites.case import Case
-from poolproof.suites.checks import CHECKS
-from poolproof.suites.isolation import Survey, survey
-from poolproof.suites.judge import Question
-from poolproof.suites.plans import PLANS, Plan
-from poolproof.suites.score.command import ALL_CHECKS, run, score, table_of
-from poolproof.suites.score.peers import PEERS, judge_by_others
-from poolproof.suites.score.questions import Round, rounds
-from poolproof.suites.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
+from poolproof.score.command import ALL_CHECKS, run, score, table_of
+from poolproof.score.peers import PEERS, judge_by_others
+from poolproof.score.questions import Round, rounds
+from poolproof.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
+from poolproof.score.report import LIST, STANDARD, needs, others, summarise, write_score
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.plans import PLANS, Plan
+from poolproof.suites.running.sandbox import Survey, survey
 
 LATE = {"float32_plane_index", "uint16_plane_counter", "staging_leaked", "batch_gap_ignored"}
 """Defects that the first round of the smoke plan is too small to find."""

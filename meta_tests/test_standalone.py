@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from poolproof.backends.emulator import library
-from poolproof.suites.case import Case
-from poolproof.suites.standalone import MOST_VALUES, program
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.standalone import MOST_VALUES, program
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.store import (
+from poolproof.reports.rows.store import (
     RUN_ENTRIES,
     NotARun,
     RowWriter,

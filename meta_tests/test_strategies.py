@@ -11,14 +11,14 @@ import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
-from poolproof.suites.case import Case
-from poolproof.suites.generation import derive_seed, generate, shrink
-from poolproof.suites.operands import contents
-from poolproof.suites.plans import ASPECTS, Aspect
-from poolproof.suites.recipes import RECIPES
-from poolproof.suites.recipes.gradients import GRADIENTS, Landing
-from poolproof.suites.recipes.stream import Stream
-from poolproof.suites.strategies import Profile, cases
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import derive_seed, generate, shrink
+from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.recipes import RECIPES
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.strategies import Profile, cases
+from poolproof.suites.running.plans import ASPECTS, Aspect
 
 
 @cache
@@ -114,9 +114,9 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
 def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
     program = (
         "from poolproof.references.operators import OPERATORS\n"
-        "from poolproof.suites.plans import ASPECTS\n"
-        "from poolproof.suites.generation import generate\n"
-        "from poolproof.suites.strategies import cases\n"
+        "from poolproof.suites.running.plans import ASPECTS\n"
+        "from poolproof.suites.cases.generation import generate\n"
+        "from poolproof.suites.cases.strategies import cases\n"
         "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], ASPECTS['layouts'].profile\n"
         "for case in generate(cases(operator, 'float16', 'int64', profile), 50, 3):\n"
         "    print(case.id)\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.verdicts import Verdict
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 
 TODAY = date(2026, 11, 21)

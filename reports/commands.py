@@ -9,20 +9,23 @@ from typing import Any
 
 import click
 
-from poolproof.reports import terminal, terminal_comparison, terminal_history, terminal_verification
-from poolproof.reports.bundle import package as write_bundle
-from poolproof.reports.command_line import CommandGroup, console
-from poolproof.reports.comparison import compare as compare_runs
-from poolproof.reports.digest import read_digest
-from poolproof.reports.history import Entries, read_entries
-from poolproof.reports.history import add as add_to_history
-from poolproof.reports.history import query as query_history
+from poolproof.reports.bundle.packing import package as write_bundle
+from poolproof.reports.bundle.verification import verify as check_bundle
+from poolproof.reports.figures.comparison import compare as compare_runs
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.store import read_run
-from poolproof.reports.tables import failing_row
-from poolproof.reports.verdicts import Overall
-from poolproof.reports.verification import verify as check_bundle
+from poolproof.reports.rows.history import Entries, read_entries
+from poolproof.reports.rows.history import add as add_to_history
+from poolproof.reports.rows.history import query as query_history
+from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal import comparison as terminal_comparison
+from poolproof.reports.terminal import history as terminal_history
+from poolproof.reports.terminal import run as terminal
+from poolproof.reports.terminal import verification as terminal_verification
+from poolproof.reports.terminal.command_line import CommandGroup, console
 from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for
 
 _PATH = click.Path(path_type=Path)

@@ -19,15 +19,17 @@ from uuid import uuid4
 import pytest
 from rich.console import Console
 
-from poolproof.reports import ci, tables, terminal
-from poolproof.reports.digest import Digest, read_digest
-from poolproof.reports.environment import host_environment, suite_identity
+from poolproof.reports.ci import services as ci
+from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.errors import BadInput
-from poolproof.reports.junit import write_junit
+from poolproof.reports.figures import tables
+from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import PRECISION_PAGE, write_run_page, write_run_summary
-from poolproof.reports.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal import run as terminal
 from poolproof.reports.waivers import Waivers, to_records
 
 DEFAULT_FOLDER = Path("poolproof-report")

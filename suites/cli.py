@@ -17,23 +17,23 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
-from poolproof.reports.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.reports.commands import COMMANDS
-from poolproof.reports.evidence import evidence_path
 from poolproof.reports.recorder import DEFAULT_FOLDER
-from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import FAILED, SKIPPED, Overall
-from poolproof.suites.case import Case, CaseError
-from poolproof.suites.contract_suite import ASPECT as CONTRACT
-from poolproof.suites.contract_suite import contract_blocks
-from poolproof.suites.evidence import Shelf
-from poolproof.suites.isolation import Bench, Survey, survey
-from poolproof.suites.jury import failure_text, with_shelf
-from poolproof.suites.plans import ASPECTS, PLANS, Cell, blocks
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall
+from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
+from poolproof.score.command import score
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.judging.contract import ASPECT as CONTRACT
+from poolproof.suites.judging.contract import contract_blocks
+from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
-from poolproof.suites.replay import given_questions
-from poolproof.suites.score.command import score
-from poolproof.suites.standalone import program
+from poolproof.suites.running.plans import ASPECTS, PLANS, Cell, blocks
+from poolproof.suites.running.replay import given_questions
+from poolproof.suites.running.runner import failure_text, with_shelf
+from poolproof.suites.running.sandbox import Bench, Survey, survey
 
 CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
     CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
@@ -197,7 +197,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     """Name the evidence that was left now, or by the run in the default folder, and put a program beside it."""
     path = evidence_path(folder or DEFAULT_FOLDER, row["case_id"], row["backend"])
     if path.exists():
-        _console.print(f"evidence, judged again by: python -m poolproof.reports.rejudge {path}", style="dim")
+        _console.print(f"evidence, judged again by: python -m poolproof.reports.rows.rejudge {path}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")

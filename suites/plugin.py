@@ -25,19 +25,19 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
-from poolproof.reports.store import RowWriter
-from poolproof.reports.tables import CELL
-from poolproof.reports.verdicts import FAILED, SKIPPED, Overall, Verdict
+from poolproof.reports.figures.tables import CELL
+from poolproof.reports.rows.store import RowWriter
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
-from poolproof.suites import contract_suite
-from poolproof.suites.case import CaseError
-from poolproof.suites.contract_suite import ContractBlock
-from poolproof.suites.isolation import AnyQuestion, Survey, survey
-from poolproof.suites.judge import verdict
-from poolproof.suites.jury import MOST_EVIDENCE, Jury, failure_text
-from poolproof.suites.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.cases.case import CaseError
+from poolproof.suites.judging import contract as contract_suite
+from poolproof.suites.judging.contract import ContractBlock
+from poolproof.suites.judging.judge import verdict
 from poolproof.suites.probe.command import all_accounts
-from poolproof.suites.replay import given_questions
+from poolproof.suites.running.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
+from poolproof.suites.running.replay import given_questions
+from poolproof.suites.running.runner import MOST_EVIDENCE, Jury, failure_text
+from poolproof.suites.running.sandbox import AnyQuestion, Survey, survey
 
 AnyBlock = Block | ContractBlock
 
@@ -366,7 +366,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         for folder in (path, path.parent):
-            if all((folder / name).exists() for name in ("plugin.py", "judge.py", "test_values.py")):
+            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/judge.py")):
                 _stop(
                     f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
                     "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"

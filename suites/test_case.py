@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.isolation import AnyQuestion
+from poolproof.suites.running.sandbox import AnyQuestion
 
 
 def test_case(question: AnyQuestion, backend_name: str, examine_one: Callable[[AnyQuestion, str], None]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from poolproof.suites.contract_suite import ContractBlock
+from poolproof.suites.judging.contract import ContractBlock
 
 pytestmark = pytest.mark.aspect("contract")
 

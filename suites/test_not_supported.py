@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.plans import Cell
+from poolproof.suites.running.plans import Cell
 
 
 def test_not_supported(unsupported_cell: Cell, note_unsupported: Callable[[Cell], None]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from poolproof.suites.plans import Block
+from poolproof.suites.running.plans import Block
 
 pytestmark = pytest.mark.aspect("scale")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolproof.reports.comparison import WORDS, Comparison
-from poolproof.reports.drift import GROUP
+from poolproof.reports.figures.comparison import WORDS, Comparison
+from poolproof.reports.figures.drift import GROUP
+from poolproof.reports.figures.tables import CELL, records
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.pages.run import VERDICT_CLASSES
-from poolproof.reports.tables import CELL, records
-from poolproof.reports.terminal_comparison import in_one_line
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.comparison import in_one_line
 
 
 def write_comparison(comparison: Comparison, overall: Overall, path: Path, template: str) -> Path:

@@ -20,20 +20,20 @@ from typing import Any
 
 import pandas as pd
 
-from poolproof.reports import tables
-from poolproof.reports.comparison import Comparison, compare
 from poolproof.reports.errors import BadInput
-from poolproof.reports.evidence import EvidenceError, evidence_path, file_name, read_evidence
-from poolproof.reports.history import Entries, HistoryError
+from poolproof.reports.figures import tables
+from poolproof.reports.figures.comparison import Comparison, compare
+from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.trends import SQUARE, Trends, read_trends
 from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import figure, write_page
 from poolproof.reports.pages.run import VERDICT_CLASSES, paint
-from poolproof.reports.schema import COLUMNS
-from poolproof.reports.store import read_run
-from poolproof.reports.tables import Record, records
-from poolproof.reports.trends import SQUARE, Trends, read_trends
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, read_evidence
+from poolproof.reports.rows.history import Entries, HistoryError
+from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.verdicts import Overall
 
 MOST_CASES = 12
 """Failing cases of one square that get a page, one per kind, the commonest kinds first."""

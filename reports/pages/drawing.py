@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup, escape
 
-from poolproof.reports.precision import Multiplicity
+from poolproof.reports.figures.precision import Multiplicity
 
 WIDTH, HEIGHT = 270, 165
 _LEFT, _BOTTOM, _TOP = 30, 30, 6

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.evidence import Evidence
 from poolproof.reports.pages.charts import FIGURES, Spec, plane_chart, windows_chart
+from poolproof.reports.rows.evidence import Evidence
 
 MOST_CELLS = 32
 """Rows and columns that are drawn at most; around the worst cell."""

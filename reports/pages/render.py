@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from poolproof.reports.conclusion import count_of
-from poolproof.reports.reproducers import replay_line
-from poolproof.reports.tables import records
+from poolproof.reports.bundle.reproducers import replay_line
+from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.figures.tables import records
 
 
 def render(template: str, **values: Any) -> str:

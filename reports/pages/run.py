@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.clauses import follows, totals
-from poolproof.reports.coverage import COUNTS
-from poolproof.reports.digest import Digest
-from poolproof.reports.evidence import evidence_path
+from poolproof.reports.figures.clauses import follows, totals
+from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.render import write_page
-from poolproof.reports.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.verdicts import Overall
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
 PRECISION_PAGE = "precision.html"

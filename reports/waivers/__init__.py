@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from poolproof.reports.errors import BadInput
-from poolproof.reports.schema import SCHEMA, Row
-from poolproof.reports.verdicts import FAILED, Verdict
+from poolproof.reports.rows.schema import SCHEMA, Row
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from poolproof.reports.verdicts import FAILED, JUDGED
+from poolproof.reports.rows.verdicts import FAILED, JUDGED
 from poolproof.reports.waivers import Waiver, matches_any
 
 REVIEWED = ("backend", "verdict", "waivers")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tomli_w
 
-from poolproof.reports.schema import Row
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
 _VERSION = re.compile(r"v?\d+\.\w+")

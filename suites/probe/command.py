@@ -13,11 +13,11 @@ import click
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import find_operator
-from poolproof.reports.command_line import give_up
-from poolproof.reports.verdicts import Overall
-from poolproof.suites.isolation import Bench
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.command_line import give_up
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
+from poolproof.suites.running.sandbox import Bench
 
 SECONDS = 120.0
 """How long one account may take."""

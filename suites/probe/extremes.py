@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from poolproof.references.formats import FLOAT32, Float64
+from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.laboratory import Laboratory
-from poolproof.suites.recipes.gradients import Landing
 
 REPETITIONS = 20
 

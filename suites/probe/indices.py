@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import window_cells
 from poolproof.references.geometry import Int64
+from poolproof.suites.judging.trial import decoded_indices
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.laboratory import Laboratory
-from poolproof.suites.trial import decoded_indices
 
 Bool = NDArray[np.bool_]
 

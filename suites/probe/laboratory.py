@@ -10,10 +10,10 @@ import numpy as np
 from poolproof.backends.base import Backend, Status
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
-from poolproof.suites.case import Case
-from poolproof.suites.operands import contents
-from poolproof.suites.recipes.gradients import Landing
-from poolproof.suites.trial import Trial
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.recipes.gradients import Landing
+from poolproof.suites.judging.trial import Trial
 
 PLANES = (2, 43)
 """N and C: a plane for each width that is tried, and channels that fill no vector of any length."""

@@ -9,13 +9,13 @@ from typing import Any
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.operators import Operator, find_operator
-from poolproof.reports.schema import Row
-from poolproof.reports.verdicts import Verdict
-from poolproof.suites.plans import Cell
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.account import Account, Observation
 from poolproof.suites.probe.laboratory import Laboratory, NotRun
-from poolproof.suites.trial import Trial
+from poolproof.suites.running.plans import Cell
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.criterion import acceptance
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.suites.cases.recipes.gradients import Landing
+from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.laboratory import Laboratory, place
-from poolproof.suites.recipes.gradients import Landing
-from poolproof.suites.trial import Trial
 
 WIDEST = {"float64": 58}
 """Widths that are tried, in bits, where not 30."""

@@ -1,0 +1,221 @@
+"""``poolproof score``: how many seeded defects a plan finds, how soon, and by which check."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.emulator import library
+from poolproof.backends.emulator.defects import Defect, defects
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.command_line import console, give_up
+from poolproof.score.peers import PEERS, judge_by_others
+from poolproof.score.questions import rounds
+from poolproof.score.race import Races, Result, backend_name
+from poolproof.score.report import FILE, LIST, PAGE, STANDARD, show, write_score
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.plans import PLANS, Plan
+from poolproof.suites.running.sandbox import survey
+
+ALL_CHECKS = (*CHECKS, "refusal", "survival", *CONTRACT_CHECKS)
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(short_help="Score the suite by the defects that a plan finds.")
+@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
+@click.option("--cases", type=int, help="Cases per operator, dtypes and aspect, instead of the plan's number.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the plan.")
+@click.option("--defect", "chosen", multiple=True, metavar="ID", help="Only this defect, repeatable.")
+@click.option("--product", help="Seed on this product wherever a defect exists there, not on the defect's home.")
+@click.option("-n", "workers", default=2, show_default=True, help="Processes at a time.")
+@click.option("--report", type=_PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
+@click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and race for the rest.")
+@click.option("--timeout", default=10.0, show_default=True, help="Seconds one case may take.")
+@click.option("--shrink", default=1.0, show_default=True, help="Seconds for a smaller case of each defect found.")
+@click.option("--peers", is_flag=True, help="Also judge each defect by the lists and standards that others use.")
+@click.option("--fail-under", default=100.0, show_default=True, help="Least share of defects found, in percent.")
+def score(
+    plan_name: str,
+    cases: int | None,
+    seed: int,
+    chosen: tuple[str, ...],
+    product: str | None,
+    workers: int,
+    report: Path,
+    resume: bool,
+    timeout: float,
+    shrink: float,
+    peers: bool,
+    fail_under: float,
+) -> None:
+    """Put a plan to the emulator with one seeded defect at a time, and report which are found.
+
+    A defect is found by a case that violates a claim with the defect and does not without it. The report folder gets
+    a page with a matrix of defects and checks, and the same as Parquet; it is written after an interruption, too.
+    """
+    plan = PLANS[plan_name] if cases is None else Plan(plan_name, cases, "")
+    results = [Result(defect.id, _home(defect, product)) for defect in _selected(chosen)]
+    if resume:
+        results = _kept(results, report)
+    report.mkdir(parents=True, exist_ok=True)
+    interrupted = False
+    with _progress() as progress:
+        try:
+            run(results, plan, seed, workers, timeout, shrink, _Display(progress, results))
+        except KeyboardInterrupt:
+            interrupted = True
+        except BackendUnavailable as error:
+            give_up(str(error))
+    frame = table_of(results)
+    if peers and not interrupted:
+        frame = frame.join(_others_table(results, seed, workers))
+    write_score(frame, ALL_CHECKS, report, {"plan": plan.name, "cases": plan.cases, "seed": seed})
+    show(frame, ALL_CHECKS, console())
+    console().print(f"{'interrupted; ' if interrupted else ''}written to {report / PAGE}")
+    share = 100.0 * float(frame["found"].mean())
+    sys.exit(Overall.INCOMPLETE if interrupted else Overall.CONFORMS if share >= fail_under else Overall.VIOLATES)
+
+
+def run(
+    results: Sequence[Result],
+    plan: Plan,
+    seed: int,
+    workers: int,
+    timeout: float,
+    shrink: float,
+    notice: Callable[[Result], None] = lambda _: None,
+    most_rounds: int | None = None,
+) -> None:
+    """Race every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending.
+
+    ``most_rounds`` ends the plan early, where the first rounds are all that is wanted.
+    """
+    library()  # built once, before every racer wants it
+    surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
+    asked = islice(rounds(surveys, plan, seed, workers), most_rounds)
+    races = Races(workers, timeout, shrink, notice)
+    while not all(result.is_found for result in results) and (part := next(asked, None)):
+        races.run(results, part)
+
+
+def _others_table(results: Sequence[Result], seed: int, workers: int) -> pd.DataFrame:
+    """A column for each list of others and for each standard, with whether it finds the defect."""
+    surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
+    first = next(rounds(surveys, PLANS["smoke"], seed, workers))
+    own = {
+        product: [asked.case for asked in questions if isinstance(asked, Question) and asked.case.api.is_backward]
+        for product, questions in first.questions.items()
+    }
+    seeded = [(result.product, result.defect) for result in results]
+    found = pd.DataFrame(judge_by_others(seeded, own, workers, _OTHERS_SECONDS)).fillna(False).astype(bool)
+    lists = {peer.name for peer in PEERS}
+    return found.rename(columns=lambda name: f"{LIST if name in lists else STANDARD}{name}")
+
+
+_OTHERS_SECONDS = 60.0
+"""What one list may take on one defect."""
+
+
+def table_of(results: Sequence[Result]) -> pd.DataFrame:
+    """One row per defect: what it is and what became of it."""
+    known = defects()
+    return pd.DataFrame([_record(known[result.defect], result) for result in results])
+
+
+def _record(defect: Defect, result: Result) -> dict[str, object]:
+    row = result.row or {}
+    return {
+        "defect": defect.id,
+        "class": defect.group,
+        "clause": defect.clause,
+        "trigger": defect.trigger,
+        "severity": defect.severity,
+        "difficulty": defect.difficulty,
+        "product": result.product,
+        "found": result.is_found,
+        "checks": list(row.get("checks_violated", [])),
+        "aspect": row.get("aspect", ""),
+        "operator": row.get("operator", ""),
+        "dtype": row.get("dtype", ""),
+        "reason": row.get("reason", ""),
+        "cases": result.cases,
+        "seconds": round(result.seconds, 3),
+        "cpu_seconds": round(result.cpu_seconds, 3),
+        "disputed": result.disputed,
+        "case": row.get("case", ""),
+        "shrunk": result.shrunk,
+        "replays": result.replays,
+    }
+
+
+def _selected(chosen: Sequence[str]) -> list[Defect]:
+    known = defects()
+    unknown = sorted(set(chosen) - set(known))
+    if unknown:
+        give_up(f"there is no defect {unknown[0]}; there are {', '.join(known)}")
+    return [defect for defect in known.values() if not chosen or defect.id in chosen]
+
+
+def _home(defect: Defect, product: str | None) -> str:
+    return product if product in defect.products else defect.products[0]
+
+
+def _kept(results: Sequence[Result], report: Path) -> list[Result]:
+    """Results of an earlier run in ``report`` where it found the defect, fresh ones elsewhere."""
+    path = report / FILE
+    if not path.exists():
+        return list(results)
+    earlier = {(row["defect"], row["product"]): row for row in pd.read_parquet(path).to_dict("records") if row["found"]}
+    return [_earlier(result, earlier.get((result.defect, result.product))) for result in results]
+
+
+def _earlier(result: Result, record: dict[Hashable, Any] | None) -> Result:
+    if record is None:
+        return result
+    names = ("aspect", "operator", "dtype", "reason", "case")
+    row = {name: record[name] for name in names} | {"checks_violated": list(record["checks"])}
+    kept = {name: record[name] for name in ("cases", "seconds", "cpu_seconds", "shrunk", "replays", "disputed")}
+    return replace(result, row=row, **kept)
+
+
+def _progress() -> Progress:
+    """Refreshed by hand: racers are forked from this process, which must not have a thread of its own then."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console(),
+        auto_refresh=False,
+        transient=True,
+    )
+
+
+class _Display:
+    """The progress of the races: how many defects are found, and the latest of them."""
+
+    def __init__(self, progress: Progress, results: Sequence[Result]) -> None:
+        self._progress = progress
+        self._results = results
+        self._task = progress.add_task("drawing cases", total=len(results))
+        progress.refresh()
+
+    def __call__(self, latest: Result) -> None:
+        found = sum(result.is_found for result in self._results)
+        self._progress.update(self._task, completed=found, description=f"racing, {latest.defect} has just ended")
+        if latest.row is not None:
+            checks = ", ".join(latest.row["checks_violated"])
+            self._progress.print(f"{latest.defect}: {checks} after {latest.cases:,} cases, {latest.seconds:.1f} s")
+        self._progress.refresh()

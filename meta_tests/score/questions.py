@@ -1,0 +1,163 @@
+"""What a plan asks, in an order that finds defects early: a little of every block before more of any.
+
+Cases depend on operator, dtypes, aspect and seed alone, never on a backend or a defect. So they are drawn once, in a
+few rounds of growing size, and serve every product and every defect that is still at large when a round begins.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import ceil
+from multiprocessing import get_context
+
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.contract import ContractQuestion, contract_blocks
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.plans import ASPECTS, BLOCK_SIZE, Block, Plan, blocks
+from poolproof.suites.running.sandbox import AnyQuestion, Survey
+
+_FIRST_ROUNDS = (1_500, 5_000)
+"""How many cases there are up to the end of the first rounds."""
+
+LARGEST_ROUND = 20_000
+"""Most cases that a later round draws: they are all kept until it is over."""
+
+_Drawn = tuple[str, str, str, str, int]
+"""What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number."""
+
+
+_Asked = tuple[Case, int]
+"""A case and how often it may be repeated."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Questions for each product, in the order in which they are put, and the block that each of them came from."""
+
+    questions: dict[str, list[AnyQuestion]]
+    blocks: dict[str, Block] = field(repr=False)
+
+
+def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
+    """The rounds of a plan on products, each named with what its backend says of itself."""
+    planned = {
+        product: list(blocks(survey.cells, list(ASPECTS.values()), plan, seed)) for product, survey in surveys.items()
+    }
+    contract = {product: _contract_questions(surveys[product], seed) for product in surveys}
+    size = max((sum(block.count for block in found) for found in planned.values()), default=0)
+    for part in _parts(size):
+        drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
+        yield Round(
+            {
+                product: _spread([*_questions(planned[product], drawn), part.of_contract(contract[product])], seed)
+                for product in surveys
+            },
+            {block.id: block for found in planned.values() for block in found},
+        )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What of a plan of ``size`` cases one round asks: from where ``start`` cases are over to where ``end`` are."""
+
+    start: int
+    end: int
+    size: int
+
+    def of_block(self, block: Block, plan: Plan) -> tuple[int, int]:
+        """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would.
+
+        Cases that are listed, not drawn, come first.
+        """
+        aspect = block.aspect
+        if aspect.listed:
+            return self._bounds(block.count, lambda cases: float(cases > 0))
+        over = self._costly_over if aspect.least == 0 else self._drawn_over
+        skipped = block.number * BLOCK_SIZE
+        start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(plan.count(aspect), over))
+        return start, end
+
+    def of_contract(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
+        return questions[slice(*self._bounds(len(questions), self._contract_over))]
+
+    def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
+        """Rounded upwards, so that whatever has a case has one in its first round."""
+        return ceil(count * share_over(self.start)), ceil(count * share_over(self.end))
+
+    def _drawn_over(self, cases: int) -> float:
+        return cases / self.size
+
+    def _contract_over(self, cases: int) -> float:
+        """Every plan asks the whole contract, in its first rounds."""
+        return min(cases / min(self.size, _FIRST_ROUNDS[-1]), 1.0)
+
+    def _costly_over(self, cases: int) -> float:
+        """What only large plans have comes in one piece, once the first rounds have left few defects at large."""
+        return float(cases > _FIRST_ROUNDS[-1] or cases == self.size)
+
+
+def _parts(size: int) -> Iterator[_Part]:
+    later = range(_FIRST_ROUNDS[-1] + LARGEST_ROUND, size, LARGEST_ROUND)
+    ends = [*(end for end in _FIRST_ROUNDS if end < size), *later, size]
+    return (_Part(start, end, size) for start, end in pairwise([0, *ends]))
+
+
+def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
+    """Everything the contract suite asks of a product: a call for each clause of each block before a second for any."""
+    backend = survey.cells[0].backend
+    asked = [question for block in contract_blocks(backend, survey.product, []) for question in block.questions()]
+    random.Random(seed).shuffle(asked)
+    turns: Counter[tuple[str, str]] = Counter()
+    placed = []
+    for question in asked:
+        placed.append((turns[question.block, question.clause], question))
+        turns[question.block, question.clause] += 1
+    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _draw(planned: Sequence[Block], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
+    """The cases of every block between two shares of its plan.
+
+    The processes that draw end before the round begins: a process that has threads should not fork racers.
+    """
+    bounds = {_key(block): (block, *part.of_block(block, plan)) for block in planned}
+    wanted = {key: (block, start, end) for key, (block, start, end) in bounds.items() if start < end}
+    if not wanted:
+        return {}
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+        made = pool.map(_cases, *zip(*wanted.values(), strict=True), chunksize=8)
+        return dict(zip(wanted, made, strict=True))
+
+
+def _key(block: Block) -> _Drawn:
+    cell = block.cell
+    return cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id, block.number
+
+
+def _cases(block: Block, start: int, end: int) -> list[_Asked]:
+    return [(asked.case, asked.repeats) for asked in replace(block, count=end).questions()[start:end]]
+
+
+def _questions(planned: Sequence[Block], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[AnyQuestion]]:
+    for block in planned:
+        aspect = block.aspect
+        yield [
+            Question(case, aspect.checks, aspect.id, block.id, repeats) for case, repeats in drawn.get(_key(block), ())
+        ]
+
+
+def _spread(groups: Sequence[Sequence[AnyQuestion]], seed: int) -> list[AnyQuestion]:
+    """All groups merged, each of them spread evenly over the whole, and backwards: Hypothesis draws the least of a
+    block's cases first, which shows the least.
+    """
+    lots = random.Random(seed)
+    placed = []
+    for group in groups:
+        shift = lots.random()
+        placed += [((number + shift) / len(group), question) for number, question in enumerate(reversed(group))]
+    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]

@@ -1,0 +1,368 @@
+"""Races: one process per defect answers a plan's questions until one of its answers is a violation.
+
+The process that organises the races holds the questions; a racer is forked from it, seeds its defect, loads the
+emulator and answers. What a racer reports counts only when the honest emulator passes the same question.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any, NoReturn
+
+from poolproof.backends.base import Backend
+from poolproof.backends.emulator import defects as seeds
+from poolproof.backends.registry import create
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.score.questions import Round
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import shrink
+from poolproof.suites.judging.contract import question_of, read_call
+from poolproof.suites.judging.judge import Question, verdict
+from poolproof.suites.running.plans import Block
+from poolproof.suites.running.sandbox import AnyQuestion
+
+HONEST = ""
+"""In place of a defect: none."""
+
+
+class OwnFault(Exception):
+    """The suite itself failed in another process; the text is the traceback there. A score does not survive that."""
+
+
+@dataclass
+class Result:
+    """What became of one defect on one product.
+
+    ``cases`` were asked and ``seconds`` spent until it was found, or in all; ``cpu_seconds`` is the work of its
+    processes, shrinking included. ``row`` is the violation; ``shrunk`` the smallest case found that shows it, and
+    ``replays`` whether that does so in a fresh process. ``disputed`` counts violations that the honest emulator shows
+    as well.
+    """
+
+    defect: str
+    product: str
+    row: Row | None = None
+    cases: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    shrunk: str = ""
+    replays: bool = False
+    disputed: int = 0
+
+    @property
+    def is_found(self) -> bool:
+        return self.row is not None
+
+
+@dataclass
+class Racer:
+    """A process at work on a list of questions, from ``position`` on."""
+
+    result: Result
+    questions: Sequence[AnyQuestion]
+    position: int
+    pid: int
+    connection: Connection
+    started: float = field(default_factory=time.monotonic)
+    asked_at: float = field(default_factory=time.monotonic)
+    row: Row | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every question is answered, none with a violation."""
+        return self.position >= len(self.questions)
+
+
+class Races:
+    """Runs up to ``workers`` racers at a time. ``timeout`` is what one question may take, ``shrink_seconds`` what a
+    found defect may spend on a smaller case; ``notice`` is told of every result that changes.
+    """
+
+    def __init__(self, workers: int, timeout: float, shrink_seconds: float, notice: Callable[[Result], None]) -> None:
+        self._workers = workers
+        self._timeout = timeout
+        self._shrink_seconds = shrink_seconds
+        self._notice = notice
+
+    def run(self, results: Sequence[Result], asked: Round) -> None:
+        """Put a round to every defect that is not found."""
+        gc.collect()
+        gc.freeze()
+        waiting = [(result, 0) for result in results if not result.is_found]
+        racing: dict[Connection, Racer] = {}
+        try:
+            while waiting or racing:
+                while waiting and len(racing) < self._workers:
+                    result, position = waiting.pop(0)
+                    racer = self._start(result, asked, position)
+                    racing[racer.connection] = racer
+                for racer in self._finished(racing):
+                    if (again := self._conclude(racer)) is not None:
+                        waiting.insert(0, again)
+        finally:
+            for racer in racing.values():
+                _end(racer.pid)
+
+    def _start(self, result: Result, asked: Round, position: int) -> Racer:
+        questions = asked.questions[result.product]
+        ours, theirs = Pipe(duplex=False)
+        pid = _fork(theirs, result, questions[position:], asked.blocks, self._shrink_seconds)
+        theirs.close()
+        return Racer(result, questions, position, pid, ours)
+
+    def _finished(self, racing: dict[Connection, Racer]) -> Iterator[Racer]:
+        """Racers that have said all they have to say; those that are too slow are ended."""
+        for connection in wait(list(racing), timeout=0.2):
+            assert isinstance(connection, Connection)
+            racer = racing[connection]
+            if not _hears_more(racer):
+                del racing[connection]
+                connection.close()
+                usage = os.wait4(racer.pid, 0)[2]
+                racer.result.cpu_seconds += usage.ru_utime + usage.ru_stime
+                yield racer
+        for racer in racing.values():
+            if not racer.is_done and self._is_late(racer):
+                if racer.row is None:
+                    reason = f"gave no answer within {self._timeout:g} s"
+                    racer.row = _row_of_the_dead(racer, Verdict.TIMED_OUT, reason)
+                _end(racer.pid)
+
+    def _is_late(self, racer: Racer) -> bool:
+        allowed = self._timeout * racer.questions[racer.position].patience
+        if racer.row is not None:
+            allowed += self._shrink_seconds
+        return time.monotonic() - racer.asked_at > allowed and not racer.connection.poll()
+
+    def _conclude(self, racer: Racer) -> tuple[Result, int] | None:
+        """Book what a racer found; where that does not count, the place from which to race on."""
+        result = racer.result
+        result.seconds += (time.monotonic() if racer.row is None else racer.asked_at) - racer.started
+        if racer.row is None and not racer.is_done:
+            racer.row = _row_of_the_dead(racer, Verdict.CRASHED, "ended its process")
+        again = None
+        if racer.row is not None:
+            question = racer.questions[racer.position]
+            result.cases += 1
+            if self._passes(result.product, HONEST, question):
+                result.row = racer.row
+                self._settle_reproducer(result, question)
+            else:
+                result.disputed += 1
+                again = result, racer.position + 1
+        self._notice(result)
+        return again
+
+    def _settle_reproducer(self, result: Result, question: AnyQuestion) -> None:
+        """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""
+        if result.shrunk:
+            smaller = reask(question, result.shrunk)
+            if self._passes(result.product, HONEST, smaller) and not self._passes(
+                result.product, result.defect, smaller
+            ):
+                result.replays = True
+                return
+        result.shrunk = ""
+        result.replays = not self._passes(result.product, result.defect, question)
+
+    def _passes(self, product: str, defect: str, question: AnyQuestion) -> bool:
+        """Whether a fresh process gives an answer to this one question that is no violation."""
+        with suppress(StopIteration):
+            return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
+        return False
+
+
+def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout: float) -> Iterator[Row]:
+    """Rows of a fresh process, one per question in order; fewer where it dies or hangs."""
+    ours, theirs = Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        _tell(theirs, partial(_answer_all, theirs, product, defect, questions))
+    theirs.close()
+    try:
+        for question in questions:
+            if not ours.poll(timeout * question.patience):
+                return
+            yield _heard(ours)
+    except EOFError:
+        return
+    finally:
+        ours.close()
+        _end(pid)
+        os.waitpid(pid, 0)
+
+
+Task = tuple[str, str, Callable[[Backend], Any]]
+"""Product, defect, and what to ask of the emulator that has it."""
+
+
+def in_processes(tasks: Sequence[Task], workers: int, timeout: float) -> Iterator[tuple[int, Any]]:
+    """(number of the task, its result) as they come, each from a process of its own; None for one that died or hung."""
+    waiting = list(enumerate(tasks))[::-1]
+    running: dict[Connection, tuple[int, int, float]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, task = waiting.pop()
+                connection, pid = _start_task(*task)
+                running[connection] = number, pid, time.monotonic()
+            for connection, (number, pid, started) in list(running.items()):
+                is_late = time.monotonic() - started > timeout
+                if connection.poll(0.02) or is_late:
+                    yield number, _result_of(connection) if connection.poll() else None
+                    _end(pid)
+                    os.waitpid(pid, 0)
+                    del running[connection]
+    finally:
+        for _, pid, _ in running.values():
+            _end(pid)
+
+
+def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -> tuple[Connection, int]:
+    ours, theirs = Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        _tell(theirs, lambda: theirs.send(function(_load(product, defect))))
+    theirs.close()
+    return ours, pid
+
+
+def _result_of(connection: Connection) -> Any:
+    try:
+        return _heard(connection)
+    except (EOFError, ConnectionError):
+        return None
+    finally:
+        connection.close()
+
+
+def reask(question: AnyQuestion, case: str) -> AnyQuestion:
+    """The same question about another case."""
+    if isinstance(question, Question):
+        return Question(Case.from_json(case), question.checks, question.aspect, question.block, question.repeats)
+    call = read_call(case)
+    assert call is not None
+    return question_of(call, question.product)
+
+
+def _fork(
+    connection: Connection,
+    result: Result,
+    questions: Sequence[AnyQuestion],
+    blocks: Mapping[str, Block],
+    shrink_seconds: float,
+) -> int:
+    pid = os.fork()
+    if pid == 0:
+        _tell(connection, partial(_race, connection, result, questions, blocks, shrink_seconds))
+    return pid
+
+
+def _tell(connection: Connection, say: Callable[[], None]) -> NoReturn:
+    """What a forked process does: say what it has to say over ``connection``, and end without what its parent left."""
+    try:
+        say()
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass
+    except Exception:
+        connection.send(OwnFault(traceback.format_exc()))
+    finally:
+        os._exit(0)
+
+
+def _race(
+    connection: Connection,
+    result: Result,
+    questions: Sequence[AnyQuestion],
+    blocks: Mapping[str, Block],
+    shrink_seconds: float,
+) -> None:
+    """The racer: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
+    backend = _load(result.product, result.defect)
+    for question in questions:
+        row = question.judge(backend)
+        if row["verdict"] in FAILED:
+            connection.send(row)
+            if isinstance(question, Question) and shrink_seconds > 0:
+                connection.send(_smaller(backend, question, row, blocks[question.block], shrink_seconds))
+            break
+        connection.send(None)
+
+
+def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[AnyQuestion]) -> None:
+    backend = _load(product, defect)
+    for question in questions:
+        connection.send(question.judge(backend))
+
+
+def _load(product: str, defect: str) -> Backend:
+    """The emulator with its defect: it reads that once, when it is loaded."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.disable()
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, 2)
+    os.environ[seeds.VARIABLE] = defect
+    return create(backend_name(product))
+
+
+def backend_name(product: str) -> str:
+    return f"emulator-{product.lower()}"
+
+
+def _smaller(backend: Backend, question: Question, row: Row, block: Block, seconds: float) -> str:
+    """The smallest case found that still breaks the same check."""
+    first = set(row["checks_violated"][:1])
+
+    def still_fails(case: Case) -> bool:
+        asked = Question(case, question.checks, question.aspect, question.block, question.repeats)
+        return first <= set(asked.judge(backend)["checks_violated"])
+
+    return shrink(block.strategy, block.count, block.seed, question.case, still_fails, seconds).to_json()
+
+
+def _hears_more(racer: Racer) -> bool:
+    """Take the messages that are there; False once there will be no more."""
+    while racer.connection.poll():
+        try:
+            message: Any = _heard(racer.connection)
+        except (EOFError, ConnectionError):
+            return False
+        if not isinstance(message, str):
+            racer.asked_at = time.monotonic()
+        if message is None:
+            racer.position += 1
+            racer.result.cases += 1
+        elif isinstance(message, str):
+            racer.result.shrunk = message
+        else:
+            racer.row = message
+    return True
+
+
+def _heard(connection: Connection) -> Any:
+    message = connection.recv()
+    if isinstance(message, OwnFault):
+        raise message
+    return message
+
+
+def _row_of_the_dead(racer: Racer, kind: Verdict, reason: str) -> Row:
+    question = racer.questions[racer.position]
+    return question.describe() | verdict(kind, f"the call {reason}") | {"checks_violated": ["survival"]}
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,174 @@
+"""The acceptance bundle: one zip with everything that a verdict rests on, the same bytes whenever it is made.
+
+run.json, rows/, evidence/       the run as it was recorded, byte for byte: unpacked, the bundle is a run's folder
+verdict.json                     the overall verdict, with the sentences that say why
+tables/*.csv                     verdicts, coverage of the mandatory cells, clauses, checks, precision, failures
+environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
+failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
+rejudge.py                       judges a file of evidence again, with numpy alone
+index.html, summary.md, junit.xml
+SHA256SUMS                       of every other file, as sha256sum reads it; its own hash is the fingerprint
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.bundle.reproducers import evidence_script, replay_line, smallest_case
+from poolproof.reports.ci.junit import write_junit
+from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
+from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.rows.evidence import evidence_path, file_name, read_evidence
+from poolproof.reports.rows.store import read_rows, recorded_files
+from poolproof.reports.waivers.writing import to_toml
+
+SUMS = "SHA256SUMS"
+VERDICT = "verdict.json"
+
+MOST_LISTED = 10_000
+"""Lines of tables/failures.csv; all rows are in the bundle anyway."""
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_COMPRESSED = (".parquet", ".npz")
+
+
+def package(run: Path, output: Path) -> str:
+    """Write the bundle of a run; returns its fingerprint. `NotARun` if the folder is none."""
+    digest = read_digest(run)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    aside = output.with_name(output.name + ".tmp")
+    with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
+        files = dict(recorded_files(run))
+        for name, content in (derived_texts(digest) | _case_texts(digest)).items():
+            files[name] = _text_file(Path(scratch), name, content)
+        files |= _pages(digest, Path(scratch))
+        sums = "".join(f"{_add(archive, name, files[name])}  {name}\n" for name in sorted(files))
+        _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
+    aside.replace(output)
+    return hashlib.sha256(sums.encode()).hexdigest()
+
+
+def derived_texts(digest: Digest) -> dict[str, str]:
+    """The files that follow from what was recorded, so that a verifier can derive them again."""
+    return {
+        VERDICT: _json(digest.conclusion.to_record()),
+        "tables/verdicts.csv": _csv(digest.counts.reset_index()),
+        "tables/coverage.csv": _csv(digest.coverage),
+        "tables/clauses.csv": _csv(digest.clauses),
+        "tables/checks.csv": _csv(digest.checks.reset_index()),
+        "tables/precision.csv": _csv(digest.precision.reset_index()),
+        "tables/failures.csv": _csv(_failure_list(digest)),
+        "tables/waivers.csv": _csv(_waiver_list(digest)),
+        "environment.json": _json(environment(digest.run)),
+        "waivers.toml": to_toml([review.waiver for review in digest.waivers]),
+    }
+
+
+def environment(run: Mapping[str, Any]) -> dict[str, Any]:
+    """On what a run was judged: what was asked, by which suite, on which host and backends."""
+    return {
+        "plan": {name: run[name] for name in ("plan", "seed", "arguments")},
+        "suite": run["suite"],
+        "host": run["host"],
+        "backends": run["backends"],
+    }
+
+
+def _failure_list(digest: Digest) -> pd.DataFrame:
+    """The failed rows with how to see them again; of very many the first by backend, aspect and case id."""
+    order = ["backend", "aspect", "case_id"]
+    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
+    chosen = pc.field("case_id").isin(pa.array(first["case_id"].to_list(), pa.string()))
+    listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
+    failed = load(digest.folder, [*listed, "case", "shrunk", "checks_violated"], HAS_FAILED & chosen)
+    failed = with_violated(failed.merge(first, on=order).sort_values(order))
+    failed["replay"] = [replay_line(row) for row in records(failed)]
+    return failed[[*listed, "violated", "replay"]]
+
+
+def _waiver_list(digest: Digest) -> pd.DataFrame:
+    lines = [(review.waiver.id, str(review.state), review.cases, review.waiver.expires) for review in digest.waivers]
+    return pd.DataFrame(lines, columns=["waiver", "state", "cases", "expires"])
+
+
+def _case_texts(digest: Digest) -> dict[str, str]:
+    """The failing cases that are worth a folder: the smallest of each kind, and all that left evidence."""
+    texts = {"rejudge.py": evidence_script()}
+    for row in _chosen_rows(digest):
+        evidence = evidence_path(digest.folder, row["case_id"], row["backend"])
+        folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"
+        texts[f"{folder}/row.json"] = _json(row)
+        texts[f"{folder}/case.json"] = smallest_case(row) + "\n"
+        texts[f"{folder}/reproduce.sh"] = _shell_script(row, evidence.name if evidence.exists() else "")
+        if evidence.exists():
+            script = read_evidence(evidence).meta.get("script")
+            texts |= {f"{folder}/call.py": script} if script else {}
+    return texts
+
+
+def _chosen_rows(digest: Digest) -> list[Record]:
+    chosen = {(row["backend"], row["case_id"]): row for row in records(digest.failures)}
+    stems = {path.stem for path in (digest.folder / "evidence").glob("*.npz")}
+    ids = pa.array(sorted(stem.rpartition("-")[2] for stem in stems), pa.string())
+    deviates = pc.list_value_length(pc.field("checks_violated")) > 0
+    for row in read_rows(digest.folder, where=deviates & pc.field("case_id").isin(ids)).to_pylist():
+        if f"{file_name(row['backend'])}-{row['case_id']}" in stems:
+            chosen.setdefault((row["backend"], row["case_id"]), row)
+    return [chosen[key] for key in sorted(chosen)]
+
+
+def _shell_script(row: Record, evidence: str) -> str:
+    """How to see a case again, and what was seen when it was judged."""
+    lines = ["#!/bin/sh", *(f"# {line}" for line in str(row["reason"]).splitlines())]
+    if evidence:
+        lines.append(f"# without poolproof: python ../../rejudge.py ../../evidence/{evidence}")
+    return "\n".join([*lines, replay_line(row), ""])
+
+
+def _pages(digest: Digest, scratch: Path) -> dict[str, Path]:
+    return {
+        "index.html": write_run_page(digest, scratch / "index.html"),
+        "summary.md": write_run_summary(digest, scratch / "summary.md"),
+        "junit.xml": write_junit(digest, scratch / "junit.xml"),
+    }
+
+
+def _text_file(scratch: Path, name: str, content: str) -> Path:
+    path = scratch / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8", newline="\n")
+    return path
+
+
+def _add(archive: ZipFile, name: str, path: Path) -> str:
+    """Add a file; returns its SHA-256. Nothing of the machine or the day gets into the archive."""
+    entry = ZipInfo(name, _EPOCH)
+    entry.compress_type = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
+    entry.external_attr = (0o755 if path.suffix == ".sh" else 0o644) << 16
+    entry.create_system = 3
+    entry.file_size = path.stat().st_size
+    content = hashlib.sha256()
+    with path.open("rb") as source, archive.open(entry, "w") as target:
+        while block := source.read(1 << 20):
+            content.update(block)
+            target.write(block)
+    return content.hexdigest()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, default=str) + "\n"
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, lineterminator="\n")

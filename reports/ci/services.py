@@ -1,0 +1,123 @@
+"""What the CI services show beside a change: annotations and a job summary, in the form each of them reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolproof.reports.bundle.reproducers import replay_line
+from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.waivers.review import STALE
+
+GITLAB_FILE = "gl-code-quality-report.json"
+"""Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
+
+_MOST_OF_GITHUB = 10
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One remark; ``level`` is "error" or "warning", ``place`` names the cell it is about."""
+
+    level: str
+    place: str
+    title: str
+    text: str
+
+
+def remarks_about(digest: Digest) -> list[Annotation]:
+    """One error per kind of failure, then one warning each for gaps and stale waivers, the weightiest first."""
+    return [*_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
+
+
+def service(environment: Mapping[str, str]) -> str:
+    """The CI service that this process runs in: "github", "gitlab" or "none"."""
+    if environment.get("GITHUB_ACTIONS") == "true":
+        return "github"
+    return "gitlab" if environment.get("GITLAB_CI") == "true" else "none"
+
+
+def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Callable[[str], object]) -> None:
+    """Tell the service ``name`` about the run; ``say`` prints a line of the job's log."""
+    remarks = remarks_about(digest)
+    if name == "github":
+        for line in github_lines(remarks):
+            say(line)
+        _append_summary(digest, environment)
+    elif name == "gitlab":
+        path = digest.folder / GITLAB_FILE
+        path.write_text(gitlab_report(remarks), encoding="utf-8")
+        say(f"annotations for the artifact codequality: {path}")
+
+
+def github_lines(remarks: Sequence[Annotation]) -> list[str]:
+    """Workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
+    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MOST_OF_GITHUB]]
+    return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in shown]
+
+
+def gitlab_report(remarks: Iterable[Annotation]) -> str:
+    """A Code Quality report, which GitLab compares with that of the target branch."""
+    return json.dumps([_gitlab_issue(remark) for remark in remarks], indent=2) + "\n"
+
+
+def _failures(digest: Digest) -> list[Annotation]:
+    remarks = []
+    for row in records(digest.failures):
+        what = row["violated"] or row["verdict"]
+        title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what} ({count_of(row['cases'], 'case')})"
+        place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
+        remarks.append(Annotation("error", place, title, f"{row['reason']}\n{replay_line(row)}"))
+    return remarks
+
+
+def _gaps(digest: Digest) -> list[Annotation]:
+    """One remark for all gaps: a machine without a device has hundreds of them for one cause."""
+    if digest.gaps.empty:
+        return []
+    text = "; ".join(digest.conclusion.reasons)
+    return [Annotation("warning", "coverage", Overall.INCOMPLETE.word, f"{text}: {digest.gaps['because'].mode()[0]}")]
+
+
+def _stale_waivers(digest: Digest) -> list[Annotation]:
+    stale = [(review.waiver, review.state) for review in digest.waivers if review.state in STALE]
+    return [
+        Annotation("warning", f"waivers/{waiver.id}", f"waiver {waiver.id}: {state}", waiver.reason)
+        for waiver, state in stale
+    ]
+
+
+def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
+    return [remark for remark in remarks if remark.level == level]
+
+
+def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
+    target = environment.get("GITHUB_STEP_SUMMARY")
+    if target:
+        with Path(target).open("a", encoding="utf-8") as summary:
+            summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
+
+
+def _gitlab_issue(remark: Annotation) -> dict[str, object]:
+    return {
+        "description": f"{remark.title}: {remark.text}",
+        "check_name": "poolproof",
+        "fingerprint": hashlib.sha256(f"{remark.place}\0{remark.title}".encode()).hexdigest(),
+        "severity": "major" if remark.level == "error" else "minor",
+        "location": {"path": remark.place, "lines": {"begin": 1}},
+    }
+
+
+def _data(text: str) -> str:
+    """A message as workflow commands escape it."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,1 @@
+"""What rows amount to: tables, one conclusion, coverage, precision, and how two or many runs differ. No layout."""

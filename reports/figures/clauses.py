@@ -1,0 +1,61 @@
+"""The clauses of the contract as a table: what was asked about each, how it ended, whose answer the library gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.compute as pc
+
+from poolproof.reports.figures.tables import Record, verdict_counts
+from poolproof.reports.rows.store import read_rows
+
+CLAUSE = ("backend", "operator", "clause")
+"""What one line of the table is about; an empty clause stands for the calls that are legal."""
+
+LEGAL = "Calls that are just legal."
+"""In place of a statement for the legal calls."""
+
+ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page"}
+"""Columns that count whose description of the contract an answer agrees with."""
+
+_IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
+
+
+def clause_table(folder: Path) -> pd.DataFrame:
+    """One line per `CLAUSE` of a run, without an index; empty where no contract was judged.
+
+    Besides the counts of `tables.verdict_counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
+    sentence.
+    """
+    rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], _IS_ABOUT_ONE)
+    counts = verdict_counts(rows, CLAUSE)
+    named = rows.select([*CLAUSE, "product", "statement"]).to_pandas()
+    named["length"] = named["statement"].str.len()
+    named = named.sort_values("length", kind="stable").groupby(list(CLAUSE))[["product", "statement"]].first()
+    answers = rows.group_by([*CLAUSE, "follows"]).aggregate([([], "count_all")]).to_pandas()
+    for answer, column in ANSWERS.items():
+        found = answers[answers["follows"] == answer].set_index(list(CLAUSE))["count_all"]
+        counts[column] = found.reindex(counts.index, fill_value=0).astype("int64")
+    table = named.join(counts).reset_index()
+    return table.assign(statement=table["statement"].where(table["clause"] != "", LEGAL))
+
+
+def follows(line: Record) -> str:
+    """Whose description a library follows where code and page differ: ``code``, ``page``, or how often each."""
+    parts = {name: line[column] for name, column in (("code", "as_code"), ("page", "as_page")) if line[column]}
+    return ", ".join(f"{name} {count:,}" for name, count in parts.items()) if len(parts) > 1 else "".join(parts)
+
+
+def notable(table: pd.DataFrame) -> pd.DataFrame:
+    """The lines that a person should read: what is violated, and what is answered as the page says, not the code."""
+    return table[(table["violates"] > 0) | (table["as_page"] > 0)]
+
+
+def totals(table: pd.DataFrame) -> pd.DataFrame:
+    """One line per backend and product: how many ``clauses`` and ``operators``, and the sums of all counts."""
+    by = ["backend", "product"]
+    sums = table.groupby(by).sum(numeric_only=True)
+    sums["clauses"] = table[table["clause"] != ""].groupby(by).size().reindex(sums.index, fill_value=0)
+    sums["operators"] = table.groupby(by)["operator"].nunique()
+    return sums.reset_index()

@@ -1,0 +1,234 @@
+"""Two runs against each other: what got worse, what got better, and what differs around them.
+
+Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different
+seeds share few cases; then a failure counts as new when nothing of its kind failed before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.figures import drift, tables
+from poolproof.reports.figures.coverage import NEVER_ASKED
+from poolproof.reports.figures.tables import CELL, KIND
+from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
+
+KEY = ("backend", "aspect", "case_id")
+"""What makes a case of one run the same as a case of the other."""
+
+WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overall.CONFORMS: "no regression"}
+"""How a comparison ends, in its own words."""
+
+FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
+"""States of a case besides the verdicts that are kept apart: conforms, waived, refused as documented."""
+
+_STATES = {**dict.fromkeys(map(str, FAILED), FAILING), **dict.fromkeys(map(str, SKIPPED), NOT_JUDGED)}
+_NOTHING_LEARNED = (NOT_JUDGED, ABSENT)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The run before and the run after, as their run.json describe them, and what changed between them.
+
+    shared
+        Number of cases that are in both runs.
+    transitions
+        Number of cases per state ``before`` and ``after``, for states that differ.
+    newly_failing, fixed
+        One line per kind of failure: the columns of `KIND`, dtype, number of ``cases``, one ``case_id``.
+    newly_unjudged
+        Per `CELL` how many ``cases`` were judged before and are not now, and ``because``.
+    precision, time
+        See `drift`.
+    environment
+        ``what`` differs around the runs, ``before`` and ``after``.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    shared: int
+    transitions: pd.DataFrame
+    newly_failing: pd.DataFrame
+    fixed: pd.DataFrame
+    newly_unjudged: pd.DataFrame
+    precision: pd.DataFrame
+    time: pd.DataFrame
+    environment: pd.DataFrame
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing that is told changed."""
+        told = (self.newly_failing, self.fixed, self.newly_unjudged, self.less_precise, self.drifted, self.environment)
+        return all(table.empty for table in told)
+
+    def of_backend(self, backend: str) -> Comparison:
+        """The part that is about one backend; transitions and what surrounds the runs stay whole."""
+        own = ("newly_failing", "fixed", "newly_unjudged", "precision", "time")
+        parts = {name: table[table["backend"] == backend] for name in own if len(table := getattr(self, name))}
+        return replace(self, **parts)
+
+    @property
+    def less_precise(self) -> pd.DataFrame:
+        """The lines of ``precision`` that got worse."""
+        return self.precision[self.precision["worse"]]
+
+    @property
+    def drifted(self) -> pd.DataFrame:
+        """The lines of ``time`` that differ by more than noise."""
+        return self.time[self.time["drift"] != ""]
+
+    @property
+    def has_drifted_for_the_worse(self) -> bool:
+        return len(self.less_precise) > 0 or bool((self.time["drift"] == drift.SLOWER).any())
+
+    @property
+    def overall(self) -> Overall:
+        """Violates when something fails that did not, incomplete when something is judged no more."""
+        if len(self.newly_failing):
+            return Overall.VIOLATES
+        return Overall.INCOMPLETE if len(self.newly_unjudged) else Overall.CONFORMS
+
+
+def compare(before: Path, after: Path) -> Comparison:
+    """Compare two runs; `NotARun` if a folder is none."""
+    runs = read_run(before), read_run(after)
+    cases = _matched(before, after)
+    shared = cases[(cases["state_before"] != ABSENT) & (cases["state_after"] != ABSENT)]
+    conforming = shared[(shared["state_before"] == Verdict.CONFORMS) & (shared["state_after"] == Verdict.CONFORMS)]
+    ids = pa.array(conforming["case_id"], pa.string())
+    failures = _failures(before), _failures(after)
+    return Comparison(
+        before=runs[0],
+        after=runs[1],
+        shared=len(shared),
+        transitions=_transitions(cases),
+        newly_failing=_newly_failing(cases, *failures),
+        fixed=_fixed(cases, failures[0]),
+        newly_unjudged=_newly_unjudged(cases, after, runs),
+        precision=drift.precision_drift(_precision(before, ids), _precision(after, ids)),
+        time=drift.time_drift(conforming),
+        environment=_environment_differences(*runs),
+    )
+
+
+def _matched(before: Path, after: Path) -> pd.DataFrame:
+    """All cases of both runs, with state_before, state_after and the times of both calls."""
+    left, right = _cases(before), _cases(after)
+    for name in (*CELL, "state"):
+        categories = pd.Index(left[name].cat.categories).union(right[name].cat.categories)
+        left[name], right[name] = (frame[name].cat.set_categories(categories) for frame in (left, right))
+    both = left.merge(right, on=[*CELL, "case_id"], how="outer", suffixes=("_before", "_after"))
+    for name in ("state_before", "state_after"):
+        both[name] = both[name].cat.add_categories([ABSENT]).fillna(ABSENT)
+    return both
+
+
+def _cases(folder: Path) -> pd.DataFrame:
+    """The cases of a run, small enough for millions: what few values can say is held as categories."""
+    rows = read_rows(folder, [*CELL, "case_id", "verdict", "call_seconds"], pc.field("aspect") != "")
+    table = rows.to_pandas(categories=[*CELL, "verdict"])
+    verdicts = table.pop("verdict")
+    table["state"] = verdicts.map(lambda verdict: _STATES.get(verdict, verdict)).astype("category")
+    return table.drop_duplicates(list(KEY))
+
+
+def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
+    changed = cases[cases["state_before"].astype(str) != cases["state_after"].astype(str)]
+    counts = changed.groupby(["state_before", "state_after"], observed=True).size().rename("cases").reset_index()
+    counts = counts.rename(columns={"state_before": "before", "state_after": "after"})
+    return counts.sort_values("cases", ascending=False, ignore_index=True)
+
+
+def _failures(folder: Path) -> pd.DataFrame:
+    """The failed rows of a run with their `KIND`."""
+    columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
+    return tables.with_violated(tables.load(folder, columns, tables.HAS_FAILED)).drop(columns="checks_violated")
+
+
+def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Kinds of failures of cases that did not fail before, or were not there and nothing of their kind failed."""
+    known = after.merge(cases[[*KEY, "state_before"]].astype({"backend": str, "aspect": str}), on=list(KEY))
+    seen = known.merge(before[list(KIND)].drop_duplicates(), on=list(KIND), how="left", indicator=True)["_merge"]
+    was_absent = (known["state_before"] == ABSENT).to_numpy()
+    new = (known["state_before"] != FAILING).to_numpy() & ~(was_absent & (seen == "both").to_numpy())
+    return _kinds(known[new])
+
+
+def _fixed(cases: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+    known = before.merge(cases[[*KEY, "state_after"]].astype({"backend": str, "aspect": str}), on=list(KEY))
+    return _kinds(known[~known["state_after"].isin([FAILING, *_NOTHING_LEARNED])])
+
+
+def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
+    columns = [*KIND, "dtype"]
+    kinds = failed.groupby(columns, sort=False).agg(cases=("case_id", "size"), case_id=("case_id", "min"))
+    return kinds.reset_index().sort_values(["cases", *columns], ascending=[False, *[True] * 5], ignore_index=True)
+
+
+def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
+    """What was judged before and is not now.
+
+    A case that is merely absent is excused where its cell is still judged, with another seed or fewer cases.
+    """
+    was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED)]
+    lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
+    lost = lost.groupby([*CELL, "state_after"], observed=True).size().rename("cases").reset_index()
+    lost = lost.astype(dict.fromkeys([*CELL, "state_after"], str))
+    judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(CELL)].drop_duplicates().astype(str)
+    plans = [_planned(run) for run in runs]
+    still_judged = set(judged_now.itertuples(index=False, name=None))
+    excused = [
+        line.state_after == ABSENT
+        and key in still_judged
+        and (runs[0]["seed"] != runs[1]["seed"] or plans[1][key] < plans[0][key])
+        for line, key in zip(lost.itertuples(), lost[list(CELL)].itertuples(index=False, name=None), strict=True)
+    ]
+    return _with_reasons(lost[~np.array(excused, bool)], after)
+
+
+def _planned(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
+    """How many cases each `CELL` owes, clauses together."""
+    planned: Counter[tuple[Any, ...]] = Counter()
+    for cell in run["mandatory"]:
+        planned[tuple(cell.get(name) for name in CELL)] += cell["planned"]
+    return planned
+
+
+def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
+    """The lines per `CELL`, each with the commonest reason that the run gives for it."""
+    skipped = tables.load(after, [*CELL, "reason"], tables.WAS_SKIPPED)
+    reasons = skipped.groupby(list(CELL))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
+    summed = lost.groupby(list(CELL), as_index=False)["cases"].sum().merge(reasons, on=list(CELL), how="left")
+    summed["because"] = summed["because"].fillna(NEVER_ASKED)
+    return summed.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
+
+
+def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
+    """Precision per group over the cases that conform in both runs."""
+    rows = read_rows(folder, ["case_id", *drift.GROUP, *tables.PRECISION], tables.CONFORMS)
+    return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), drift.GROUP)
+
+
+def _environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> pd.DataFrame:
+    left, right = dict(_flat_environment(before)), dict(_flat_environment(after))
+    names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
+    lines = [(name, left.get(name, ""), right.get(name, "")) for name in names]
+    return pd.DataFrame(lines, columns=["what", "before", "after"])
+
+
+def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("plan", str(run["plan"])), ("seed", str(run["seed"])))
+    yield "waivers", ", ".join(waiver["id"] for waiver in run["waivers"])
+    for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():
+        for name, value in values.items():
+            yield f"{title} {name}", str(value)

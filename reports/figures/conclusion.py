@@ -1,0 +1,83 @@
+"""What a whole run amounts to: one overall verdict, with the sentences that say why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.waivers.review import STALE, Review
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
+
+    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not.
+    """
+
+    overall: Overall
+    reasons: tuple[str, ...]
+    totals: Mapping[str, int]
+    planned: int
+    missing: int
+
+    def to_record(self) -> dict[str, Any]:
+        """As JSON holds it, in the bundle and elsewhere."""
+        return {
+            "verdict": self.overall.word,
+            "exit_status": int(self.overall),
+            "reasons": list(self.reasons),
+            "cases": dict(self.totals),
+            "planned": self.planned,
+            "missing": self.missing,
+        }
+
+
+def conclude(
+    counts: pd.DataFrame, coverage: pd.DataFrame, reviews: Sequence[Review], run: Mapping[str, Any]
+) -> Conclusion:
+    """From the verdict counts, the coverage of the mandatory cells and the waivers' states.
+
+    A deviation outweighs a gap: a run that has both violates. The sentences name both.
+    """
+    totals = {str(name): int(count) for name, count in counts.sum().items()}
+    deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
+    gaps = [*_unjudged(totals, coverage), *_unfinished(run)]
+    overall = Overall.VIOLATES if deviations else Overall.INCOMPLETE if gaps else Overall.CONFORMS
+    missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing)
+
+
+def _deviations(totals: Mapping[str, int]) -> list[str]:
+    if not totals["violates"]:
+        return []
+    crashed = f", {totals['crashed']:,} of them by a crash or a time-out" if totals["crashed"] else ""
+    return [f"deviating and not waived: {totals['violates']:,} of {count_of(totals['judged'], 'judged case')}{crashed}"]
+
+
+def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[str]:
+    stale = [f"{review.waiver.id} ({review.state})" for review in reviews if review.state in STALE]
+    if not stale or not run["strict_waivers"]:
+        return []
+    return [f"stale waivers, about which this run is strict: {', '.join(stale)}"]
+
+
+def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
+    missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
+    if missing:
+        cells = count_of(int((coverage["missing"] > 0).sum()), "cell")
+        return [f"not judged: {missing:,} of {count_of(planned, 'planned case')}, in {cells}"]
+    return [] if totals["judged"] else ["no case was judged"]
+
+
+def _unfinished(run: Mapping[str, Any]) -> list[str]:
+    return [] if run["finished"] else ["the run has not finished"]
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number with its noun: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,102 @@
+"""All that pages, the terminal, the bundle and CI say about one run, read from its folder once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from poolproof.reports.figures import tables
+from poolproof.reports.figures.clauses import clause_table
+from poolproof.reports.figures.conclusion import Conclusion, conclude
+from poolproof.reports.figures.coverage import cell_columns, coverage
+from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.waivers import Waiver, from_records
+from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Digest:
+    """One run in small tables; `tables` and `coverage` say what their columns are.
+
+    ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
+    """
+
+    folder: Path
+    run: Mapping[str, Any]
+    conclusion: Conclusion
+    counts: pd.DataFrame
+    coverage: pd.DataFrame
+    skips: pd.DataFrame
+    checks: pd.DataFrame
+    waivers: tuple[Review, ...]
+    products: Mapping[str, str]
+
+    @property
+    def gaps(self) -> pd.DataFrame:
+        """The mandatory cells that miss something."""
+        return self.coverage[self.coverage["missing"] > 0]
+
+    @property
+    def relevant_waivers(self) -> list[Review]:
+        """The waivers that this run can say something about."""
+        return [review for review in self.waivers if review.state is not State.ELSEWHERE]
+
+    @property
+    def asked(self) -> pd.DataFrame:
+        """The counts without the cells that a backend does not have at all."""
+        return self.counts[self.counts.index.get_level_values("aspect") != ""]
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """One failed row of each kind."""
+        return tables.failures(self.folder)
+
+    @cached_property
+    def clauses(self) -> pd.DataFrame:
+        """What was asked about each clause of the contract, and how it ended."""
+        return clause_table(self.folder)
+
+    @cached_property
+    def precision(self) -> pd.DataFrame:
+        """Precision per backend, operator, dtype and accumulation model."""
+        by = ["backend", "operator", "dtype", "model"]
+        return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION]), by)
+
+
+def read_digest(folder: Path) -> Digest:
+    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read when asked for."""
+    run = read_run(folder)
+    waivers = waivers_of(run)
+    mandatory = run["mandatory"]
+    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *cell_columns(mandatory), *scope_columns(waivers)])
+    rows = read_rows(folder, list(columns))
+    counts = tables.verdict_counts(rows)
+    covered = coverage(rows, mandatory)
+    reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
+    return Digest(
+        folder=folder,
+        run=run,
+        conclusion=conclude(counts, covered, reviews, run),
+        counts=counts,
+        coverage=covered,
+        skips=tables.skip_reasons(rows),
+        checks=tables.check_counts(rows),
+        waivers=reviews,
+        products=tables.products(rows),
+    )
+
+
+def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
+    """The waivers that a run was judged with."""
+    return from_records(run["waivers"], "run.json")
+
+
+def judging_day(run: Mapping[str, Any]) -> date:
+    """The day that decides which waivers of a run had expired."""
+    return date.fromisoformat(run["waivers_judged_on"])

@@ -1,0 +1,292 @@
+"""How precise a run's results are: per operator, dtype and model, beside the standards of others, and side by side.
+
+Only rows with statistics count, those of backwards that ran. Verdicts are the interval's; a row is *right* if no
+element lies outside its interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.rows.store import read_rows
+
+GROUP = ("backend", "operator", "dtype", "model")
+"""What is looked at together."""
+
+HISTOGRAM = (
+    ("ulp_0", "0"),
+    ("ulp_le05", "≤ ½"),
+    ("ulp_le1", "≤ 1"),
+    ("ulp_le2", "≤ 2"),
+    ("ulp_le4", "≤ 4"),
+    ("ulp_le8", "≤ 8"),
+    ("ulp_le32", "≤ 32"),
+    ("ulp_gt32", "> 32"),
+    ("ulp_nonfinite", "not finite"),
+)
+"""Columns of the histogram of |y - S| in ulps of S, and what they hold."""
+
+_COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *(column for column, _ in HISTOGRAM))
+_CLASSES = ("k_cells", "k_error", "k_bound")
+_COLUMNS = (*GROUP, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min", *_CLASSES)
+_HAS_STATISTICS = pc.field("n") > 0
+
+_ROUNDED = 1.0
+"""Largest error, in ulps, of rows that say something about the rounding."""
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+"""In the order in which they are shown."""
+
+MOST_WORST = 3
+"""Worst cases of a group that are shown."""
+
+
+@dataclass(frozen=True)
+class Multiplicity:
+    """Cells that ``label`` gradients reach, over all right rows: how many, their largest error, the largest bound.
+
+    Both are in ulps of the larger of the sums of positive and of negative gradients.
+    """
+
+    label: str
+    cells: int
+    error: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """One operator in one dtype on one backend, under the accumulation model it is declared to have.
+
+    ``bias`` is the mean signed error of inexact cells in ulps, away from zero positive, over rows without an error
+    above one ulp, and None where there is none: sums that cancel have errors of thousands, which say nothing of
+    rounding. ``uncertainty`` is what it may differ from zero by chance. ``worst`` are right rows closest to their
+    bounds.
+    """
+
+    backend: str
+    operator: str
+    dtype: str
+    model: str
+    cases: int
+    wrong: int
+    counts: dict[str, int]
+    bias: float | None
+    uncertainty: float
+    max_ulp: float | None
+    margin: float | None
+    multiplicities: tuple[Multiplicity, ...]
+    worst: tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A standard on one backend: rows it judged, right ones it fails per dtype, wrong ones it passes.
+
+    ``false_alarm`` and ``miss`` are cases of either kind, None where there are none.
+    """
+
+    backend: str
+    standard: str
+    judged: dict[str, int]
+    failed_right: dict[str, int]
+    passed_wrong: int
+    wrong: int
+    false_alarm: Record | None
+    miss: Record | None
+
+    @property
+    def disagreements(self) -> int:
+        return sum(self.failed_right.values()) + self.passed_wrong
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two backends on the same cases of one operator and dtype, each held against the exact sums.
+
+    ``wrong`` counts the cases in which an element of either lies outside its interval. They are left out of what
+    follows it.
+    """
+
+    first: str
+    second: str
+    operator: str
+    dtype: str
+    cases: int
+    wrong: tuple[int, int]
+    same_bits: int
+    first_nearer: int
+    second_nearer: int
+    max_ulp: tuple[float, float]
+    exact: tuple[float, float]
+
+
+def groups(folder: Path) -> list[Group]:
+    """All groups of a run."""
+    frame = read_rows(folder, list(_COLUMNS), _HAS_STATISTICS).to_pandas()
+    found = [
+        _group(str(backend), str(operator), str(dtype), str(model), rows)
+        for (backend, operator, dtype, model), rows in frame.groupby(list(GROUP), sort=True)
+    ]
+    lines = _case_lines(folder, [row["case_id"] for group in found for row in group.worst])
+    for group in found:
+        for row in group.worst:
+            row["case"] = lines[row["case_id"]]
+    return sorted(found, key=lambda group: (group.backend, group.operator, DTYPES.index(group.dtype)))
+
+
+def _group(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Group:
+    right = rows[rows["n_reject"] == 0]
+    counts = {name: int(rows[name].sum()) for name in _COUNTS}
+    rounded = right[right["max_ulp"] <= _ROUNDED]
+    inexact = int(rounded["n_inexact"].sum())
+    worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
+    shown = records(worst[["case_id", "backend", "max_ulp", "margin_min"]])
+    return Group(
+        backend,
+        operator,
+        dtype,
+        model,
+        cases=len(rows),
+        wrong=len(rows) - len(right),
+        counts=counts,
+        bias=float((rounded["bias_ulp"] * rounded["n_inexact"]).sum() / inexact) if inexact else None,
+        uncertainty=1.0 / math.sqrt(inexact) if inexact else 0.0,
+        max_ulp=_extreme(right["max_ulp"].max()),
+        margin=_extreme(right["margin_min"].min()),
+        multiplicities=tuple(_multiplicities(right)),
+        worst=tuple(shown),
+    )
+
+
+def _extreme(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
+def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
+    """Per class of k over all rows, from lists that each row has one of."""
+    lists = [tuple(map(np.asarray, row)) for row in zip(*(rows[name] for name in _CLASSES), strict=True)]
+    length = max((len(its_cells) for its_cells, *_ in lists), default=0)
+    cells, error, bound = np.zeros(length, np.int64), np.zeros(length), np.zeros(length)
+    for its_cells, its_error, its_bound in lists:
+        size = len(its_cells)
+        cells[:size] += its_cells
+        error[:size] = np.fmax(error[:size], its_error)
+        bound[:size] = np.fmax(bound[:size], np.where(np.isfinite(its_bound), its_bound, 0.0))
+    for number in range(length):
+        if cells[number]:
+            yield Multiplicity(_label(number), int(cells[number]), float(error[number]), float(bound[number]))
+
+
+def _label(number: int) -> str:
+    """What the class of ceil(log2 k) = ``number`` holds."""
+    if number < 2:
+        return str(number + 1)
+    return f"{2 ** (number - 1) + 1}-{2**number}"
+
+
+def agreements(folder: Path) -> list[Agreement]:
+    """Where standards and interval disagree, and how much there was to disagree on; per backend, worst first."""
+    columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
+    table = read_rows(folder, columns, _HAS_STATISTICS & pc.field("standards_passed").is_valid())
+    said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
+    by_standard = said.groupby(["backend", "standard"], sort=True)
+    found = [_agreement(str(backend), str(standard), rows) for (backend, standard), rows in by_standard]
+    lines = _case_lines(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
+    for agreement in found:
+        for row in (agreement.false_alarm, agreement.miss):
+            if row:
+                row["case"] = lines[row["case_id"]]
+    return sorted(found, key=lambda agreement: (agreement.backend, -agreement.disagreements))
+
+
+def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
+    """One line per row and standard that the list ``column`` names."""
+    parents = pc.list_parent_indices(table[column])
+    chosen = table.select(["backend", "dtype", "case_id", "n_reject"]).take(parents)
+    names = pc.list_flatten(table[column])
+    return chosen.append_column("standard", names).to_pandas().assign(passed=passed)
+
+
+def _agreement(backend: str, standard: str, rows: pd.DataFrame) -> Agreement:
+    wrong = rows["n_reject"] > 0
+    alarms, misses = rows[~wrong & ~rows["passed"]], rows[wrong & rows["passed"]]
+    return Agreement(
+        backend,
+        standard,
+        judged=_per_dtype(rows),
+        failed_right=_per_dtype(alarms),
+        passed_wrong=len(misses),
+        wrong=int(wrong.sum()),
+        false_alarm=_first(alarms),
+        miss=_first(misses),
+    )
+
+
+def _per_dtype(rows: pd.DataFrame) -> dict[str, int]:
+    return {str(dtype): int(count) for dtype, count in rows.groupby("dtype").size().items()}
+
+
+def _first(rows: pd.DataFrame) -> Record | None:
+    """The row of the least id, so that the same run always shows the same one."""
+    return (
+        records(rows.nsmallest(1, "n_reject").sort_values("case_id")[["case_id", "backend"]])[0] if len(rows) else None
+    )
+
+
+def duels(folder: Path) -> list[Duel]:
+    """Every two backends on the cases that both ran."""
+    columns = ["output_digest", "mean_abs_err", "max_ulp", "n", "n_bitexact", "n_reject"]
+    frame = (
+        read_rows(folder, ["backend", "operator", "dtype", "case_id", *columns], _HAS_STATISTICS)
+        .to_pandas()
+        .drop_duplicates(["backend", "case_id"])
+    )
+    found = []
+    for first, second in combinations(sorted(frame["backend"].unique()), 2):
+        both = frame[frame["backend"] == first].merge(
+            frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=("_1", "_2")
+        )
+        for (operator, dtype), rows in both.groupby(["operator", "dtype"], sort=True):
+            found.append(_duel(first, second, str(operator), str(dtype), rows))
+    return found
+
+
+def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> Duel:
+    wrong = both["n_reject_1"] > 0, both["n_reject_2"] > 0
+    rows = both[~(wrong[0] | wrong[1])]
+    return Duel(
+        first,
+        second,
+        operator,
+        dtype,
+        cases=len(both),
+        wrong=(int(wrong[0].sum()), int(wrong[1].sum())),
+        same_bits=int((rows["output_digest_1"] == rows["output_digest_2"]).sum()),
+        first_nearer=int((rows["mean_abs_err_1"] < rows["mean_abs_err_2"]).sum()),
+        second_nearer=int((rows["mean_abs_err_2"] < rows["mean_abs_err_1"]).sum()),
+        max_ulp=(float(rows["max_ulp_1"].max()), float(rows["max_ulp_2"].max())),
+        exact=(_share(rows, "1"), _share(rows, "2")),
+    )
+
+
+def _share(rows: pd.DataFrame, which: str) -> float:
+    """Share of cells that are the exact sum rounded once."""
+    return float(rows[f"n_bitexact_{which}"].sum() / max(rows[f"n_{which}"].sum(), 1))
+
+
+def _case_lines(folder: Path, ids: Sequence[str]) -> dict[str, str]:
+    """Case id -> its JSON."""
+    wanted = pc.field("case_id").isin(pa.array(list(dict.fromkeys(ids)), pa.string()))
+    table = read_rows(folder, ["case_id", "case"], wanted)
+    return dict(zip(table["case_id"].to_pylist(), table["case"].to_pylist(), strict=True))

@@ -1,0 +1,211 @@
+"""Rows as tables: verdicts per cell, precision, failures, and where each check was judged.
+
+Rows come as Arrow tables of the columns that a question needs, because a run may have millions; answers are small
+pandas frames. Nothing prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.errors import BadInput
+from poolproof.reports.rows.evidence import file_name
+from poolproof.reports.rows.schema import COMBINED
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, Verdict
+
+CELL = ("backend", "operator", "dtype", "index_dtype", "aspect")
+"""What one square of a verdict matrix stands for."""
+
+KIND = ("backend", "operator", "verdict", "violated")
+"""Failures that agree in these are taken for one defect."""
+
+COUNTED = (*CELL, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
+"""Columns that the counts of this module need."""
+
+_ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
+
+HAS_FAILED = pc.field("verdict").isin([str(verdict) for verdict in sorted(FAILED)])
+CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
+WAS_SKIPPED = pc.field("verdict").isin([str(verdict) for verdict in sorted(SKIPPED)])
+
+
+Record = dict[str, Any]
+"""One line of a frame; missing values are None."""
+
+
+@dataclass(frozen=True)
+class MatrixLine:
+    """One line of a verdict matrix: what happened in each aspect, as `verdict_counts` counts it."""
+
+    backend: str
+    operator: str
+    dtype: str
+    index_dtype: str
+    aspects: Mapping[str, Record]
+
+    @property
+    def total(self) -> Record:
+        """The counts of all aspects together."""
+        counted = list(self.aspects.values())
+        return {name: sum(counts[name] for counts in counted) for name in counted[0]}
+
+
+def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
+    """Rows of a run as a frame. `NotARun` if the folder is none."""
+    return read_rows(folder, columns, where).to_pandas()
+
+
+def verdict_counts(rows: pa.Table, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """Per group the number of cases judged, and how they ended.
+
+    Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
+    alone), waived, refused, skipped.
+    """
+    counts = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
+    verdicts, number = counts["verdict"], counts["count_all"]
+    flags = {
+        "judged": verdicts.isin(JUDGED),
+        "conforms": verdicts == Verdict.CONFORMS,
+        "violates": verdicts.isin(FAILED),
+        "crashed": verdicts.isin(FAILED - {Verdict.VIOLATES}),
+        "waived": verdicts == Verdict.WAIVED,
+        "refused": verdicts == Verdict.REFUSED,
+        "skipped": verdicts.isin(SKIPPED),
+    }
+    columns = pd.DataFrame({name: flag * number for name, flag in flags.items()})
+    return pd.concat([counts[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()
+
+
+def records(frame: pd.DataFrame) -> list[Record]:
+    """The lines of a frame, its index left out."""
+    found = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return cast("list[Record]", found)
+
+
+def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
+    """The verdict counts per `CELL` as lines of a matrix."""
+    lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
+    for record in records(counts.reset_index()):
+        backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in CELL)
+        lines.setdefault((backend, operator, dtype, index_dtype), {})[aspect] = record
+    return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
+
+
+def aspects_in_order(counts: pd.DataFrame) -> list[str]:
+    """The aspects of a table of counts, those that everybody knows first."""
+    present = list(counts.index.unique("aspect"))
+    return [*(aspect for aspect in _ASPECT_ORDER if aspect in present), *sorted(set(present) - set(_ASPECT_ORDER))]
+
+
+def products(rows: pa.Table) -> dict[str, str]:
+    """The NPU product of each backend; a case that ended its process does not know it."""
+    pairs = rows.group_by(["backend", "product"], use_threads=False).aggregate([]).to_pylist()
+    known = {pair["backend"]: pair["product"] for pair in pairs if pair["product"]}
+    return {pair["backend"]: known.get(pair["backend"], "") for pair in pairs}
+
+
+def skip_reasons(rows: pa.Table) -> pd.DataFrame:
+    """How many cells or cases were not judged, as columns backend, verdict, reason and count, most first."""
+    skipped = rows.filter(WAS_SKIPPED).group_by(["backend", "verdict", "reason"], use_threads=False)
+    counts = skipped.aggregate([([], "count_all")]).to_pandas().rename(columns={"count_all": "count"})
+    return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
+
+
+def check_counts(rows: pa.Table) -> pd.DataFrame:
+    """Per check the number of cases it judged and the number it found violated, waived ones apart."""
+    waived = rows.filter(pc.field("verdict") == str(Verdict.WAIVED))
+    columns = {
+        "judged": _word_counts(rows["checks_judged"]),
+        "violated": _word_counts(rows.filter(HAS_FAILED)["checks_violated"]),
+        "waived": _word_counts(waived["checks_violated"]),
+    }
+    table = pd.DataFrame(columns).fillna(0).astype(int)
+    table.index.name = "check"
+    return table.sort_index()
+
+
+def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
+    """What the conforming rows say about precision: every column that combines, and ``bias_ulp``.
+
+    Rows that deviate are left out: one cell of garbage would hide what all others do, and a deviation is told by
+    its verdict. The bias is weighted by the cells it is a mean over, those that were finite and not exact.
+    """
+    judged = rows.filter(CONFORMS & (pc.field("n") > 0))
+    inexact = pc.subtract(pc.subtract(judged["n"], judged["ulp_0"]), judged["ulp_nonfinite"])
+    judged = judged.append_column("inexact", inexact)
+    judged = judged.append_column("bias_sum", pc.multiply(judged["bias_ulp"], inexact))
+    how = COMBINED | {"inexact": "sum", "bias_sum": "sum"}
+    combined = judged.group_by(list(by), use_threads=False).aggregate(list(how.items())).to_pandas()
+    combined = combined.rename(columns={f"{name}_{combine}": name for name, combine in how.items()})
+    combined["bias_ulp"] = combined.pop("bias_sum") / combined.pop("inexact")
+    return combined.set_index(list(by)).sort_index()
+
+
+def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
+    """Per group the median of ``call_seconds`` and the sum of ``seconds``."""
+    measured = rows.group_by(list(by), use_threads=False)
+    table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
+    table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})
+    return table.set_index(list(by))
+
+
+PRECISION = ("verdict", *COMBINED, "bias_ulp")
+"""Columns that `precision` needs besides those it groups by."""
+
+
+def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
+    """Failed rows, one per ``kind``: the smallest of those that left most to look at.
+
+    ``cases`` counts its kind, ``violated`` names the checks.
+    """
+    wanted = [*CELL, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
+    failed = with_violated(load(folder, wanted, HAS_FAILED))
+    failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
+    failed["grown"] = failed["shrunk"].isna()
+    left = {path.stem for path in (folder / "evidence").glob("*.npz")}
+    stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
+    failed["bare"] = ~stems.isin(left)
+    smallest = failed.sort_values(["grown", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
+    key = ["backend", "aspect", "case_id"]
+    chosen = pc.field("case_id").isin(pa.array(smallest["case_id"].to_list(), pa.string()))
+    whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
+    chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)
+    return chosen_rows.sort_values("cases", ascending=False, kind="stable")
+
+
+class NoSuchFailure(BadInput):
+    """No failing row is meant, or several are; the text says which there are."""
+
+
+def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Record:
+    """The failing row of a case; `NoSuchFailure` where it does not fail, or fails on several backends."""
+    rows = read_rows(folder, where=pc.field("case_id") == case_id).to_pylist()
+    if not rows:
+        raise NoSuchFailure(f"{folder} has no case {case_id}")
+    failing = {row["backend"]: row for row in rows if row["verdict"] in FAILED and backend in (None, row["backend"])}
+    if not failing:
+        verdicts = ", ".join(f"{row['verdict']} on {row['backend']}" for row in rows)
+        raise NoSuchFailure(f"case {case_id} does not fail: it is {verdicts}")
+    if len(failing) > 1:
+        known = ", ".join(failing)
+        raise NoSuchFailure(f"case {case_id} fails on several backends: choose one of {known} by --backend")
+    return next(iter(failing.values()))
+
+
+def with_violated(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the column ``violated``: the names of the violated checks as one text."""
+    names = rows["checks_violated"].map(lambda checks: "" if checks is None else ", ".join(checks))
+    return rows.assign(violated=names.astype("str"))
+
+
+def _word_counts(lists: pa.ChunkedArray) -> pd.Series:
+    counts = pc.value_counts(pc.list_flatten(lists).combine_chunks()).to_pylist()
+    return pd.Series({item["values"]: item["counts"] for item in counts}, dtype="int64")

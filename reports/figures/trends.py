@@ -1,0 +1,109 @@
+"""What a history says: how things stand now, and how they went run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from poolproof.reports.rows.history import Entries, connect
+
+IMPLEMENTATION = ("backend", "product")
+"""What is accepted or refused as a whole."""
+
+SQUARE = (*IMPLEMENTATION, "operator", "dtype")
+"""What one square of the dashboard's matrix stands for."""
+
+MOST_POINTS = 150
+"""Longest line of a chart; where there are more runs, neighbours share a point that shows the worst of them."""
+
+_COUNTS = ("judged", "conforms", "violates", "crashed", "waived", "refused", "skipped", "planned", "missing")
+
+_ASKED = f"""
+CREATE TEMP TABLE asked AS
+SELECT run, started, plan, {", ".join(SQUARE)}, index_dtype, aspect, {", ".join(_COUNTS)},
+       n, n_bitexact, max_ulp, call_seconds
+FROM cells JOIN (SELECT run, started, plan FROM runs) USING (run)
+WHERE aspect <> ''
+"""
+
+_CURRENT = f"""
+WITH newest AS (SELECT {", ".join(SQUARE)}, arg_max(run, (started, run)) AS run FROM asked GROUP BY ALL)
+SELECT {{by}}, run, plan, started, {", ".join(f"sum({name})::BIGINT AS {name}" for name in _COUNTS)}
+FROM asked JOIN newest USING (run, {", ".join(SQUARE)})
+GROUP BY ALL ORDER BY ALL
+"""
+
+_TREND = """
+WITH per_run AS (
+    SELECT {by}, run, started,
+           100.0 * (1.0 - sum(violates) / nullif(sum(judged), 0)) AS passed,
+           100.0 * sum(n_bitexact) / nullif(sum(n), 0) AS exact,
+           max(max_ulp) FILTER (isfinite(max_ulp)) AS ulp,
+           1e6 * exp(avg(ln(call_seconds)) FILTER (call_seconds > 0)) AS microseconds
+    FROM asked GROUP BY ALL
+), numbered AS (
+    SELECT *, row_number() OVER line - 1 AS number, count(*) OVER (PARTITION BY {by}) AS total
+    FROM per_run WINDOW line AS (PARTITION BY {by} ORDER BY started, run)
+)
+SELECT {by}, max(started) AS started, count(*) AS runs,
+       min(passed) AS passed, min(exact) AS exact, max(ulp) AS ulp, median(microseconds) AS microseconds
+FROM numbered
+GROUP BY {by}, number * least(total, {most}) // total
+ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Trends:
+    """A history in tables.
+
+    current
+        Counts of the newest run that asked a `SQUARE`, summed over its aspects and index dtypes.
+    current_by_aspect
+        The same per index dtype and aspect.
+    overall, squares
+        Points over time per `IMPLEMENTATION` and per `SQUARE`: ``passed`` and ``exact`` (correctly rounded) in
+        percent, ``ulp`` (worst error), ``microseconds`` (typical time of a call), ``runs`` behind the point.
+    last_two
+        Per `IMPLEMENTATION` the newest run and the one before it of the same plan, empty where there is none.
+    """
+
+    current: pd.DataFrame
+    current_by_aspect: pd.DataFrame
+    overall: pd.DataFrame
+    squares: pd.DataFrame
+    last_two: pd.DataFrame
+
+
+_LAST_TWO = f"""
+WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, plan FROM asked),
+     newest AS (
+         SELECT {", ".join(IMPLEMENTATION)}, arg_max(run, (started, run)) AS last, arg_max(plan, (started, run)) AS plan
+         FROM theirs GROUP BY ALL
+     )
+SELECT {", ".join(IMPLEMENTATION)}, last, coalesce(arg_max(run, (started, run)) FILTER (run <> last), '') AS before
+FROM newest JOIN theirs USING ({", ".join(IMPLEMENTATION)}, plan)
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+def read_trends(entries: Entries) -> Trends:
+    """Read a history that holds at least one run."""
+    with connect(entries) as connection:
+        connection.execute(_ASKED)
+
+        def current(by: Sequence[str]) -> pd.DataFrame:
+            return connection.sql(_CURRENT.format(by=", ".join(by))).df()
+
+        def trend(by: Sequence[str]) -> pd.DataFrame:
+            return connection.sql(_TREND.format(by=", ".join(by), most=MOST_POINTS)).df()
+
+        return Trends(
+            current=current(SQUARE),
+            current_by_aspect=current((*SQUARE, "index_dtype", "aspect")),
+            overall=trend(IMPLEMENTATION),
+            squares=trend(SQUARE),
+            last_two=connection.sql(_LAST_TWO).df(),
+        )

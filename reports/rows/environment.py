@@ -1,0 +1,81 @@
+"""What a reader needs to know about the machine and the suite to tell two runs apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+_PACKAGES = ("numpy", "ml_dtypes", "hypothesis", "pytest", "pandas", "pyarrow")
+_ROOMS = ("references", "backends", "suites", "reports", "score")
+_BUILT = (".pyc", ".so", ".o")
+
+
+@cache
+def suite_version() -> str:
+    """The installed version of the suite."""
+    try:
+        return version("poolproof")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@cache
+def suite_content_hash() -> str:
+    """SHA-256 over name and content of every file of the installed suite, results of building apart.
+
+    Two installations with the same hash judge alike, whatever their version says.
+    """
+    content = hashlib.sha256()
+    for name, path in _suite_files():
+        content.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return content.hexdigest()
+
+
+def suite_identity() -> dict[str, str]:
+    """Which suite judges: its version and the hash of its content."""
+    return {"version": suite_version(), "content_hash": suite_content_hash()}
+
+
+def host_environment() -> dict[str, str]:
+    """Operating system, CPU, Python and the versions of the packages that can change a result."""
+    packages = {}
+    for package in _PACKAGES:
+        try:
+            packages[package] = version(package)
+        except PackageNotFoundError:
+            packages[package] = "not installed"
+    return {
+        "system": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": str(os.cpu_count()),
+        "python": sys.version.split()[0],
+        **packages,
+    }
+
+
+def _suite_files() -> Iterator[tuple[str, Path]]:
+    """(name, path) of the suite's files in a fixed order; names do not depend on where it is installed."""
+    for room in _ROOMS:
+        spec = find_spec(f"poolproof.{room}")
+        for location in (spec.submodule_search_locations if spec else None) or ():
+            root = Path(location)
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and path.suffix not in _BUILT and not path.name.startswith("."):
+                    yield f"{room}/{path.relative_to(root).as_posix()}", path
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith(("model name", "Hardware")):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

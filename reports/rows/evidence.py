@@ -1,0 +1,156 @@
+"""The evidence of a failing case: what came out, what was admissible, what went in. One npz file per case and backend.
+
+    array                        dtype    shape       meaning
+    got                          float64  any         the output as the call left it
+    low, high                    float64  as got      finite outputs must lie in [low, high]; none may where low > high
+    flags                        uint8    as got      sum of: 1 inf, 2 -inf, 4 nan, 8 zero are admissible besides;
+                                                      16 finite outputs must be multiples of 2**lattice
+    lattice     (optional)       int32    as got      see flags
+    exact       (optional)       float64  as got      the exact result, before any rounding
+    gradient    (optional)       float64  as indices  grad_output
+    indices     (optional)       int64    any         per window the flat cell of its plane that it points at
+    window_first, window_last    int32    (windows    first and last cell of each window of one plane along each
+                (optional)                of a plane, spatial axis, padding excluded; in the order of indices
+                                          rank)
+    meta                         str      ()          JSON object, see `Meta`
+
+The last axes of ``got`` are the spatial ones; all axes before them count planes. The floating-point formats of all
+operators fit into float64, so nothing is lost. `rejudge` says which elements of ``got`` are not admissible.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.reports.errors import BadInput
+from poolproof.reports.rows.rejudge import rejected
+
+OWED = ("got", "low", "high", "flags")
+"""Arrays without which nothing can be judged again."""
+
+_DTYPES = {
+    "got": "float64",
+    "low": "float64",
+    "high": "float64",
+    "flags": "uint8",
+    "lattice": "int32",
+    "exact": "float64",
+    "gradient": "float64",
+    "indices": "int64",
+    "window_first": "int32",
+    "window_last": "int32",
+}
+
+
+class EvidenceError(BadInput):
+    """An evidence file that does not hold what it should; the text names the file and the array."""
+
+
+class Meta(TypedDict, total=False):
+    """What the writer says about the arrays; every entry may be left out.
+
+    tensor
+        Name of the output that ``got`` is.
+    spatial_rank
+        How many of the last axes are spatial.
+    element
+        Coordinates of the worst element.
+    limit
+        Magnitude to which a saturating cast may clamp; exempt from the lattice.
+    script
+        Text of a Python program that makes the call without this suite.
+    """
+
+    tensor: str
+    spatial_rank: int
+    element: list[int]
+    limit: float
+    script: str
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One file, read and checked."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    meta: Meta
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Which elements are not admissible, judged now from what was stored."""
+        return rejected(self.arrays, self.meta.get("limit", np.inf))
+
+
+def write_evidence(folder: Path, case_id: str, backend: str, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> Path:
+    """Store the evidence of a case in the run's ``folder``; `EvidenceError` when an array is not as it should be."""
+    path = evidence_path(folder, case_id, backend)
+    checked = {name: np.asarray(array, _dtype(name, path)) for name, array in arrays.items()}
+    _check_shapes(checked, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _store(path, checked, meta)
+    return path
+
+
+def add_meta(path: Path, more: Meta) -> None:
+    """Replace what an evidence file says about its arrays, entry by entry; `EvidenceError` if it is damaged."""
+    evidence = read_evidence(path)
+    _store(path, evidence.arrays, evidence.meta | more)
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Read a file; `EvidenceError` if it is damaged or holds something else."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        meta = json.loads(str(arrays.pop("meta")))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
+    for name, array in arrays.items():
+        if array.dtype != _dtype(name, path):
+            raise EvidenceError(f"{path}: array {name!r} must be {_DTYPES[name]}, not {array.dtype}")
+    _check_shapes(arrays, path)
+    return Evidence(arrays, meta)
+
+
+def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
+    """Where the evidence of a case lies in a run's folder, whether there is any or not."""
+    return folder / "evidence" / f"{file_name(backend)}-{case_id}.npz"
+
+
+def file_name(backend: str) -> str:
+    """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
+
+
+def _store(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
+    aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with aside.open("wb") as file:
+        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
+    aside.replace(path)
+
+
+def _dtype(name: str, path: Path) -> str:
+    if name not in _DTYPES:
+        raise EvidenceError(f"{path}: evidence has no array {name!r}; it has {', '.join(_DTYPES)}")
+    return _DTYPES[name]
+
+
+def _check_shapes(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    for name in OWED:
+        if name not in arrays:
+            raise EvidenceError(f"{path}: array {name!r} is missing")
+    for name in ("low", "high", "flags", "lattice", "exact"):
+        if name in arrays and arrays[name].shape != arrays["got"].shape:
+            raise EvidenceError(f"{path}: array {name!r} must have the shape of 'got', {list(arrays['got'].shape)}")
+    if "gradient" in arrays and ("indices" not in arrays or arrays["gradient"].shape != arrays["indices"].shape):
+        raise EvidenceError(f"{path}: array 'gradient' must come with 'indices' of the same shape")

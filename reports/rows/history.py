@@ -1,0 +1,212 @@
+"""A history: a folder of finished runs that several machines may write to at the same time.
+
+    run=ID/entry.json      what `runs` says about the run; written last
+    run=ID/run.json        as the run's folder has it, so that an entry is a run's folder itself
+    run=ID/rows/           all rows in one Parquet file
+    run=ID/evidence/       evidence of failing cases
+    run=ID/cells.parquet   the run per `tables.CELL`: counts, precision, times
+
+There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either
+happens or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from poolproof.reports.errors import BadInput
+from poolproof.reports.figures import tables
+from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.tables import CELL
+from poolproof.reports.rows.store import content_hash, read_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+ENTRY = "entry.json"
+CELLS = "cells.parquet"
+ROWS = "rows/rows.parquet"
+
+_PREFIX, _UNFINISHED = "run=", ".incoming-"
+
+
+class HistoryError(BadInput):
+    """A history that cannot be read or added to; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The runs of a history, oldest first, and what was passed over and why."""
+
+    paths: Mapping[str, Path]
+    runs: pd.DataFrame
+    warnings: tuple[str, ...]
+
+
+def add(history: Path, run: Path) -> Path:
+    """Add a finished run and return its place; adding the same run again changes nothing."""
+    digest = read_digest(run)
+    if not digest.run["finished"]:
+        raise HistoryError(f"{run} has not finished: go on with it by --resume, then add it")
+    place = history / f"{_PREFIX}{_entry_id(digest.run)}"
+    if not place.exists():
+        incoming = history / f"{_UNFINISHED}{uuid4().hex}"
+        _fill(incoming, digest)
+        try:
+            incoming.rename(place)
+        except OSError:
+            shutil.rmtree(incoming)
+            if not place.exists():
+                raise
+    if _read_entry(place)["content"] != content_hash(run):
+        raise HistoryError(f"{place} holds another state of this run: remove it to add this one")
+    return place
+
+
+def read_entries(history: Path) -> Entries:
+    """The runs that are complete; `HistoryError` if there is no such folder."""
+    if not history.is_dir():
+        raise HistoryError(f"there is no history {history}")
+    paths, lines, warnings = {}, [], []
+    for folder in sorted(history.iterdir()):
+        if folder.name.startswith(_UNFINISHED):
+            warnings.append(f"{folder} is a half-written run, passed over: remove it unless it is being written now")
+        elif folder.name.startswith(_PREFIX):
+            try:
+                entry = _checked_entry(folder)
+            except HistoryError as error:
+                warnings.append(f"{error}, passed over")
+            else:
+                paths[entry["run"]] = folder
+                lines.append(entry)
+    runs = pd.DataFrame(lines, columns=list(lines[0]) if lines else ["run", "started"])
+    return Entries(paths, runs.sort_values(["started", "run"], ignore_index=True), tuple(warnings))
+
+
+def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with the views ``runs``, ``cells`` and ``rows``; the latter two have a column ``run``."""
+    connection = _duckdb().connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.register("runs", entries.runs)
+    for view, file in (("cells", CELLS), ("rows", ROWS)):
+        files = [str(path / file) for path in entries.paths.values()]
+        if files:
+            listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
+            options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
+            connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{listed}], {options})")
+    return connection
+
+
+def query(entries: Entries, sql: str) -> pd.DataFrame:
+    """The answer to a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
+    duckdb = _duckdb()
+    if not entries.paths:
+        raise HistoryError("the history holds no complete run yet")
+    try:
+        relation = connect(entries).sql(sql)
+    except duckdb.Error as error:
+        raise HistoryError(str(error)) from error
+    return relation.df() if relation is not None else pd.DataFrame()
+
+
+def _fill(folder: Path, digest: Digest) -> None:
+    (folder / "rows").mkdir(parents=True)
+    rows = _merge_rows(digest.folder, folder / ROWS)
+    evidence = digest.folder / "evidence"
+    if evidence.is_dir():
+        shutil.copytree(evidence, folder / "evidence")
+    shutil.copyfile(digest.folder / "run.json", folder / "run.json")
+    pq.write_table(pa.Table.from_pandas(_cells(digest), preserve_index=False), folder / CELLS, compression="zstd")
+    sizes = {name: (folder / name).stat().st_size for name in (ROWS, CELLS, "run.json")}
+    (folder / ENTRY).write_text(json.dumps(_entry(digest, rows) | {"sizes": sizes}, indent=2) + "\n", encoding="utf-8")
+
+
+def _merge_rows(run: Path, target: Path) -> int:
+    """All rows of a run in one file, part by part; returns how many there are."""
+    parts = [pq.ParquetFile(part) for part in sorted((run / "rows").glob("*.parquet"))]
+    schema = parts[0].schema_arrow if parts else read_rows(run).schema
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(part.read())
+    return sum(part.metadata.num_rows for part in parts)
+
+
+def _cells(digest: Digest) -> pd.DataFrame:
+    """The run per cell: counts, what was planned, precision of what conforms, and times in seconds."""
+    rows = read_rows(digest.folder, [*CELL, *tables.PRECISION, "call_seconds", "seconds"])
+    cells = digest.counts.join(tables.precision(rows, CELL)).join(tables.times(rows, CELL)).reset_index()
+    covered = digest.coverage
+    if set(CELL).issubset(covered.columns):
+        owed = covered.groupby(list(CELL), dropna=False, as_index=False)[["planned", "missing"]].sum()
+        cells = cells.merge(owed, on=list(CELL), how="outer")
+    counts = cells.columns.intersection([*digest.counts.columns, "planned", "missing"])
+    cells[counts] = cells[counts].fillna(0).astype("int64")
+    cells.insert(1, "product", cells["backend"].map(digest.products).fillna(""))
+    return cells
+
+
+def _entry(digest: Digest, rows: int) -> dict[str, Any]:
+    """One line of the view ``runs``; times are seconds since 1970."""
+    run, conclusion = digest.run, digest.conclusion
+    return {
+        "run": _entry_id(run),
+        "started": run["started"],
+        "finished": run["finished"],
+        "plan": run["plan"],
+        "seed": run["seed"],
+        "verdict": conclusion.overall.word,
+        **conclusion.totals,
+        "planned": conclusion.planned,
+        "missing": conclusion.missing,
+        "rows": rows,
+        "content": content_hash(digest.folder),
+        "suite": run["suite"]["version"],
+        "suite_content": run["suite"]["content_hash"],
+        "backends": json.dumps(run["backends"]),
+        "host": json.dumps(run["host"]),
+    }
+
+
+def _entry_id(run: Mapping[str, Any]) -> str:
+    """Sorts by time and is the run's own: its start, and the id it drew then."""
+    started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{started}-{re.sub(r'[^A-Za-z0-9-]', '-', run['id'])}"
+
+
+def _read_entry(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / ENTRY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise HistoryError(f"{folder} is half-written: it has no {ENTRY}") from None
+    except ValueError as error:
+        raise HistoryError(f"{folder / ENTRY} is damaged: {error}") from error
+
+
+def _checked_entry(folder: Path) -> dict[str, Any]:
+    """The entry without its sizes, once all files are there as large as they were written."""
+    entry = _read_entry(folder)
+    for name, size in entry.pop("sizes").items():
+        path = folder / name
+        if not path.exists() or path.stat().st_size != size:
+            raise HistoryError(f"{folder} is half-written: {name} is not whole")
+    return entry
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise HistoryError("a history is read by DuckDB: pip install 'poolproof[history]'") from error
+    return duckdb

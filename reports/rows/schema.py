@@ -1,0 +1,256 @@
+"""The columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
+
+A row is one case judged (or not) on one backend. It holds the whole case, so that every row can be replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from poolproof.reports.rows.verdicts import Verdict
+
+SCHEMA_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names.
+
+    ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
+    something. A ratio never combines: its mean over cases would weigh a small case like a large one.
+    """
+
+    name: str
+    kind: pa.DataType
+    meaning: str
+    unit: str = ""
+    combines: str = ""
+
+
+_TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_WORDS, _COUNTS, _REALS = pa.list_(pa.string()), pa.list_(pa.int64()), pa.list_(pa.float64())
+
+IDENTITY = (
+    Column("case_id", _TEXT, "content hash of the case"),
+    Column("case", _TEXT, "the whole case as one line of JSON"),
+    Column("block", _TEXT, "part of the plan it belongs to"),
+    Column("aspect", _TEXT, "aspect of conformance it was drawn for"),
+    Column("backend", _TEXT, "backend under test"),
+    Column("product", _TEXT, "NPU product of the backend, empty elsewhere"),
+    Column("operator", _TEXT, "operator, named like its aclnn API"),
+    Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
+    Column("index_dtype", _TEXT, "dtype of indices"),
+    Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
+    Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
+    Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
+    Column("follows", _TEXT, "whether the answer is that of the library's code, of its page, of both or of neither"),
+    Column("model", _TEXT, "declared accumulation model"),
+)
+
+GEOMETRY = (
+    Column("shape", _TEXT, "shape of self"),
+    Column("batched", _FLAG, "whether there is an N axis"),
+    Column("planes", _COUNT, "N * C"),
+    Column("elements", _COUNT, "elements of self"),
+    Column("windows", _COUNT, "elements of grad_output"),
+    Column("kernel_size", _TEXT, "attribute list as passed; output_size for adaptive operators"),
+    Column("overlapping", _FLAG, "some cell is visited by several windows"),
+    Column("dilated", _FLAG, "some dilation is above 1"),
+    Column("padded", _FLAG, "some padding is above 0"),
+    Column("ceil_mode", _FLAG, "attribute ceil_mode"),
+    Column("layouts", _TEXT, "tensors that are not contiguous, tensor:layout separated by blanks"),
+    Column("gradient", _TEXT, "recipe of grad_output"),
+    Column("indices", _TEXT, "recipe of indices"),
+    Column("values", _TEXT, "recipe of self"),
+    Column("deterministic", _FLAG, "deterministic mode was asked for"),
+    Column("seed", _COUNT, "seed of the case's data"),
+)
+
+JUDGEMENT = (
+    Column("verdict", _TEXT, f"one of: {', '.join(Verdict)}"),
+    Column("reason", _TEXT, "why the verdict is what it is, empty for conforms"),
+    Column("status_code", _COUNT, "status number of the implementation, where it has one"),
+    Column("checks_judged", _WORDS, "checks that could tell"),
+    Column("checks_violated", _WORDS, "checks whose claim is broken"),
+    Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
+    Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
+    Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
+)
+
+MULTIPLICITY = (
+    Column("n", _COUNT, "elements of grad_input", combines="sum"),
+    Column("n_k0", _COUNT, "cells that no gradient reaches", combines="sum"),
+    Column("n_k1", _COUNT, "cells with one gradient", combines="sum"),
+    Column("n_k2", _COUNT, "cells with two", combines="sum"),
+    Column("n_k3p", _COUNT, "cells with three or more", combines="sum"),
+    Column("k_max", _COUNT, "largest number of gradients in one cell", combines="max"),
+    Column("k_mean", _REAL, "mean number of gradients in a cell"),
+    Column("k_cells", _COUNTS, "finite cells per class of k: 1, 2, 3-4, 5-8, 9-16 and so on"),
+    Column("k_error", _REALS, "largest |y - S| in each of these classes", "ulp of max(P, N)"),
+    Column("k_bound", _REALS, "largest admissible |y - S| in each of these classes", "ulp of max(P, N)"),
+)
+
+STATISTICS = (
+    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible", combines="sum"),
+    Column("n_reject", _COUNT, "cells outside their interval", combines="sum"),
+    Column("reject_rate", _REAL, "n_reject / n"),
+    Column("first_reject_index", _TEXT, "coordinates of the first cell outside its interval, empty if there is none"),
+    Column(
+        "n_lattice_fail",
+        _COUNT,
+        "cells whose value no order of additions reaches: not a multiple of 2**q",
+        combines="sum",
+    ),
+    Column(
+        "n_unwritten",
+        _COUNT,
+        "cells that still hold the pattern of ones that was in memory before the call",
+        combines="sum",
+    ),
+    Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)", combines="sum"),
+    Column("n_bitexact_strict", _COUNT, "the same with signs of zero", combines="sum"),
+    Column("bitexact_ratio", _REAL, "n_bitexact / n"),
+    Column("max_abs_err", _REAL, "largest |y - S| over finite cells", combines="max"),
+    Column("mean_abs_err", _REAL, "mean |y - S| over finite cells"),
+    Column("rmse", _REAL, "root of the mean (y - S)**2 over finite cells"),
+    Column("rmse_norm", _REAL, "rmse in units of the root mean square of S"),
+    Column("max_ulp", _REAL, "largest |y - S|", "ulp of S", combines="max"),
+    Column("mean_ulp", _REAL, "mean |y - S|", "ulp of S"),
+    Column("p99_ulp", _REAL, "|y - S| that 99 % of the finite cells do not exceed", "ulp of S"),
+    Column(
+        "ulp_dist_max",
+        _COUNT,
+        "largest distance to the exact sum rounded once, in representable values",
+        combines="max",
+    ),
+    Column("ulp_0", _COUNT, "cells with |y - S| = 0", combines="sum"),
+    Column("ulp_le05", _COUNT, "cells with |y - S| in (0, 0.5]", "ulp of S", combines="sum"),
+    Column("ulp_le1", _COUNT, "cells with |y - S| in (0.5, 1]", "ulp of S", combines="sum"),
+    Column("ulp_le2", _COUNT, "cells with |y - S| in (1, 2]", "ulp of S", combines="sum"),
+    Column("ulp_le4", _COUNT, "cells with |y - S| in (2, 4]", "ulp of S", combines="sum"),
+    Column("ulp_le8", _COUNT, "cells with |y - S| in (4, 8]", "ulp of S", combines="sum"),
+    Column("ulp_le32", _COUNT, "cells with |y - S| in (8, 32]", "ulp of S", combines="sum"),
+    Column("ulp_gt32", _COUNT, "cells with |y - S| above 32", "ulp of S", combines="sum"),
+    Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite", combines="sum"),
+    Column("mere", _REAL, "mean |y - r| / (|r| + 1e-7) over finite cells, r the exact sum rounded once"),
+    Column("mare", _REAL, "largest |y - r| / (|r| + 1e-7) over finite cells", combines="max"),
+    Column("mere_vs_s", _REAL, "mean |y - S| / (|S| + 1e-7) over finite cells"),
+    Column("mare_vs_s", _REAL, "largest |y - S| / (|S| + 1e-7) over finite cells", combines="max"),
+    Column("mean_rel", _REAL, "mean |y - S| / |S| over finite cells that are not small"),
+    Column("max_rel", _REAL, "largest |y - S| / |S| over finite cells that are not small", combines="max"),
+    Column(
+        "n_small",
+        _COUNT,
+        "finite cells with |r| below 2**-11 (float16), 2**-8 (bfloat16), 2**-14 (others)",
+        combines="sum",
+    ),
+    Column(
+        "small_err_cnt",
+        _COUNT,
+        "of these, cells with |y - r| above 2**-16 (float16, bfloat16), 2**-30 (others)",
+        combines="sum",
+    ),
+    Column("small_err_ratio", _REAL, "small_err_cnt / n_small"),
+    Column("eb", _REAL, "| cells with y > r - cells with y < r | / n; blind to truncation of symmetric data"),
+    Column(
+        "eb_mag", _REAL, "| cells with |y| > |S| - cells with |y| < |S| | / n: the share of inexact cells if truncated"
+    ),
+    Column(
+        "n_inexact", _COUNT, "finite cells with S != 0 and y != S: those that bias_ulp is the mean of", combines="sum"
+    ),
+    Column(
+        "bias_ulp",
+        _REAL,
+        "mean of sign(S) (y - S) over inexact cells: -0.5 for truncation, 0 for rounding to even",
+        "ulp of S",
+    ),
+    Column(
+        "z_max",
+        _REAL,
+        "largest |y - S| / (sqrt(k) u sum |g| + 0.5 ulp(S)): unlikely above 4, never a failure",
+        combines="max",
+    ),
+    Column(
+        "margin_min",
+        _REAL,
+        "smallest (E - |y - S|) / E where more than one ulp is admissible, E the room on its side",
+        combines="min",
+    ),
+    Column(
+        "cond_max",
+        _REAL,
+        "largest sum |g| / |S| over cells with S != 0: explains large relative errors",
+        combines="max",
+    ),
+    Column("n_nan_out", _COUNT, "cells that are NaN", combines="sum"),
+    Column("n_nan_exp", _COUNT, "cells that should be NaN", combines="sum"),
+    Column("n_pinf_out", _COUNT, "cells that are inf", combines="sum"),
+    Column("n_pinf_exp", _COUNT, "cells that should be inf", combines="sum"),
+    Column("n_ninf_out", _COUNT, "cells that are -inf", combines="sum"),
+    Column("n_ninf_exp", _COUNT, "cells that should be -inf", combines="sum"),
+    Column("n_nonfinite_mismatch", _COUNT, "cells where y or r is not finite and they differ", combines="sum"),
+    Column("output_digest", _TEXT, "BLAKE2b of grad_input's elements in logical order: equal for equal bits"),
+    Column("repeat_n", _COUNT, "repetitions of the call that were made", combines="sum"),
+    Column("repeat_bitwise_equal", _FLAG, "all repetitions gave the first call's bits"),
+    Column(
+        "repeat_max_ulp_spread",
+        _REAL,
+        "largest distance of a repetition to the first call, in representable values",
+        combines="max",
+    ),
+    Column("decoded_faults", _TEXT, "JSON list of the windows whose coded gradients went astray, and how"),
+)
+
+STANDARDS = (
+    Column(
+        "standards_passed", _WORDS, "standards of others that pass the output; those that do not apply are in neither"
+    ),
+    Column("standards_failed", _WORDS, "standards of others that fail the output"),
+    Column("mix09_ratio", _REAL, "ecosystem standard of September 2026: share of elements within the mixed tolerance"),
+    Column("mix09_maxabs", _REAL, "same: largest error"),
+    Column("mix09_limit", _REAL, "same: limit of the largest error"),
+    Column("mix09_pass", _FLAG, "same: verdict"),
+    Column("mix07_ratio", _REAL, "ecosystem standard of July 2026: share of elements within the mixed tolerance"),
+    Column("mix07_pass", _FLAG, "same: verdict, with the limit read as the fixed number"),
+    Column("gen04_pass", _FLAG, "ecosystem standard of April 2026: verdict on mere and mare"),
+    Column("ttk_close_share", _REAL, "TTK close: share of elements beyond the tolerance"),
+    Column("ttk_close_pass", _FLAG, "same: verdict"),
+    Column("torch_close_pass", _FLAG, "torch assert_close: verdict"),
+    Column("npu_rtol_pass", _FLAG, "torch_npu assertRtolEqual: verdict"),
+    Column("comm_mare_ratio", _REAL, "commercial standard: MARE in those of float32 accumulation in memory order"),
+    Column("comm_mere_ratio", _REAL, "same: MERE"),
+    Column("comm_rmse_ratio", _REAL, "same: RMSE"),
+    Column("comm_small_ratio", _REAL, "same: errors among small values"),
+    Column("comm_level", _TEXT, "same: highest level passed, l2, l1, l0 or fail"),
+    Column("msprobe_method", _TEXT, "method that msprobe chooses for the operator"),
+    Column("msprobe_pass", _FLAG, "verdict of that method"),
+)
+
+EXECUTION = (
+    Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
+    Column("seconds", _REAL, "time of the whole judgement", "s"),
+    Column("worker", _TEXT, "process that judged"),
+    Column("judged_at", _REAL, "Unix time of the verdict", "s"),
+)
+
+COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *MULTIPLICITY, *STATISTICS, *STANDARDS, *EXECUTION)
+SCHEMA = pa.schema([pa.field(column.name, column.kind) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)})
+
+Row = dict[str, Any]
+"""One row as a mapping from column names; columns that do not apply are missing or None."""
+
+
+COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
+"""Columns that many rows can be told by, and how."""
+
+
+def to_table(rows: list[Row]) -> pa.Table:
+    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
+    known = set(SCHEMA.names)
+    for row in rows:
+        if not known.issuperset(row):
+            raise ValueError(f"rows have no column {sorted(set(row) - known)[0]!r}")
+    return pa.Table.from_pylist(rows, SCHEMA)

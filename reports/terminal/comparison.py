@@ -1,0 +1,85 @@
+"""Two runs against each other, for the terminal: what got worse first, and one line at the end that says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from rich import box
+from rich.console import Console, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from poolproof.reports.figures.comparison import WORDS, Comparison
+from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.figures.drift import GROUP
+from poolproof.reports.figures.tables import CELL, Record, records
+from poolproof.reports.rows.verdicts import Overall
+
+_STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
+_MOST_LINES = 12
+_FAILURE = ("cases", *GROUP, "verdict", "violated", "case_id")
+
+
+def show(comparison: Comparison, overall: Overall, console: Console) -> None:
+    """Print what changed; ``overall`` is how the command will end."""
+    for part in summary(comparison):
+        console.print(part, soft_wrap=isinstance(part, Text))
+    ending = Text(f"\n{WORDS[overall].upper()}", style=_STYLES[overall])
+    ending.append(f" (exit status {int(overall)}): {in_one_line(comparison)}", style="default not bold")
+    console.print(ending, soft_wrap=True)
+
+
+def summary(comparison: Comparison) -> list[RenderableType]:
+    """A table for everything that changed; nothing for what did not."""
+    precision = (*GROUP, "statistic", "before", "after")
+    return [
+        *_section("Newly failing", comparison.newly_failing, _FAILURE, "red"),
+        *_section("Newly not judged", comparison.newly_unjudged, ("cases", *CELL, "because"), "yellow"),
+        *_section("Fixed", comparison.fixed, _FAILURE, "green"),
+        *_section("Cases that changed their state", comparison.transitions, ("cases", "before", "after")),
+        *_section("Precision that got worse", comparison.less_precise, precision, "yellow"),
+        *_section("Time that drifted", comparison.drifted, (*GROUP, "ratio", "low", "high", "cases"), "yellow"),
+        *_section("Environment", comparison.environment, ("what", "before", "after")),
+    ]
+
+
+def in_one_line(comparison: Comparison) -> str:
+    """The numbers of a comparison."""
+    parts = [
+        f"{_cases(comparison.newly_failing):,} newly failing",
+        f"{_cases(comparison.fixed):,} fixed",
+        f"{_cases(comparison.newly_unjudged):,} newly not judged",
+        f"{count_of(comparison.shared, 'case')} in both runs",
+    ]
+    return ", ".join(parts)
+
+
+def _cases(frame: pd.DataFrame) -> int:
+    return int(frame["cases"].sum())
+
+
+def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str = "") -> list[RenderableType]:
+    """A titled table of the first lines of a frame, or nothing when it is empty."""
+    if frame.empty:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        justify: JustifyMethod = "right" if _is_number(frame, name) else "left"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+    for line in records(frame.head(_MOST_LINES)):
+        table.add_row(*(_text(line, name) for name in columns))
+    more = len(frame) - _MOST_LINES
+    note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
+    return [Text(title, style=f"bold {style}"), table, *note]
+
+
+def _is_number(frame: pd.DataFrame, name: str) -> bool:
+    return pd.api.types.is_numeric_dtype(frame[name])
+
+
+def _text(line: Record, name: str) -> str:
+    value = line[name]
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

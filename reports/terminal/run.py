@@ -1,0 +1,196 @@
+"""A run's verdicts for the terminal: the table, what is behind it, and one line at the end that says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from poolproof.reports.bundle.reproducers import replay_line
+from poolproof.reports.figures.clauses import follows, notable, totals
+from poolproof.reports.figures.conclusion import Conclusion, count_of
+from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.waivers.review import Review, State
+
+_MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
+_STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
+_STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
+
+
+def show(digest: Digest, console: Console) -> None:
+    """Print the summary; long lines are left whole, so that a reproducer can be copied."""
+    for part in summary(digest, console):
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def summary(digest: Digest, console: Console) -> list[RenderableType]:
+    """The verdict table, what was not judged and why, the waivers, the failures with reproducers, the conclusion."""
+    parts: list[RenderableType] = []
+    if len(digest.asked):
+        parts += _verdict_table(digest.asked, console)
+    parts += _contract(digest.clauses)
+    parts += _skips(digest.skips)
+    parts += _waivers(digest.relevant_waivers)
+    parts += _failures(digest.failures)
+    parts += _gaps(digest.gaps)
+    parts.append(conclusion_line(digest.conclusion))
+    return parts
+
+
+def conclusion_line(conclusion: Conclusion) -> Text:
+    """The line that a CI engineer reads: verdict, exit status, and why."""
+    totals = conclusion.totals
+    line = Text(f"\n{conclusion.overall.word.upper()}", style=_STYLES[conclusion.overall])
+    line.append(f" (exit status {int(conclusion.overall)}): ", style="default not bold")
+    notes = [*conclusion.reasons]
+    if not notes:
+        planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
+        notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+    if totals["waived"]:
+        notes.append(f"{totals['waived']:,} waived")
+    line.append("; ".join(notes), style="default not bold")
+    return line
+
+
+def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
+    """The matrix with its key; where the terminal is too narrow for it, its last column alone."""
+    table = _matrix(counts, aspects_in_order(counts))
+    key = "cases judged; ✗ violated, crashed or timed out; w waived; s skipped"
+    if console.measure(table, options=console.options.update_width(1000)).maximum > console.width:
+        table = _matrix(counts, [])
+        key += "; a wider terminal shows each aspect"
+    return [table, Text(key, style="dim")]
+
+
+def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
+    """One line per backend, operator and dtype pair, one column per aspect."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("operator", "dtype", "index"):
+        table.add_column(heading, no_wrap=True)
+    for aspect in aspects:
+        table.add_column(aspect.replace("_", "\n"), justify="right", no_wrap=True)
+    table.add_column("all", justify="right", no_wrap=True)
+    backend = ""
+    for line in matrix_lines(counts):
+        if line.backend != backend:
+            table.add_section()
+            table.add_row(Text(line.backend, style="bold"))
+            backend = line.backend
+        cells = [_cell(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
+        table.add_row(line.operator, line.dtype, line.index_dtype, *cells, _cell(line.total))
+    return table
+
+
+def _cell(counts: Record) -> Text:
+    text = Text(str(counts["judged"]))
+    if counts["violates"]:
+        text.append(f" ✗{counts['violates']}", style="bold red")
+    if counts["waived"]:
+        text.append(f" w{counts['waived']}", style="yellow")
+    if counts["skipped"]:
+        text.append(f" s{counts['skipped']}", style="dim")
+    if not (counts["violates"] or counts["waived"] or counts["skipped"]):
+        text.stylize("green")
+    return text
+
+
+def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[RenderableType]:
+    """A titled table without lines, or nothing when it would be empty."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for line in lines:
+        table.add_row(*line)
+    return [Text(f"\n{title}", style="bold"), table] if table.row_count else []
+
+
+def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
+    """One line per backend, and the clauses that are violated or answered as their page says."""
+    if clauses.empty:
+        return []
+    parts: list[RenderableType] = [Text("\nContract", style="bold")]
+    for line in records(totals(clauses)):
+        asked = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
+        where = "where code and page of the library disagree, it follows"
+        answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
+        parts.append(Text(f"{line['backend']} {line['product']}: {asked}, {line['violates']:,} violated; {answers}"))
+    chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
+    lines = (
+        (
+            Text(f"✗{line['violates']}", style="bold red") if line["violates"] else Text(follows(line), style="dim"),
+            line["backend"],
+            line["operator"],
+            line["clause"] or "legal",
+            Text(line["statement"], overflow="fold"),
+        )
+        for line in records(chosen.head(_MOST_CLAUSES))
+    )
+    parts += _listing("Clauses that are violated or answered as the page says", lines)
+    if len(chosen) > _MOST_CLAUSES:
+        parts.append(
+            Text(f"and {count_of(len(chosen) - _MOST_CLAUSES, 'more clause')}, shown on the page", style="dim")
+        )
+    return parts
+
+
+def _skips(skips: pd.DataFrame) -> list[RenderableType]:
+    lines = (
+        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
+        for skip in records(skips)
+    )
+    return _listing("Not judged", lines)
+
+
+def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
+    lines = (
+        (
+            f"{review.cases:>6}",
+            Text(review.state, style=_STYLES_OF_STATES.get(review.state, "")),
+            review.waiver.id,
+            Text(review.waiver.reason, overflow="fold"),
+        )
+        for review in reviews
+    )
+    return _listing("Waivers", lines)
+
+
+def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
+    """The mandatory cells with something missing, those of an operator and dtype together, the largest gaps first."""
+    if gaps.empty:
+        return []
+    columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect", "clause")]
+    together = gaps.groupby([*columns, "because"], dropna=False, as_index=False)[["missing", "planned"]].sum()
+    worst = together.sort_values("missing", ascending=False, kind="stable")
+    lines = (
+        (
+            f"{cell['missing']:>6,}",
+            f"of {cell['planned']:,}",
+            " ".join(str(cell[name]) for name in columns if cell[name] not in (None, "")),
+            Text(cell["because"]),
+        )
+        for cell in records(worst.head(_MOST_GAPS))
+    )
+    parts = _listing("Planned, but not judged", lines)
+    if len(worst) > _MOST_GAPS:
+        parts.append(Text(f"       and {count_of(len(worst) - _MOST_GAPS, 'more line')}", style="dim"))
+    return parts
+
+
+def _failures(failed: pd.DataFrame) -> list[RenderableType]:
+    if failed.empty:
+        return []
+    lines: list[RenderableType] = [Text("\nViolations, one of each kind", style="bold red")]
+    for row in records(failed.head(_MOST_FAILURES)):
+        what = f"{row['violated'] or row['verdict']} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
+        lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
+        lines.append(Text(f"  {row['reason']}"))
+        lines.append(Text(f"  {replay_line(row)}", style="cyan"))
+    if len(failed) > _MOST_FAILURES:
+        more = count_of(len(failed) - _MOST_FAILURES, "more kind")
+        lines.append(Text(f"\nand {more}, shown on the page", style="dim"))
+    return lines

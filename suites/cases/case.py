@@ -1,0 +1,323 @@
+"""A case: everything that determines one call and its data, immutable, and one line of JSON.
+
+The line is the case's identity, its reproducer and the language of failure reports: what `Case.to_json` prints,
+``pytest --case`` and ``poolproof replay`` read back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from poolproof.backends.base import Attributes
+from poolproof.references.formats import FORMATS
+from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
+from poolproof.references.operators import Operator, find_operator
+from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, expanded_axis, extent
+from poolproof.suites.cases.recipes import RECIPES
+
+INDEX_DTYPES = ("int32", "int64", "int8")
+
+
+class CaseError(ValueError):
+    """A case that cannot be: the text says which field is wrong and what it should be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One call of one operator and the recipe of its data.
+
+    operator
+        Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
+    shape
+        Shape of ``self``: ([N,] C, *spatial).
+    kernel_size, stride, padding, dilation, ceil_mode, output_size
+        Attributes as passed to the API, see `Attributes`.
+    gradient, indices, values
+        Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
+    scale
+        Exponent of the power of two that multiplies the recipe's gradient.
+    layouts
+        (tensor, layout) pairs for tensors that are not contiguous, sorted by tensor.
+    deterministic
+        Whether the implementation is asked for its deterministic mode.
+    seed
+        Everything random in the data derives from it.
+    literals
+        (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
+    """
+
+    operator: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    index_dtype: str = "int64"
+    kernel_size: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    dilation: tuple[int, ...] = ()
+    ceil_mode: bool = False
+    output_size: tuple[int, ...] = ()
+    gradient: str = "integers"
+    indices: str = "forward"
+    values: str = "normal"
+    scale: int = 0
+    layouts: tuple[tuple[str, str], ...] = ()
+    deterministic: bool = False
+    seed: int = 0
+    literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    def to_json(self) -> str:
+        """Canonical one-line JSON; fields at their default are left out."""
+        record: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING or value != field.default:
+                record[field.name] = dict(value) if field.name in ("layouts", "literals") else value
+        return json.dumps(record, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Case:
+        """Read one JSON object; `CaseError` says what is wrong with it."""
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise CaseError(f"a case is one JSON object, and this is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise CaseError(f"a case is one JSON object, not {type(record).__name__}")
+        return cls.from_record(record)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Case:
+        """From a mapping of field names to JSON values, checked."""
+        unknown = sorted(set(record) - {field.name for field in fields(cls)})
+        if unknown:
+            raise CaseError(f"a case has no field {unknown[0]!r}; it has {', '.join(f.name for f in fields(cls))}")
+        for required in ("operator", "shape"):
+            if required not in record:
+                raise CaseError(f"a case needs the field {required!r}")
+        case = cls(**{name: _READERS[name](name, value) for name, value in record.items()})
+        case._check()
+        return case
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that depend on the content alone."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+    @cached_property
+    def api(self) -> Operator:
+        return find_operator(self.operator)
+
+    @property
+    def attributes(self) -> Attributes:
+        return Attributes(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.output_size)
+
+    @property
+    def leading_shape(self) -> tuple[int, ...]:
+        """([N,] C)."""
+        return self.shape[: -self.api.spatial_rank]
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...]:
+        return self.shape[-self.api.spatial_rank :]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The windows along each spatial axis."""
+        if self.api.pooling == "adaptive":
+            return tuple(map(adaptive_axis, self.spatial_shape, self.output_size))
+        rank = self.api.spatial_rank
+        kernel = expand(self.kernel_size, rank)
+        stride = expand(self.stride, rank, kernel)
+        padding = expand(self.padding, rank, (0,))
+        dilation = expand(self.dilation, rank, (1,))
+        lengths = zip(self.spatial_shape, kernel, stride, padding, dilation, strict=True)
+        return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
+
+    @cached_property
+    def pooled_shape(self) -> tuple[int, ...]:
+        """Shape of grad_output: ([N,] C, *windows)."""
+        return (*self.leading_shape, *(axis.windows for axis in self.axes))
+
+    @property
+    def planes(self) -> int:
+        """N * C."""
+        return prod(self.leading_shape)
+
+    @property
+    def plane_size(self) -> int:
+        """Cells of one plane of ``self``."""
+        return prod(self.spatial_shape)
+
+    @property
+    def plane_windows(self) -> int:
+        """Windows of one plane, the elements of one plane of grad_output."""
+        return prod(axis.windows for axis in self.axes)
+
+    def tensor_shape(self, tensor: str) -> tuple[int, ...]:
+        """Shape of one of ``api.tensors``; of a mask, the int8 buffer of the API page."""
+        if tensor in ("self", "grad_input"):
+            return self.shape
+        if tensor == "indices" and self.api.indices == "mask":
+            return (*self.leading_shape, self.taps, (-(-self.plane_windows // 16) + 1) * 32)
+        return self.pooled_shape
+
+    def tensor_dtype(self, tensor: str) -> str:
+        return self.index_dtype if tensor == "indices" else self.dtype
+
+    def layout(self, tensor: str) -> Layout:
+        spelled = dict(self.layouts).get(tensor)
+        return Layout.parse(spelled) if spelled else CONTIGUOUS
+
+    def memory_bytes(self) -> int:
+        """Bytes that the tensors of one call occupy, gaps included."""
+        total = 0
+        for tensor in self.api.tensors:
+            shape, layout = self.tensor_shape(tensor), self.layout(tensor)
+            elements = layout.offset + extent(shape, layout.strides(shape, self.api.spatial_rank))
+            total += elements * _ITEM_SIZES[self.tensor_dtype(tensor)]
+        return total
+
+    @property
+    def taps(self) -> int:
+        """Cells of one window, those outside the plane included; windowed operators only."""
+        return prod(expand(self.kernel_size, self.api.spatial_rank))
+
+    @property
+    def has_bit_mask(self) -> bool:
+        """Whether indices are a mask of bits, whose order is not published: that of windows of one cell."""
+        return self.api.indices == "mask" and self.taps == 1
+
+    def has_empty_window(self) -> bool:
+        """Whether some window has no cell inside the plane, so that no index is legal for it."""
+        return any(axis.has_empty_window() for axis in self.axes)
+
+    def _check(self) -> None:
+        api = self.api
+        if not api.spatial_rank + 1 <= len(self.shape) <= api.spatial_rank + 2:
+            raise CaseError(f"{api.name} takes a shape of {api.spatial_rank + 1} or {api.spatial_rank + 2} axes")
+        if min(self.shape) < 0:
+            raise CaseError(f"shape {list(self.shape)} has a negative length")
+        _check_attributes(self)
+        for tensor, values in self.literals:
+            count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
+            if tensor not in api.inputs or len(values) != count:
+                raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
+        self._check_tags()
+        for tensor, layout in self.layouts:
+            if tensor not in api.tensors:
+                raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
+            shape = self.tensor_shape(tensor)
+            if not Layout.parse(layout).repeats_elements:
+                continue
+            if tensor in api.outputs or expanded_axis(shape, api.spatial_rank) is None:
+                raise CaseError(f"tensor {tensor!r} cannot be expanded here")
+
+    def _check_tags(self) -> None:
+        tags = {self.layout(tensor).tag for tensor in self.api.tensors}
+        if tags == {""}:
+            return
+        if len(tags) > 1:
+            raise CaseError("a layout with a format tag is that of all tensors or of none")
+        if not self.api.takes_tags or len(self.shape) != 4:
+            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
+
+
+def _check_attributes(case: Case) -> None:
+    rank = case.api.spatial_rank
+    if case.api.pooling == "adaptive":
+        if len(case.output_size) != rank:
+            raise CaseError(f"{case.api.name} needs an output_size of length {rank}")
+    else:
+        for name, lengths in (
+            ("kernel_size", (1, rank)),
+            ("stride", (0, 1, rank)),
+            ("padding", (0, 1, rank)),
+            ("dilation", (0, 1, rank)),
+        ):
+            if len(getattr(case, name)) not in lengths:
+                raise CaseError(f"{name} of {case.api.name} has length {' or '.join(map(str, sorted(set(lengths))))}")
+        for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
+            if min(getattr(case, name), default=least) < least:
+                raise CaseError(f"{name} must be at least {least}")
+    try:
+        case.axes  # noqa: B018  (built once and kept)
+    except ValueError as error:
+        raise CaseError(str(error)) from error
+
+
+_ITEM_SIZES = {name: fmt.dtype.itemsize for name, fmt in FORMATS.items()} | {"int8": 1, "int32": 4, "int64": 8}
+
+
+def _read_integers(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        raise CaseError(f"{name} must be a list of integers, not {value!r}")
+    return tuple(value)
+
+
+def _read_integer(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CaseError(f"{name} must be an integer, not {value!r}")
+    return value
+
+
+def _read_boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise CaseError(f"{name} must be true or false, not {value!r}")
+    return value
+
+
+def _read_operator(_name: str, value: Any) -> str:
+    try:
+        return find_operator(value).name
+    except KeyError as error:
+        raise CaseError(error.args[0]) from error
+
+
+def _read_word(known: tuple[str, ...]) -> Any:
+    def read(name: str, value: Any) -> str:
+        if value not in known:
+            raise CaseError(f"{name} {value!r} is not one of {', '.join(known)}")
+        return value
+
+    return read
+
+
+def _read_recipe(name: str, value: Any) -> str:
+    return _read_word(tuple(RECIPES[name]))(name, value)
+
+
+def _read_layouts(name: str, value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        raise CaseError(f"{name} must map tensors to layouts, not {value!r}")
+    try:
+        return tuple(sorted((tensor, str(Layout.parse(layout))) for tensor, layout in value.items()))
+    except (TypeError, ValueError) as error:
+        raise CaseError(str(error)) from error
+
+
+def _read_literals(name: str, value: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    if not isinstance(value, dict):
+        raise CaseError(f"{name} must map tensors to lists of numbers, not {value!r}")
+    for tensor, values in value.items():
+        if not isinstance(values, list) or not all(isinstance(item, int | float) for item in values):
+            raise CaseError(f"{name} of {tensor!r} must be a list of numbers")
+    return tuple(sorted((tensor, tuple(values)) for tensor, values in value.items()))
+
+
+_READERS: dict[str, Any] = {
+    "operator": _read_operator,
+    "dtype": _read_word(tuple(FORMATS)),
+    "index_dtype": _read_word(INDEX_DTYPES),
+    **dict.fromkeys(("shape", "kernel_size", "stride", "padding", "dilation", "output_size"), _read_integers),
+    **dict.fromkeys(("scale", "seed"), _read_integer),
+    **dict.fromkeys(("ceil_mode", "deterministic"), _read_boolean),
+    **dict.fromkeys(("gradient", "indices", "values"), _read_recipe),
+    "layouts": _read_layouts,
+    "literals": _read_literals,
+}

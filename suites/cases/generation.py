@@ -1,0 +1,134 @@
+"""From a strategy and a seed to a list of cases, and from a failing case to a small one.
+
+Hypothesis is used as an engine: it draws without knowing verdicts, so that every case of a block is judged
+whatever the earlier ones did. Only when one fails does it draw the block again, to shrink that failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, PrimitiveProvider
+
+from poolproof.suites.cases.case import Case
+
+
+def derive_seed(*parts: object) -> int:
+    """A 64-bit seed that depends on the text of ``parts`` alone."""
+    return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:8], "big")
+
+
+def generate(strategy: st.SearchStrategy[Case], count: int, seed: int) -> list[Case]:
+    """``count`` cases that depend on the strategy and the seed alone."""
+    drawn: list[Case] = []
+    _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
+    return drawn[:count]
+
+
+def shrink(
+    strategy: st.SearchStrategy[Case],
+    count: int,
+    seed: int,
+    failing: Case,
+    still_fails: Callable[[Case], bool],
+    budget_seconds: float,
+) -> Case:
+    """The smallest case found that still fails, starting from ``failing``, one of `generate`'s cases.
+
+    Stops shrinking when the budget is spent; returns ``failing`` itself if nothing smaller fails.
+    """
+    deadline = time.monotonic() + budget_seconds
+    verdicts: dict[Case, bool] = {}
+
+    def replay(case: Case) -> None:
+        """Pass until ``failing`` comes along, then ask; without an answer in time, pass."""
+        if case not in verdicts:
+            searching = failing in verdicts
+            verdicts[case] = case == failing or (searching and time.monotonic() < deadline and still_fails(case))
+        if verdicts[case]:
+            raise _StillFails
+
+    with suppress(_StillFails, Flaky):
+        _explore(strategy, count, seed, replay, phases=(Phase.generate, Phase.shrink))
+    return min([failing, *(case for case, fails in verdicts.items() if fails)], key=_extent)
+
+
+def _extent(case: Case) -> tuple[int, int, int]:
+    """What makes a case small for a person: few elements, few windows, a short line."""
+    return case.planes * case.plane_size, case.planes * case.plane_windows, len(case.to_json())
+
+
+class _StillFails(Exception):
+    """The predicate's answer, in the form Hypothesis understands."""
+
+
+def _explore(
+    strategy: st.SearchStrategy[Case],
+    count: int,
+    seed: int,
+    visit: Callable[[Case], None],
+    phases: tuple[Phase, ...],
+) -> None:
+    @hypothesis_seed(seed)
+    @settings(
+        backend="poolproof",
+        database=None,
+        deadline=None,
+        max_examples=count,
+        phases=phases,
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def explore(case: Case) -> None:
+        visit(case)
+
+    _PlainProvider.random = random.Random(seed)
+    explore()
+
+
+class _PlainProvider(PrimitiveProvider):
+    """Draws uniformly from the seed.
+
+    Hypothesis' own provider mixes in constants found in whatever modules happen to be loaded, so that the same
+    seed would draw other cases in another process.
+    """
+
+    random = random.Random(0)
+
+    def draw_boolean(self, p: float = 0.5) -> bool:
+        return self.random.random() < p
+
+    def draw_integer(
+        self,
+        min_value: int | None = None,
+        max_value: int | None = None,
+        *,
+        weights: dict[int, float] | None = None,  # noqa: ARG002  (only nudges towards the ends)
+        shrink_towards: int = 0,  # noqa: ARG002
+    ) -> int:
+        assert min_value is not None
+        assert max_value is not None
+        return min_value + (self.random.getrandbits(64) * (max_value - min_value + 1) >> 64)
+
+    def draw_float(self, **constraints: Any) -> float:
+        raise NotImplementedError("cases draw no floats: a float in a case would not survive its JSON")
+
+    def draw_string(self, *args: Any, **constraints: Any) -> str:
+        raise NotImplementedError("cases draw no strings")
+
+    def draw_bytes(self, *args: Any, **constraints: Any) -> bytes:
+        raise NotImplementedError("cases draw no bytes")
+
+
+AVAILABLE_PROVIDERS["poolproof"] = f"{__name__}._PlainProvider"

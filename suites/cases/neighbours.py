@@ -1,0 +1,63 @@
+"""Cases near another one: what an implementation that remembers too much confuses it with.
+
+Each shares something that a cache might take for everything (shapes, attributes, dtypes) and differs in the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from poolproof.references.geometry import expand
+from poolproof.suites.cases.case import Case, CaseError
+
+
+def neighbours(case: Case) -> list[Case]:
+    """Same shapes with other attributes, another layout, other data, and an empty batch; those that are legal."""
+    candidates = [
+        _other_attributes(case),
+        replace(case, layouts=_other_layouts(case)),
+        replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
+        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if _is_batched(case) else None,
+    ]
+    return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
+
+
+def twin(case: Case) -> Case | None:
+    """Tensors of the same shapes and layouts, but a kernel of another size; None where there is no such case."""
+    if case.api.pooling == "adaptive" or 0 in case.shape or case.literals:
+        return None
+    rank = case.api.spatial_rank
+    lengths = expand(case.kernel_size, rank)
+    stride = expand(case.stride, rank, lengths)
+    for number in range(rank):
+        for change in (-1, 1):
+            kernel = (*lengths[:number], lengths[number] + change, *lengths[number + 1 :])
+            candidate = replace(case, kernel_size=kernel, stride=stride)
+            if _is_legal(candidate) and candidate.pooled_shape == case.pooled_shape and not candidate.has_bit_mask:
+                return candidate
+    return None
+
+
+def _other_attributes(case: Case) -> Case | None:
+    if case.api.pooling == "adaptive":
+        return replace(case, output_size=case.output_size[::-1], layouts=(), literals=())
+    return replace(case, stride=(1,), padding=(), dilation=(), ceil_mode=not case.ceil_mode, layouts=(), literals=())
+
+
+def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:
+    """Sliced where the case is contiguous, contiguous where it is not."""
+    laid_out = dict(case.layouts)
+    names = [name for name in case.api.tensors if not (name == "indices" and case.api.indices == "mask")]
+    return tuple((name, "sliced") for name in sorted(names) if name not in laid_out)
+
+
+def _is_batched(case: Case) -> bool:
+    return len(case.shape) == case.api.spatial_rank + 2
+
+
+def _is_legal(case: Case) -> bool:
+    try:
+        Case.from_json(case.to_json())
+    except CaseError:
+        return False
+    return not case.has_empty_window() and case.memory_bytes() < 1 << 26

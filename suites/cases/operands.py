@@ -1,0 +1,173 @@
+"""From a case to memory: the data of its recipes, placed into poisoned and guarded buffers.
+
+Deterministic from the case alone. Content (what the tensors mean) is kept apart from placement (where the
+elements lie), so that a check can ask for the same content in another layout, dtype of indices or scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.base import Call, Tensor
+from poolproof.references.formats import FORMATS, Float64
+from poolproof.references.geometry import Int64
+from poolproof.references.oracle import ExactSums, scatter_sums
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.layouts import Layout, expanded_axis, extent
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.indices import INDICES
+from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.values import VALUES
+
+GUARD_BYTES = 512
+"""Length of a guard band; a multiple of every alignment a kernel might write in."""
+
+SHIFT_BYTES = 64
+"""By how much repetitions move their tensors: what the memory page guarantees of an address, and no more."""
+
+POISONS = (0xFF, 0x5A)
+"""Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What the input tensors of a case mean, in logical order.
+
+    ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
+    exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
+    ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
+    (`Case.has_bit_mask`); zeros stand in for it where it is missing.
+    """
+
+    case: Case
+    values: Float64
+    gradient: Float64 | None = None
+    indices: Int64 | None = None
+    mask: NDArray[np.int8] | None = None
+
+    @cached_property
+    def landing(self) -> Landing:
+        """Cells that the gradients reach; backward operators only."""
+        assert self.indices is not None
+        case = self.case
+        first_cells = np.arange(case.planes)[:, None] * case.plane_size
+        cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
+        return Landing(cells.ravel(), self.values.size, case.axes)
+
+    @cached_property
+    def sums(self) -> ExactSums:
+        """The exact sum that belongs in each cell of grad_input, flat."""
+        assert self.gradient is not None
+        return scatter_sums(self.landing.cells, self.gradient.ravel(), self.values.size)
+
+    def scaled(self, exponent: int) -> Contents:
+        """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
+        assert self.gradient is not None
+        return replace(self, gradient=np.ldexp(self.gradient, exponent))
+
+
+def contents(case: Case) -> Contents:
+    """Build the data of ``case``; a tensor that is laid out expanded repeats its first element along that axis."""
+    fmt = FORMATS[case.dtype]
+    size = int(np.prod(case.shape))
+    literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
+    values = literals.get("self")
+    if values is None:
+        values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
+    values = _repeat_expanded(values.reshape(case.shape), case, "self")
+    if not case.api.is_backward:
+        return Contents(case, values)
+    planes = values.reshape(case.planes, *case.spatial_shape)
+    spelled_out = dict(case.literals).get("indices")
+    indices: Int64
+    if spelled_out is not None:
+        indices = np.array(spelled_out, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
+    else:
+        indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
+    if case.api.indices == "plane":
+        indices = _repeat_expanded(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
+    drawn = Contents(case, values, indices=indices)
+    gradient = literals.get("grad_output")
+    if gradient is None:
+        gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
+    if case.scale:
+        gradient = fmt.round(np.ldexp(gradient, case.scale))
+    gradient = _repeat_expanded(gradient.reshape(case.pooled_shape), case, "grad_output")
+    return replace(drawn, gradient=gradient)
+
+
+def place(
+    content: Contents,
+    poison: int,
+    layouts: Mapping[str, Layout] | None = None,
+    index_dtype: str | None = None,
+    shift: int = 0,
+) -> Call:
+    """A call on fresh memory: inputs filled, outputs, gaps and guard bands poisoned.
+
+    ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
+    """
+    case = content.case
+    tensors = {}
+    for name in case.api.tensors:
+        dtype = np.dtype(_numpy_name(index_dtype or case.index_dtype if name == "indices" else case.dtype))
+        layout = layouts.get(name, Layout("contiguous")) if layouts is not None else case.layout(name)
+        guard = GUARD_BYTES + shift * SHIFT_BYTES
+        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard)
+        if name in case.api.inputs:
+            _fill(tensor, content, name)
+        tensors[name] = tensor
+    return Call(case.api, case.attributes, tensors, case.deterministic)
+
+
+def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
+    """Which bytes of the buffer belong to no element of the view."""
+    elements = np.zeros(tensor.storage_elements, bool)
+    view = np.ndarray(tensor.shape, bool, elements.data, offset=tensor.offset, strides=tensor.strides)
+    view[...] = True
+    mask = np.ones(len(tensor.buffer), bool)
+    mask[tensor.guard : len(tensor.buffer) - tensor.guard] = ~np.repeat(elements, tensor.dtype.itemsize)
+    return mask
+
+
+def _empty(
+    shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int
+) -> Tensor:
+    strides = layout.strides(shape, spatial_rank)
+    storage = (layout.offset + extent(shape, strides)) * dtype.itemsize
+    buffer = np.full(2 * guard + storage, poison, np.uint8)
+    return Tensor(buffer, guard, dtype, shape, strides, layout.offset, layout.tag)
+
+
+def _fill(tensor: Tensor, content: Contents, name: str) -> None:
+    if name == "self":
+        tensor.array[...] = content.values
+    elif name == "grad_output":
+        tensor.array[...] = content.gradient
+    elif content.case.has_bit_mask:
+        tensor.array[...] = 0 if content.mask is None else content.mask
+    elif content.case.api.indices == "mask":
+        assert content.indices is not None
+        packed = content.indices.astype(np.int32).ravel().view(np.int8)
+        tensor.array[...] = 0
+        tensor.array.reshape(-1)[: packed.size] = packed
+    else:
+        assert content.indices is not None
+        tensor.array[...] = content.indices.reshape(tensor.shape)
+
+
+def _repeat_expanded(content: NDArray, case: Case, name: str) -> NDArray:
+    if not case.layout(name).repeats_elements:
+        return content
+    axis = expanded_axis(content.shape, case.api.spatial_rank)
+    assert axis is not None
+    return np.broadcast_to(content.take([0], axis), content.shape)
+
+
+def _numpy_name(dtype: str) -> np.dtype:
+    return FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)

@@ -1,0 +1,252 @@
+"""Recipes for grad_output, each aimed at one way in which a scatter-add goes wrong.
+
+Every recipe returns values that the case's dtype represents exactly. Recipes know where each gradient lands
+(`Landing`), so that they can size integers by the case's own multiplicity or arrange what meets in one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
+from poolproof.references.geometry import Axis, Int64
+from poolproof.suites.cases.recipes.stream import Stream
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Where the gradients go: ``cells[i]`` of ``size`` is the cell of gradient i, plane * plane size + index.
+
+    ``axes`` are the windows that the gradients belong to, in row-major order within each plane.
+    """
+
+    cells: Int64
+    size: int
+    axes: tuple[Axis, ...] = ()
+
+    @cached_property
+    def multiplicity(self) -> Int64:
+        """How many gradients share gradient i's cell, itself included."""
+        return np.bincount(self.cells, minlength=self.size)[self.cells]
+
+    @property
+    def largest_multiplicity(self) -> int:
+        return int(self.multiplicity.max(initial=1))
+
+    @cached_property
+    def rank(self) -> Int64:
+        """Position of gradient i among those of its cell, in memory order, from 0."""
+        order = np.argsort(self.cells, kind="stable")
+        ordered = self.cells[order]
+        first = np.searchsorted(ordered, ordered)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - first
+        return rank
+
+    @property
+    def rotation(self) -> Int64:
+        """A rank within each cell that moves on from cell to cell: no order of additions always meets it first."""
+        return self.cells % self.multiplicity
+
+    @cached_property
+    def plane(self) -> Int64:
+        """Number of gradient i's plane."""
+        return np.arange(len(self.cells)) // prod(axis.windows for axis in self.axes)
+
+    @cached_property
+    def window(self) -> Int64:
+        """Number of gradient i's window within its plane."""
+        return np.arange(len(self.cells)) % prod(axis.windows for axis in self.axes)
+
+    @cached_property
+    def overlaps(self) -> tuple[int, ...]:
+        """`Axis.overlap` along each axis."""
+        return tuple(axis.overlap() for axis in self.axes)
+
+    @property
+    def residues(self) -> int:
+        return prod(self.overlaps)
+
+    @cached_property
+    def residue(self) -> Int64:
+        """A number of gradient i below `residues` that no other window which can reach one of its cells has."""
+        residue, window, span = np.zeros_like(self.cells), self.window, 1
+        for axis, overlap in zip(reversed(self.axes), reversed(self.overlaps), strict=True):
+            window, place = np.divmod(window, axis.windows)
+            residue += span * (place % overlap)
+            span *= overlap
+        return residue
+
+
+Recipe = Callable[[Landing, FloatFormat, Stream], Float64]
+
+
+def integers(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
+    bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
+    size = len(landing.cells)
+    return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
+
+
+def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Zero but for one gradient: whatever else appears came from the wrong place."""
+    gradient = np.zeros(len(landing.cells))
+    if gradient.size:
+        gradient[stream.below(gradient.size, 1)] = 1.0 + stream.below(fmt.largest_exact_integer // 2, 1)
+    return gradient
+
+
+def ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    return np.ones(len(landing.cells))
+
+
+def uniform(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Uniform in [-5, 5), the operator library's own test data."""
+    return fmt.round(10.0 * stream.uniform(len(landing.cells)) - 5.0)
+
+
+def positive(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Uniform in [1, 2): no cancellation, sums grow with the multiplicity and stall in a narrow accumulator."""
+    return fmt.round(1.0 + stream.uniform(len(landing.cells)))
+
+
+def wide(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Exponents drawn over most of the format's range, so that the order of additions matters most."""
+    size = len(landing.cells)
+    top = min(fmt.max_exponent - 1, 200) - landing.largest_multiplicity.bit_length()
+    bottom = max(fmt.min_exponent, -200)
+    exponent = bottom + stream.below(max(top - bottom, 1), size)
+    return fmt.round(np.ldexp(1.0 + stream.uniform(size), exponent) * stream.signs(size))
+
+
+def big_among_ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """One 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
+    big = np.where(landing.cells % 2 == 0, 1.0, -1.0) * fmt.largest_exact_integer
+    return np.where(landing.rank == landing.rotation, big, 1.0)
+
+
+def cancellation(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """A one among large values that cancel in pairs: an accumulator that is too short loses the one.
+
+    The large value is 2**(precision + 1) for float16 and bfloat16, where only a wider accumulator survives, and
+    for float32 as large as leaves every order of a float32 sum exact.
+    """
+    pairs = np.maximum(landing.multiplicity // 2, 1)
+    if fmt in (FLOAT32, FLOAT64):
+        big = np.exp2(fmt.precision - 1 - np.ceil(np.log2(pairs)))
+    else:
+        big = np.full(len(landing.cells), 2.0 * fmt.largest_exact_integer)
+    place = (landing.rank - landing.rotation) % landing.multiplicity
+    gradient = np.where(place % 2 == 1, big, -big)
+    unpaired = (landing.multiplicity % 2 == 0) & (place == landing.multiplicity - 1)
+    gradient = np.where(unpaired, 1.0, gradient)
+    return np.where(place == 0, 1.0, gradient)
+
+
+def rounding_probe(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
+
+    In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit;
+    any further one is zero. Tells rounding to even from truncation and from rounding halves away.
+    """
+    size = len(landing.cells)
+    tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
+    sign = np.where((landing.cells // 64) % 2 == 0, 1.0, -1.0)
+    leading = 2.0 ** (fmt.precision - 1) + landing.cells % 64
+    tail = tails[landing.cells % len(tails)] * np.where(stream.below(2, size) == 0, 1.0, -1.0)
+    return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
+
+
+def subnormal(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
+    size = len(landing.cells)
+    steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
+    return steps * stream.signs(size) * fmt.smallest_subnormal
+
+
+def near_overflow(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Values of the largest binade with both signs: sums overflow in some orders, or barely do not.
+
+    In float64, where an exact sum beyond the format has no place, the binade is a lower one.
+    """
+    size = len(landing.cells)
+    top = min(fmt.max_exponent, 900)
+    value = np.minimum(fmt.round(np.ldexp(1.0 + stream.uniform(size), top)), np.ldexp(fmt.max, top - fmt.max_exponent))
+    small = np.ldexp(1.0 + stream.below(32, size), max(top - fmt.precision - 2, 0))
+    return np.where(stream.below(3, size) == 0, small, value) * stream.signs(size)
+
+
+def special(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Integers with NaN, infinities, zeros of both signs, the largest and the smallest value in one place of six."""
+    size = len(landing.cells)
+    placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
+    if fmt is FLOAT64:
+        placed[5:7] = 2.0**900, -(2.0**900)
+    plain = integers(landing, fmt, stream)
+    return np.where(stream.below(6, size) == 0, placed[stream.below(len(placed), size)], plain)
+
+
+def signed_zeros(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Zeros of both signs."""
+    return 0.0 * stream.signs(len(landing.cells))
+
+
+def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """In each plane only windows that cannot meet carry a gradient, their number: a wrong value names its window.
+
+    Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
+    """
+    base, rounds = fmt.largest_exact_integer, landing.plane // landing.residues
+    digits = 1
+    while base**digits <= int(landing.window.max(initial=0)):
+        digits += 1
+    number = landing.window // base ** (rounds % digits) % base + 1.0
+    chosen = (landing.plane + stream.below(landing.residues, 1)) % landing.residues
+    return np.where(landing.residue == chosen, number, 0.0)
+
+
+def binary_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Powers of two that differ between windows that can meet: the digits of a sum are the windows that arrived."""
+    return _weights(landing, fmt, stream, 1)
+
+
+def base_four_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Powers of four likewise: each digit of a sum counts how often its window arrived, up to three times."""
+    return _weights(landing, fmt, stream, 2)
+
+
+def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> Float64:
+    """Digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
+    digits = fmt.precision // bits
+    groups = -(-landing.residues // digits)
+    group = (landing.plane + stream.below(groups, 1)) % groups
+    place = landing.residue - group * digits
+    return np.where((place >= 0) & (place < digits), np.exp2(bits * np.clip(place, 0, digits - 1)), 0.0)
+
+
+GRADIENTS: dict[str, Recipe] = {
+    recipe.__name__: recipe
+    for recipe in (
+        integers,
+        one_hot,
+        ones,
+        uniform,
+        positive,
+        wide,
+        big_among_ones,
+        cancellation,
+        rounding_probe,
+        subnormal,
+        near_overflow,
+        special,
+        signed_zeros,
+        colour_ids,
+        binary_weights,
+        base_four_weights,
+    )
+}

@@ -1,0 +1,84 @@
+"""Recipes for ``self``: the data whose maximum a forward takes, and which no backward may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from poolproof.references.formats import Float64, FloatFormat
+from poolproof.suites.cases.recipes.stream import Stream
+
+Recipe = Callable[[int, FloatFormat, Stream], Float64]
+
+
+def normal(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Normally distributed; ties are rare in float32 and common in bfloat16."""
+    return fmt.round(stream.normal(size))
+
+
+def ties(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Integers in [-2, 2]: almost every window has several maxima."""
+    return stream.below(5, size) - 2.0
+
+
+def constant(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    return np.full(size, 1.5)
+
+
+def negative(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """All below -1: padding that enters as zero would win."""
+    return fmt.round(-1.0 - 8.0 * stream.uniform(size))
+
+
+def negative_infinity(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Nothing but -inf: no value ever exceeds the usual initial maximum."""
+    return np.full(size, -np.inf)
+
+
+def mostly_negative_infinity(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """-inf with one finite lowest value in eight."""
+    return np.where(stream.below(8, size) == 0, -fmt.max, -np.inf)
+
+
+def nan(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Ties with a NaN in one place of eight: windows with none, one and several."""
+    return np.where(stream.below(8, size) == 0, np.nan, ties(size, fmt, stream))
+
+
+def all_nan(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    return np.full(size, np.nan)
+
+
+def infinities(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Ties mixed with infinities of both signs and NaN."""
+    special = np.array([np.inf, -np.inf, np.nan, fmt.max, -fmt.max, 0.0, -0.0, fmt.smallest_subnormal])
+    return np.where(stream.below(2, size) == 0, special[stream.below(len(special), size)], ties(size, fmt, stream))
+
+
+def ascending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Growing along memory: each window's last cell wins."""
+    return fmt.round(np.arange(size) - size / 2.0)
+
+
+def descending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Falling along memory: each window's first cell wins."""
+    return fmt.round(size / 2.0 - np.arange(size))
+
+
+VALUES: dict[str, Recipe] = {
+    recipe.__name__: recipe
+    for recipe in (
+        normal,
+        ties,
+        constant,
+        negative,
+        negative_infinity,
+        mostly_negative_infinity,
+        nan,
+        all_nan,
+        infinities,
+        ascending,
+        descending,
+    )
+}

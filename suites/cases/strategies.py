@@ -1,0 +1,420 @@
+"""Hypothesis strategies that draw cases.
+
+Every draw is legal by construction: nothing is filtered, so nothing is silently biased away. Sizes are drawn
+from thresholds, not only from ranges: vector and tile widths, plane counts around core and lane counts, and the
+limits where kernels switch to another route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+from hypothesis import strategies as st
+
+from poolproof.references.geometry import pooled_size, windowed_axis
+from poolproof.references.operators import Operator
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.geometries import known_geometries
+from poolproof.suites.cases.layouts import LAYOUTS, TAGS, Layout, expanded_axis
+
+Draw = Any
+"""The ``draw`` function that Hypothesis hands to a composite strategy."""
+
+LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
+"""Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
+
+LONG_LENGTHS = (
+    79,
+    80,
+    81,
+    95,
+    96,
+    97,
+    113,
+    127,
+    128,
+    129,
+    130,
+    191,
+    192,
+    193,
+    255,
+    256,
+    257,
+    258,
+    384,
+    511,
+    512,
+    513,
+    1025,
+    4097,
+    65537,
+)
+"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
+
+PLANES = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    12,
+    15,
+    16,
+    17,
+    19,
+    20,
+    21,
+    24,
+    25,
+    31,
+    32,
+    33,
+    39,
+    40,
+    41,
+    47,
+    48,
+    49,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+)
+"""N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
+
+EXTREME_PLANES = (65535, 65536, 65537)
+"""N * C around the end of 16 bits."""
+
+WINDOWS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+"""Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
+plane of 256."""
+
+LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33, 127, 128, 255, 256, 257, 1000, 1023, 1024, 1025)
+"""Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000; and those whose length along
+one axis does, or is more than 7, 8 and 10 bits count."""
+
+LONG_STRIDES = (15, 16, 17, 31, 32, 33, 63, 64, 65)
+"""Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""
+
+MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
+"""N * C around multiples of lanes * cores and the limits of the library's templates."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
+
+    ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
+    (empty: all tensors contiguous), ``tagged`` one with a format tag that all tensors have. With ``empty_windows`` the
+    geometry leaves some window without any cell. With ``known_geometries`` some cases have a geometry of the operator
+    library's own tiling tests. With ``huge`` the plane has one of the `HUGE` sizes and few windows.
+    """
+
+    gradients: tuple[str, ...] = ("integers",)
+    indices: tuple[str, ...] = (
+        "in_window",
+        "forward",
+        "crowded",
+        "shared",
+        "lattice",
+        "lattice",
+        "first",
+        "last",
+        "plane_edges",
+        "tile_borders",
+    )
+    values: tuple[str, ...] = ("normal",)
+    scales: tuple[int, ...] = (0,)
+    budgets: tuple[int, ...] = (64, 256, 1024, 4096)
+    lengths: tuple[int, ...] = LENGTHS
+    planes: tuple[int, ...] = PLANES
+    layouts: tuple[str, ...] = ()
+    tagged: str = ""
+    empty_batches: bool = True
+    empty_windows: bool = False
+    known_geometries: bool = False
+    huge: bool = False
+    deterministic: tuple[bool, ...] = (False,)
+
+
+HUGE = (4099, 4111, 8209)
+"""Lengths of which any two make a plane of more than 2**24 cells."""
+
+
+@dataclass(frozen=True)
+class _WindowedAxis:
+    size: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+
+def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> st.SearchStrategy[Case]:
+    """Cases of one operator in one pair of dtypes."""
+    return _cases(operator, dtype, index_dtype, profile)
+
+
+@st.composite
+def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
+    budget = _choose(draw, profile.budgets)
+    leading = _leading_shape(draw, budget, profile)
+    remaining = max(budget // max(prod(leading), 1), 1)
+    if operator.pooling == "adaptive":
+        spatial, attributes = _adaptive_geometry(draw, operator.spatial_rank, remaining, profile)
+    else:
+        spatial, attributes = _windowed_geometry(draw, operator.spatial_rank, remaining, profile)
+    data: dict[str, Any] = {"values": _choose(draw, profile.values)}
+    if operator.is_backward:
+        data["gradient"] = _choose(draw, profile.gradients)
+        data["indices"] = _choose(draw, profile.indices)
+        data["scale"] = _choose(draw, profile.scales)
+    case = Case(
+        operator=operator.name,
+        dtype=dtype,
+        index_dtype=index_dtype,
+        shape=(*leading, *spatial),
+        deterministic=_choose(draw, profile.deterministic),
+        seed=_between(draw, 0, 2**32 - 1),
+        **attributes,
+        **data,
+    )
+    if profile.tagged:
+        return _all_tagged(case, profile.tagged)
+    return _with_layouts(draw, case, profile) if profile.layouts else case
+
+
+def _between(draw: Draw, low: int, high: int) -> int:
+    return low + draw(_index(high - low + 1))
+
+
+def _choose(draw: Draw, options: Sequence[Any]) -> Any:
+    """One of ``options``, shrinking towards the first; ``sampled_from`` would validate its list each time."""
+    return options[draw(_index(len(options)))]
+
+
+def _flip(draw: Draw) -> bool:
+    return bool(draw(_index(2)))
+
+
+@cache
+def _index(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
+def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]:
+    """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
+    counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
+    planes = _choose(draw, counts[:4] if _flip(draw) else counts)
+    if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
+        planes = _choose(draw, EXTREME_PLANES)
+    shape = _choose(draw, ["channels", "batch", "both", "unbatched"])
+    if shape == "unbatched":
+        return (planes,)
+    if shape == "channels":
+        return (1, planes)
+    if shape == "batch":
+        return (planes, 1)
+    if profile.empty_batches and _between(draw, 0, 31) == 31:
+        return (0, planes)
+    divisors = [divisor for divisor in range(1, planes + 1) if planes % divisor == 0]
+    batch = _choose(draw, divisors)
+    return (batch, planes // batch)
+
+
+def _huge_plane(draw: Draw, rank: int) -> tuple[int, ...]:
+    return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
+
+
+def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
+    return [length for length in lengths if length <= remaining] or [1]
+
+
+def _adaptive_geometry(
+    draw: Draw, rank: int, remaining: int, profile: Profile
+) -> tuple[tuple[int, ...], dict[str, Any]]:
+    if profile.huge:
+        windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
+        return _huge_plane(draw, rank), {"output_size": (*(1,) * (rank - 2), *windows_wanted)}
+    sizes: list[int] = []
+    outputs: list[int] = []
+    windows = 4 * remaining
+    for _ in range(rank):
+        size = _choose(draw, _lengths(remaining, profile.lengths))
+        output = min(_adaptive_output(draw, size), max(windows, 1))
+        sizes.append(size)
+        outputs.append(output)
+        remaining, windows = max(remaining // size, 1), max(windows // output, 1)
+    return tuple(sizes), {"output_size": tuple(outputs)}
+
+
+def _adaptive_output(draw: Draw, size: int) -> int:
+    """An output length that divides the input, does not, equals it, or exceeds it."""
+    style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
+    if style == "divisor":
+        return _choose(draw, [divisor for divisor in range(1, size + 1) if size % divisor == 0])
+    if style == "near":
+        return max(1, size + _between(draw, -1, 1))
+    if style == "larger":
+        return _between(draw, size, 3 * size)
+    if style == "much_larger":
+        return _choose(draw, [16, 17, 64, 65, 255, 256, 300, 1000])
+    return _between(draw, 1, size)
+
+
+def _windowed_geometry(
+    draw: Draw, rank: int, remaining: int, profile: Profile
+) -> tuple[tuple[int, ...], dict[str, Any]]:
+    if profile.huge:
+        kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
+        attributes = {"kernel_size": (*(1,) * (rank - 2), kernel, kernel), "stride": (stride,), "padding": (0,)}
+        return _huge_plane(draw, rank), attributes | {"dilation": (1,)}
+    known = [geometry for geometry in known_geometries(rank) if geometry.cells <= remaining]
+    if profile.known_geometries and known and _between(draw, 0, 3) == 3:
+        geometry = _choose(draw, known)
+        return geometry.spatial, geometry.attributes()
+    ceil_mode = _flip(draw)
+    isotropic = _flip(draw)
+    axes: list[_WindowedAxis] = []
+    for number in range(rank):
+        room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
+        size = _choose(draw, _lengths(room, profile.lengths))
+        if not (isotropic and number):
+            pattern = _window_pattern(draw, size, room)
+        if profile.empty_windows and number == rank - 1:
+            axis = _with_an_empty_window(draw)
+        else:
+            axis = _legal_axis(pattern.size or size, pattern, ceil_mode)
+        axes.append(axis)
+        remaining = max(remaining // axis.size, 1)
+    attributes = _spelled_lists(draw, axes) | {"ceil_mode": ceil_mode}
+    return tuple(axis.size for axis in axes), attributes
+
+
+_STYLES = (
+    "unit",
+    "tiling",
+    "sparse",
+    "overlapping",
+    "overlapping",
+    "overlapping",
+    "dilated",
+    "dilated",
+    "whole",
+    "beyond",
+    "large",
+    "far_apart",
+    "aimed",
+    "aimed",
+)
+"""Relations of kernel, stride and length; repeated ones are drawn more often."""
+
+
+def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
+    """Kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
+
+    Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
+    The number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
+    """
+    style = _choose(draw, _STYLES if room > 4 else _STYLES[:6])
+    small = _between(draw, 2, min(7, max(room, 2)))
+    extra = _between(draw, 0, 5)
+    spread = _between(draw, 2, 4)
+    pick = _between(draw, 0, 89)
+    large = LARGE_KERNELS[pick % len(LARGE_KERNELS)]
+    kernel, stride, dilation = {
+        "unit": (1, 1 + extra % 3, 1),
+        "tiling": (small, small, 1),
+        "sparse": (small - 1, small + extra, 1),
+        "overlapping": (small, 1 + extra % small, 1),
+        "dilated": (small, 1 + (extra + pick) % (small + spread), spread),
+        "whole": (size, max(1, size // (1 + extra)), 1),
+        "beyond": (size + extra, max(1, (size + spread) // (1 + extra % 4)), 1),
+        "large": (large if large <= room else small, 1 + extra * spread, 1),
+        "far_apart": (small, LONG_STRIDES[pick % len(LONG_STRIDES)], 1),
+        "aimed": (small, 1 + extra % small, 1),
+    }[style]
+    padding = _choose(draw, [0, kernel // 2, (kernel // 2 + 1) // 2])
+    length = _aimed_length(pick, room, kernel, stride, padding) if style == "aimed" else 0
+    return _WindowedAxis(length, kernel, stride, padding, dilation)
+
+
+def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:
+    """A length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
+    lengths = [(windows - 1) * stride + kernel - 2 * padding for windows in WINDOWS]
+    possible = [length for length in lengths if length <= room]
+    return possible[pick % len(possible)] if possible else 0
+
+
+def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
+    """The pattern on an axis long enough for one window; dilation is dropped where a window would miss the input."""
+    kernel, stride, padding = pattern.kernel, pattern.stride, pattern.padding
+    for dilation in dict.fromkeys((pattern.dilation, 1)):
+        length = size
+        if pooled_size(length, kernel, stride, padding, dilation, ceil_mode) < 1:
+            length = max(size, dilation * (kernel - 1) + 1 - 2 * padding)
+        axis = _WindowedAxis(length, kernel, stride, padding, dilation)
+        if not windowed_axis(length, kernel, stride, padding, dilation, ceil_mode).has_empty_window():
+            return axis
+    raise AssertionError(f"undilated windows always meet their input, yet {axis} does not")
+
+
+def _with_an_empty_window(draw: Draw) -> _WindowedAxis:
+    """A legal axis whose only window steps over the whole input: one tap before it and one behind."""
+    size = _between(draw, 1, 6)
+    return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
+
+
+def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
+    """The attribute lists, shortened to one value or none where that means the same."""
+    lists = {
+        "kernel_size": tuple(axis.kernel for axis in axes),
+        "stride": tuple(axis.stride for axis in axes),
+        "padding": tuple(axis.padding for axis in axes),
+        "dilation": tuple(axis.dilation for axis in axes),
+    }
+    if not _flip(draw):
+        return lists
+    shortened = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
+    if lists["stride"] == lists["kernel_size"]:
+        shortened["stride"] = ()
+    return shortened
+
+
+def _all_tagged(case: Case, layout: str) -> Case:
+    """Every tensor in that layout, whose tag asks for a batch axis."""
+    shape = case.shape if len(case.shape) == 4 else (1, *case.shape)
+    return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
+
+
+def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
+    """One tensor strided alone, as most real defects need it, or all of them at once."""
+    tensors = case.api.tensors
+    if case.api.indices == "mask":
+        tensors = tuple(name for name in tensors if name != "indices")
+    alone = _flip(draw)
+    chosen = [_choose(draw, tensors)] if alone else list(tensors)
+    layouts = {}
+    for name in chosen:
+        layout = Layout(_choose(draw, _possible_layouts(case, name, profile)), _choose(draw, [0, 0, 1, 3, 17]))
+        if str(layout) != "contiguous":
+            layouts[name] = str(layout)
+    return replace(case, layouts=tuple(sorted(layouts.items())))
+
+
+def _possible_layouts(case: Case, tensor: str, profile: Profile) -> list[str]:
+    shape = case.tensor_shape(tensor)
+    can_expand = tensor in case.api.inputs and expanded_axis(shape, case.api.spatial_rank) is not None
+    return [name for name in profile.layouts if name != "expanded" or can_expand]
+
+
+ALL_LAYOUTS = tuple(name for name in LAYOUTS if name not in TAGS)

@@ -1,0 +1,211 @@
+"""The contract as questions: every clause broken alone and in pairs, and every legal boundary.
+
+A library is right when it answers as its code is known to, or as its published page promises; the row says which.
+After a refusal nothing may be written and the two results of phase one must be as they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import permutations
+from typing import Any, cast
+
+from poolproof.backends.base import Attempt, Backend, ContractBackend
+from poolproof.references.contract import (
+    SIGNATURES,
+    ContractCall,
+    Expectation,
+    Follows,
+    Outcome,
+    clauses,
+    expectations,
+    legal_calls,
+    violating_call,
+    violating_pair,
+)
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.judge import verdict
+
+ASPECT = "contract"
+CHECKS = ("status", "untouched", "error_text")
+KINDS = ("clauses", "pairs", "legal")
+"""Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
+
+_ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
+"""A kernel or its package is not installed: nothing can be concluded about the contract."""
+
+
+@dataclass(frozen=True)
+class ContractQuestion:
+    """One low-level call and the clause it is about (several, in order, for a pair; none for a legal call)."""
+
+    call: ContractCall
+    product: str
+    clause: str
+    title: str
+    block: str = ""
+    aspect: str = field(default=ASPECT, init=False)
+    patience: float = field(default=1.0, init=False)
+
+    @cached_property
+    def id(self) -> str:
+        return hashlib.sha256(self.call.to_json().encode()).hexdigest()[:12]
+
+    def to_record(self) -> dict[str, Any]:
+        return self.call.to_record()
+
+    def describe(self) -> Row:
+        """The columns that follow from the question alone.
+
+        dtype and index_dtype stay empty: a clause is about an operator, and the dtypes of a call are often what is
+        wrong with it.
+        """
+        data = self.call.tensors.get("self")
+        return {
+            "case_id": self.id,
+            "case": self.call.to_json(),
+            "block": self.block,
+            "aspect": ASPECT,
+            "operator": self.call.api.removeprefix("aclnn"),
+            "dtype": "",
+            "index_dtype": "",
+            "shape": "" if data is None else "x".join(map(str, data.shape)),
+            "clause": self.clause,
+            "statement": self.title,
+        }
+
+    def judge(self, backend: Backend) -> Row:
+        started = time.perf_counter()
+        expected = expectations(self.product, self.call)
+        made = cast(ContractBackend, backend).attempt(self.call)
+        row = self.describe() | {"status_code": made.phase_two or made.phase_one, "checks_judged": list(CHECKS)}
+        row |= _verdict(expected, made)
+        return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+
+
+@dataclass(frozen=True)
+class ContractBlock:
+    """All questions of one kind about one API on one backend."""
+
+    backend: str
+    product: str
+    api: str
+    kind: str
+    aspect: str = field(default=ASPECT, init=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.backend}-{self.api.removeprefix('aclnn')}-contract-{self.kind}"
+
+    @property
+    def count(self) -> int:
+        return len(_calls(self.kind, self.product, self.api))
+
+    def counts(self) -> Counter[str]:
+        """How many questions there are about each clause; legal calls are about none, the empty text."""
+        return Counter(clause for clause, _, _ in _calls(self.kind, self.product, self.api))
+
+    def questions(self) -> list[ContractQuestion]:
+        return [
+            ContractQuestion(call, self.product, clause, title, self.id)
+            for clause, title, call in _calls(self.kind, self.product, self.api)
+        ]
+
+
+def contract_blocks(backend: str, product: str, operators: Sequence[str]) -> list[ContractBlock]:
+    """Blocks for the APIs of ``operators`` (all if empty) on a backend whose product has a contract."""
+    apis = [api for api in SIGNATURES if not operators or api.removeprefix("aclnn") in operators]
+    return [ContractBlock(backend, product, api, kind) for api in apis for kind in KINDS]
+
+
+def question_of(call: ContractCall, product: str) -> ContractQuestion:
+    """A question about any call, e.g. one named on a command line."""
+    clause = expectations(product, call).code.clause or ""
+    return ContractQuestion(call, product, clause, _statement(clause))
+
+
+def _broken_alone(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+    for clause in clauses(api):
+        if product in clause.products:
+            yield clause.id, clause.statement, violating_call(product, clause.id)
+
+
+def _broken_in_pairs(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+    ordered = [clause for clause in clauses(api) if product in clause.products]
+    for first, second in permutations(ordered, 2):
+        if ordered.index(first) < ordered.index(second):
+            call = violating_pair(product, first.id, second.id)
+            if call is not None:
+                yield first.id, f"{first.statement} It comes before: {second.statement}", call
+
+
+def _legal(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+    for name, call in legal_calls(product, api).items():
+        yield "", f"Legal: {name}.", call
+
+
+_CALLS = {"clauses": _broken_alone, "pairs": _broken_in_pairs, "legal": _legal}
+
+
+@cache
+def _calls(kind: str, product: str, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
+    """(clause, title, call) of each question; made once, because that takes two seconds for the APIs of a product."""
+    return tuple(_CALLS[kind](product, api))
+
+
+def _statement(clause: str) -> str:
+    return next((known.statement for known in clauses() if known.id == clause), "")
+
+
+def _verdict(expected: Expectation, made: Attempt) -> Row:
+    followed = expected.followed(made.phase_one, made.phase_two)
+    if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
+        reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
+        return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
+    findings = [finding for finding in (_status(expected, made, followed), *_traces(made)) if finding]
+    row = {"follows": str(followed)}
+    if findings:
+        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+    return row | verdict(Verdict.CONFORMS)
+
+
+def _status(expected: Expectation, made: Attempt, followed: Follows) -> Finding | None:
+    if followed is not Follows.NEITHER:
+        return None
+    owed = " or ".join(_answer(outcome) for outcome in expected.acceptable)
+    got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
+    text = f" ({made.text})" if made.text else ""
+    return Finding("status", f"answered {got}{text}, owed {owed}", owed=owed, got=got)
+
+
+def _answer(outcome: Outcome) -> str:
+    return f"{outcome.status:d} in phase {outcome.phase}" if outcome.phase else "success"
+
+
+def _traces(made: Attempt) -> Iterator[Finding | None]:
+    """What a refusal in phase one must not leave, and must say."""
+    if made.phase_one == 0:
+        return
+    if not made.outputs_untouched:
+        yield Finding("untouched", "phase 1 refused, and wrote the workspace size or the executor all the same")
+    if not made.memory_untouched:
+        yield Finding("untouched", "phase 1 refused, and an output tensor was written all the same")
+    if not made.text:
+        yield Finding("error_text", f"phase 1 refused with {made.phase_one}, and no error text says why")
+
+
+def read_call(text: str) -> ContractCall | None:
+    """The low-level call that ``text`` is the JSON of, None if it is no such JSON."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

@@ -1,0 +1,179 @@
+"""From one case to one row: run it, hold every check against it, state the verdict and its reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from poolproof.backends.base import Backend, Status
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import run_checks
+from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.measure import measure_output, measure_standards
+from poolproof.suites.judging.trial import NoMask, RunFailed, Trial
+
+WORKING_COPIES = 16
+"""What a case is judged in, in multiples of its tensors: variations, poison, the oracle's float64 (measured: 14)."""
+
+_BYTES_PER_TAP = 10
+"""What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
+
+    A violation leaves evidence on the ``shelf``, if there is one. ``standards`` says whether the standards of others
+    are held against the output too.
+    """
+
+    case: Case
+    checks: tuple[str, ...]
+    aspect: str = ""
+    block: str = ""
+    repeats: int = 1
+    standards: bool = False
+    shelf: Shelf | None = None
+
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+    @property
+    def patience(self) -> float:
+        """By how much the usual time limit is stretched: a huge plane takes long to judge."""
+        return 1.0 + self.case.planes * self.case.plane_size // (1 << 20)
+
+    def to_record(self) -> dict[str, Any]:
+        """What identifies the question on disk while it is being answered."""
+        return cast(dict[str, Any], json.loads(self.case.to_json()))
+
+    def describe(self) -> Row:
+        return describe(self)
+
+    def judge(self, backend: Backend) -> Row:
+        return judge(self, backend)
+
+
+def judge(question: Question, backend: Backend) -> Row:
+    """The row of one question; whatever the implementation does short of dying becomes a verdict."""
+    started = time.perf_counter()
+    row = describe(question)
+    case = question.case
+    unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    too_large = _too_large(case)
+    if unsupported:
+        row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
+    elif too_large:
+        row |= verdict(Verdict.NOT_RUN, too_large)
+    else:
+        try:
+            row |= _judge_supported(question, backend)
+        except NoMask as error:
+            row |= verdict(Verdict.NOT_RUN, str(error))
+    row["seconds"] = time.perf_counter() - started
+    row["judged_at"] = time.time()
+    return row
+
+
+def _too_large(case: Case) -> str:
+    """Why the case cannot be judged in this machine's memory, empty where it can."""
+    needed = WORKING_COPIES * case.memory_bytes()
+    if not case.api.is_backward:
+        needed += _BYTES_PER_TAP * case.plane_windows * prod(axis.positions.shape[1] for axis in case.axes)
+    allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    if needed <= allowed:
+        return ""
+    return f"judging takes about {needed / 2**30:.1f} GiB, more than half of the {2 * allowed / 2**30:.1f} GiB here"
+
+
+def describe(question: Question) -> Row:
+    """The columns that follow from the question alone."""
+    case = question.case
+    attribute = case.output_size if case.api.pooling == "adaptive" else case.kernel_size
+    return {
+        "case_id": case.id,
+        "case": case.to_json(),
+        "block": question.block,
+        "aspect": question.aspect,
+        "operator": case.operator,
+        "dtype": case.dtype,
+        "index_dtype": case.index_dtype,
+        "shape": _list_text(case.shape),
+        "batched": len(case.shape) == case.api.spatial_rank + 2,
+        "planes": case.planes,
+        "elements": int(np.prod(case.shape)),
+        "windows": int(np.prod(case.pooled_shape)),
+        "kernel_size": _list_text(attribute),
+        "overlapping": any(bool((axis.coverage() > 1).any()) for axis in case.axes),
+        "dilated": max(case.dilation, default=1) > 1,
+        "padded": max(case.padding, default=0) > 0,
+        "ceil_mode": case.ceil_mode,
+        "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
+        "gradient": case.gradient if case.api.is_backward else "",
+        "indices": case.indices if case.api.is_backward else "",
+        "values": case.values,
+        "deterministic": case.deterministic,
+        "seed": case.seed,
+    }
+
+
+def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
+    """The columns of a verdict."""
+    return {
+        "verdict": str(kind),
+        "reason": reason,
+        "checks_violated": [finding.check for finding in findings],
+        "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
+    }
+
+
+def _judge_supported(question: Question, backend: Backend) -> Row:
+    trial = Trial(question.case, backend, question.repeats)
+    row, findings = _judge_trial(trial, question.checks, question.standards)
+    if not findings:
+        return row
+    if question.shelf:
+        question.shelf.put(trial, findings)
+    return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+
+
+def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:
+    """(columns, findings); where nothing was found the columns hold the verdict."""
+    backend, outcome = trial.backend, trial.first.outcome
+    row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
+    row["route"] = backend.route(trial.first.call)
+    refusal = backend.refusal(trial.first.call)
+    if outcome.status is Status.UNAVAILABLE:
+        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
+    if outcome.status is Status.REFUSED:
+        if refusal:
+            return row | verdict(Verdict.REFUSED, refusal.reason), ()
+        return row, [Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message)]
+    if refusal and refusal.required:
+        return row, [Finding("refusal", f"the call was accepted, although {refusal.reason}")]
+    try:
+        judged, findings = run_checks(trial, checks)
+    except RunFailed as error:
+        return row, [Finding("refusal", str(error))]
+    row["checks_judged"] = ["refusal", *judged]
+    if trial.case.api.is_backward:
+        row["model"] = str(trial.model)
+        row |= measure_output(trial)
+        if standards:
+            row |= measure_standards(trial)
+    return row | verdict(Verdict.CONFORMS), findings
+
+
+def _list_text(values: Sequence[int]) -> str:
+    return "x".join(map(str, values))

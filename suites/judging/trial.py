@@ -1,0 +1,217 @@
+"""One case on one backend: the runs that checks ask for, and the exact truth they are held against.
+
+Runs are made on demand and kept, so that two checks that need the same variation share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.base import Backend, Call, Outcome, Status
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.comparison import Comparison
+from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.formats import FORMATS, Float64, FloatFormat
+from poolproof.references.forward import forward_maximum
+from poolproof.references.geometry import Int64
+from poolproof.references.operators import OPERATORS
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.layouts import Layout
+from poolproof.suites.cases.operands import POISONS, Contents, contents, place
+from poolproof.suites.judging.decoder import Fault, decode
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One executed call. ``before`` holds a copy of every input buffer as it was when the call started."""
+
+    call: Call
+    outcome: Outcome
+    before: Mapping[str, NDArray[np.uint8]]
+
+    def output(self, name: str) -> NDArray:
+        """The output tensor as the call left it, in logical order."""
+        return self.call.tensors[name].array
+
+
+class RunFailed(Exception):
+    """A variation of a case that completed did not complete itself."""
+
+
+class NoMask(Exception):
+    """The backend's own forward did not make the mask that a case needs; the text says why."""
+
+
+class Trial:
+    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend."""
+
+    def __init__(self, case: Case, backend: Backend, repeats: int = 1) -> None:
+        self.case = case
+        self.backend = backend
+        self.repeats = repeats
+        self._runs: dict[object, Run] = {}
+
+    @cached_property
+    def content(self) -> Contents:
+        """`NoMask` where it takes a mask that only the backend's own forward can make, and that has none."""
+        content = contents(self.case)
+        if self.case.api.is_backward and self.case.has_bit_mask and 0 not in self.case.shape:
+            return replace(content, mask=self._made_mask())
+        return content
+
+    @property
+    def fmt(self) -> FloatFormat:
+        return FORMATS[self.case.dtype]
+
+    @cached_property
+    def first(self) -> Run:
+        """The case as it is, on memory filled with the first poison."""
+        return self._execute(place(self.content, POISONS[0]))
+
+    @cached_property
+    def model(self) -> AccumulationModel:
+        return self.backend.accumulation(self.first.call)
+
+    @cached_property
+    def is_deterministic(self) -> bool:
+        return self.backend.is_deterministic(self.first.call)
+
+    @cached_property
+    def acceptance(self) -> Acceptance:
+        """What each cell of grad_input may hold, flat; backward operators only."""
+        return acceptance(self.content.sums, self.fmt, self.model)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """grad_input of the first run beside the exact sums; backward operators only."""
+        return Comparison(self.gradient_input, self.content.sums, self.fmt)
+
+    @cached_property
+    def gradient_input(self) -> Float64:
+        """grad_input of the first run as float64, flat."""
+        return self.first.output("grad_input").astype(np.float64).ravel()
+
+    @cached_property
+    def accepted(self) -> NDArray[np.bool_]:
+        return self.acceptance.accepts(self.gradient_input)
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """The windows that went astray, where the gradients are coded; backward operators only."""
+        gradient = self.content.gradient
+        assert gradient is not None
+        coded, outputs = (np.ldexp(values.ravel(), -self.case.scale) for values in (gradient, self.gradient_input))
+        return decode(self.case.gradient, self.content.landing, coded, outputs)
+
+    @cached_property
+    def maximum(self) -> tuple[Float64, Int64]:
+        """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
+        return forward_maximum(self.content.values.reshape(self.case.planes, *self.case.spatial_shape), self.case.axes)
+
+    def repetition(self, number: int = 1) -> Run:
+        """The same call once more; for odd numbers on other poison and at other addresses."""
+        odd = number % 2
+        return self._kept(("repeat", number), lambda: place(self.content, POISONS[odd], shift=odd))
+
+    @property
+    def repetitions(self) -> list[Run]:
+        """The repetitions made so far."""
+        return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]
+
+    def with_layouts(self, layouts: Mapping[str, Layout]) -> Run:
+        """The same content in other layouts; tensors not named are contiguous."""
+        key = ("layouts", tuple(sorted((name, str(layout)) for name, layout in layouts.items())))
+        return self._kept(key, lambda: place(self.content, POISONS[0], layouts=layouts))
+
+    def with_index_dtype(self, index_dtype: str) -> Run:
+        return self._kept(
+            ("index_dtype", index_dtype), lambda: place(self.content, POISONS[0], index_dtype=index_dtype)
+        )
+
+    def with_scale(self, exponent: int) -> Run:
+        """Every gradient multiplied by 2**exponent."""
+        return self._kept(("scale", exponent), lambda: place(self.content.scaled(exponent), POISONS[0]))
+
+    def in_mode(self, mode: str) -> Run | None:
+        """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
+        run = self._execute(place(self.content, POISONS[0]), mode)
+        if run.outcome.status is Status.UNAVAILABLE:
+            return None
+        return self._completed(run, f"made with {mode}")
+
+    def after(self, others: Sequence[Case]) -> Run:
+        """The same call once more, after calls of other cases, whatever comes of those."""
+        for case in others:
+            self._execute(place(contents(case), POISONS[0]))
+        return self._completed(self._execute(place(self.content, POISONS[0])), "made after other calls")
+
+    def call_often(self, times: int) -> None:
+        """Make the same call ``times`` times, in the same memory."""
+        call = place(self.content, POISONS[0])
+        for _ in range(times):
+            self.backend.run(call)
+
+    def device_indices(self) -> Int64 | None:
+        """The indices that the backend's own forward makes of self, None where it has no forward for these dtypes."""
+        producer = self._producer()
+        if producer is None:
+            return None
+        forward = Trial(producer, self.backend)
+        if forward.first.outcome.status is not Status.COMPLETED:
+            return None
+        indices = decoded_indices(producer, forward.first.output("indices"))
+        return indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
+
+    def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
+        """The backward on other indices, all inside the plane, and what it then owes."""
+        content = replace(self.content, indices=indices)
+        run = self._execute(place(content, POISONS[0]))
+        return self._completed(run, "given the indices of its own forward"), content
+
+    def _made_mask(self) -> NDArray[np.int8]:
+        producer = self._producer()
+        if producer is None:
+            raise NoMask("a mask of bits can only be made by the forward, which this backend does not have")
+        forward = Trial(producer, self.backend).first
+        if forward.outcome.status is not Status.COMPLETED:
+            raise NoMask(f"the forward makes no mask of bits: {forward.outcome.message}")
+        return np.ascontiguousarray(forward.output("indices"))
+
+    def _producer(self) -> Case | None:
+        """The forward case of the same geometry and data; its indices in the dtype wanted here, if it has that one."""
+        case = self.case
+        operator = OPERATORS[case.api.producer or ""]
+        for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32")):
+            if self.backend.unsupported(operator, case.dtype, index_dtype) is None:
+                literals = tuple((name, values) for name, values in case.literals if name == "self")
+                return replace(case, operator=operator.name, index_dtype=index_dtype, layouts=(), literals=literals)
+        return None
+
+    def _completed(self, run: Run, how: str) -> Run:
+        if run.outcome.status is not Status.COMPLETED:
+            raise RunFailed(f"the case runs, but {how} it ends as {run.outcome.status}: {run.outcome.message}")
+        return run
+
+    def _kept(self, key: object, build: Callable[[], Call]) -> Run:
+        if key not in self._runs:
+            run = self._execute(build())
+            self._runs[key] = self._completed(run, f"varied by {key}")
+        return self._runs[key]
+
+    def _execute(self, call: Call, mode: str = "") -> Run:
+        before = {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}
+        return Run(call, self.backend.run(call, mode), before)
+
+
+def decoded_indices(case: Case, indices: NDArray) -> Int64:
+    """Indices of the pooled shape, read out of the mask where they are stored in one."""
+    if case.api.indices == "mask":
+        size = prod(case.pooled_shape)
+        indices = np.ascontiguousarray(indices).ravel()[: 4 * size].view(np.int32).reshape(case.pooled_shape)
+    return indices.astype(np.int64)
