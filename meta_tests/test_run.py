@@ -17,7 +17,7 @@ import pytest
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import finished_blocks, read_run
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.running import plans
+from poolproof.suites import plugin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -222,7 +222,7 @@ def test_a_run_that_cannot_start_says_why_and_exits_with_3(
 @pytest.mark.parametrize("asked", ["suites", "suites/test_values.py::test_values"])
 def test_a_copy_of_the_suite_is_refused(tmp_path: Path, asked: str) -> None:
     """A clone beside an installed suite; its tests would get no session."""
-    shutil.copytree(Path(plans.__file__).parent, tmp_path / "suites")
+    shutil.copytree(Path(plugin.__file__).parent, tmp_path / "suites")
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", asked], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
