@@ -33,8 +33,8 @@ _BYTES_PER_TAP = 10
 class Question:
     """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
 
-    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether those of
-    others are held against the output too.
+    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether the
+    standards of others are held against the output too.
     """
 
     case: Case
