@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
+from poolproof.references.windows import Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
 """Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
@@ -70,27 +71,12 @@ class Tensor:
         )
 
 
-@dataclass(frozen=True)
-class Attributes:
-    """The attribute lists exactly as the caller passes them: each empty, of length 1 or of full length.
-
-    An empty ``stride`` means stride = kernel_size. Adaptive operators use ``output_size`` alone.
-    """
-
-    kernel_size: tuple[int, ...] = ()
-    stride: tuple[int, ...] = ()
-    padding: tuple[int, ...] = ()
-    dilation: tuple[int, ...] = ()
-    ceil_mode: bool = False
-    output_size: tuple[int, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of one operator: attributes, and a tensor for each name in ``operator.tensors``."""
+    """One call of one operator: its windows, and a tensor for each name in ``operator.tensors``."""
 
     operator: Operator
-    attributes: Attributes
+    attributes: Windows
     tensors: Mapping[str, Tensor]
     deterministic: bool = False
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Refusal, Status, Tensor
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
 
 if TYPE_CHECKING:
@@ -149,30 +148,16 @@ def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
     return True
 
 
-def _windowed_arguments(call: Call) -> tuple[Any, ...]:
-    attributes, rank = call.attributes, call.operator.spatial_rank
-    kernel = list(attributes.kernel_size)
-    padding = list(expand(attributes.padding, rank, (0,)))
-    dilation = list(expand(attributes.dilation, rank, (1,)))
-    return kernel, list(attributes.stride), padding, dilation, attributes.ceil_mode
-
-
 def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
     function = getattr(torch.ops.aten, str(call.operator.aten)).grad_input
     gradient, values, indices, out = (views[name] for name in call.operator.tensors)
-    if call.operator.pooling == "adaptive":
-        function(gradient, values, indices, grad_input=out)
-    else:
-        function(gradient, values, *_windowed_arguments(call), indices, grad_input=out)
+    function(gradient, values, *call.operator.passed(call.attributes), indices, grad_input=out)
 
 
 def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
     function = getattr(torch.ops.aten, str(call.operator.aten)).out
     values, out, indices = (views[name] for name in call.operator.tensors)
-    if call.operator.pooling == "adaptive":
-        function(values, list(call.attributes.output_size), out=out, indices=indices)
-    else:
-        function(values, *_windowed_arguments(call), out=out, indices=indices)
+    function(values, *call.operator.passed(call.attributes), out=out, indices=indices)
 
 
 _INVOKE: dict[bool, Callable[[Any, Call, Mapping[str, Any]], None]] = {True: _backward, False: _forward}

@@ -142,7 +142,7 @@ DEFECTS: dict[str, tuple[Callable[..., np.ndarray], tuple[FloatFormat, ...]]] = 
 
 def landing(repetition: int) -> tuple[np.ndarray, int]:
     """(cells, size) of one tensor, from the maxima of random data."""
-    case = Case(
+    case = Case.of(
         operator="MaxPool2dWithIndicesBackward",
         shape=(1, 16, 32, 32),
         kernel_size=(3,),

@@ -28,6 +28,7 @@ from poolproof.backends.base import (
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.contract import PRODUCTS, ContractCall, clauses, expectations
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.windows import Adaptive
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
 """Number of the one NPU to use; without it the workers of a run share out those that are here."""
@@ -76,7 +77,7 @@ class Aclnn(Backend):
         return Refusal(reason, required=len(refusing) == len(expected.acceptable))
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        native = self.product == "950" and call.operator.pooling == "adaptive" and call.dtype != "float32"
+        native = self.product == "950" and call.operator.windows is Adaptive and call.dtype != "float32"
         return replace(NATIVE if native else ACC32, saturates=self._device.saturates)
 
     def route(self, call: Call) -> str:

@@ -53,7 +53,7 @@ class Peer:
             pairs = _dtype_pairs(backend, fields["operator"])
             if pairs:
                 dtype, index_dtype = lots.choice(pairs)
-                found.append(Case(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
+                found.append(Case.of(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
         return [case for case in found if not case.has_empty_window()]
 
 

@@ -214,8 +214,9 @@ def _wrong_twin(trial: Trial) -> Finding | None:
     found = interval(other) if case.api.is_backward else maximum(other)
     if found is None:
         return None
-    windows = f"kernel_size {list(case.kernel_size)}, stride {list(case.stride)}"
-    return replace(found, check="state", message=f"after this call, one with {windows} is wrong: {found.message}")
+    return replace(
+        found, check="state", message=f"after this call, one with {case.attributes} is wrong: {found.message}"
+    )
 
 
 def _has_producer(trial: Trial) -> bool:

@@ -100,7 +100,6 @@ def _too_large(case: Case) -> str:
 def describe(question: Question) -> Row:
     """The columns that follow from the question alone."""
     case = question.case
-    attribute = case.output_size if case.api.pooling == "adaptive" else case.kernel_size
     return {
         "case_id": case.id,
         "case": case.to_json(),
@@ -114,11 +113,11 @@ def describe(question: Question) -> Row:
         "planes": case.planes,
         "elements": int(np.prod(case.shape)),
         "windows": int(np.prod(case.pooled_shape)),
-        "kernel_size": _list_text(attribute),
+        "kernel_size": _list_text(case.attributes.sizes),
         "overlapping": any(bool((axis.coverage() > 1).any()) for axis in case.axes),
-        "dilated": max(case.dilation, default=1) > 1,
-        "padded": max(case.padding, default=0) > 0,
-        "ceil_mode": case.ceil_mode,
+        "dilated": case.attributes.is_dilated,
+        "padded": case.attributes.is_padded,
+        "ceil_mode": case.attributes.rounds_up,
         "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
         "gradient": case.gradient if case.api.is_backward else "",
         "indices": case.indices if case.api.is_backward else "",

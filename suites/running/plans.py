@@ -322,8 +322,8 @@ def _blocks_of(cell: Cell, aspect: Aspect, plan: Plan, seed: int) -> Iterator[Bl
 
 
 def _possible(aspect: Aspect, cell: Cell) -> bool:
-    """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+    """Not every kind of windows can miss its input, and few interfaces have format tags."""
     profile = aspect.profile
     if profile.tagged and not (cell.operator.takes_tags and TAGS[profile.tagged] in cell.tags):
         return False
-    return not profile.empty_windows or cell.operator.pooling == "windowed"
+    return not profile.empty_windows or cell.operator.windows.can_miss_input
