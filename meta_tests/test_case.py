@@ -91,7 +91,10 @@ def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, object], messag
 
 @pytest.mark.parametrize(
     ("operator", "message"),
-    [("AdaptiveMaxPool3d", "needs an output_size of length 3"), ("MaxPool3dWithArgmax", "kernel_size of .* has length")],
+    [
+        ("AdaptiveMaxPool3d", "needs an output_size of length 3"),
+        ("MaxPool3dWithArgmax", "kernel_size of .* has length"),
+    ],
 )
 def test_windows_need_their_sizes(operator: str, message: str) -> None:
     with pytest.raises(CaseError, match=message):

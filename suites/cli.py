@@ -27,12 +27,12 @@ from poolproof.score.command import score
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.judging.contract import ASPECT as CONTRACT
 from poolproof.suites.judging.contract import contract_blocks
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
 from poolproof.suites.running.plans import ASPECTS, PLANS, Cell, blocks
 from poolproof.suites.running.replay import given_questions
-from poolproof.suites.running.runner import failure_text, with_shelf
+from poolproof.suites.running.runner import failure_text, with_evidence
 from poolproof.suites.running.sandbox import Bench, Survey, survey
 
 CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
@@ -159,7 +159,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
             try:
                 given_questions([case], "A2")  # a wrong line is told before a backend is loaded
                 questions = given_questions([case], bench.start().product)
-                (row,) = bench.judge(with_shelf(questions, Shelf(folder, name)) if folder else questions)
+                (row,) = bench.judge(with_evidence(questions, EvidenceFolder(folder, name)) if folder else questions)
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from poolproof.backends.base import Backend, Call, Status
-from poolproof.references.comparison import Comparison
 from poolproof.references.criterion import acceptance
-from poolproof.references.emulation import sequential_sums
+from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.operators import OPERATORS
 from poolproof.references.standards import STANDARDS, judge_all
@@ -187,7 +186,7 @@ def _columns(judge: str) -> list[str]:
     """What the verdicts of a judge go by: a list by its own name, our cases by the standards that judge them."""
     if judge != OUR_CASES:
         return [judge]
-    return [*(name for name, standard in STANDARDS.items() if standard.sound), "interval"]
+    return [*STANDARDS, "interval"]
 
 
 _ENDED = {-1}
@@ -216,7 +215,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case]) -> dict[str, se
         allowed = acceptance(content.sums, FORMATS[case.dtype], backend.accumulation(call))
         if allowed.accepts(_output(call)).all():
             continue
-        verdicts = judge_all(_comparison(content, call))
+        verdicts = judge_all(_deviations(content, call))
         for name in rejected:
             if name == "interval" or verdicts[name].passed is False:
                 rejected[name].add(number)
@@ -228,22 +227,21 @@ def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
     call = place(content, POISONS[0] if peer.poisons else 0)
     if backend.run(call).status is not Status.COMPLETED:
         return backend.refusal(call) is not None
-    return STANDARDS[peer.standard].judge(_comparison(content, call)).passed is not False
+    return STANDARDS[peer.standard].judge(_deviations(content, call)).passed is not False
 
 
 def _output(call: Call) -> Float64:
     return call.tensors["grad_input"].array.astype(np.float64).ravel()
 
 
-def _comparison(content: Contents, call: Call) -> Comparison:
+def _deviations(content: Contents, call: Call) -> Deviations:
     assert content.gradient is not None
     fmt, landing = FORMATS[content.case.dtype], content.landing
     terms = landing.cells, content.gradient.ravel()
-    return Comparison(
+    return Deviations(
         _output(call),
         content.sums,
         fmt,
         second=sequential_sums(*terms, landing.size, fmt),
-        terms=terms,
         windows_per_plane=content.case.plane_windows,
     )

@@ -30,7 +30,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Shelf:
+class EvidenceFolder:
     """Where a judge puts evidence: the folder of a run, and the name that the run has for the backend."""
 
     folder: Path

@@ -17,7 +17,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import run_checks
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.measure import measure_output, measure_standards
 from poolproof.suites.judging.trial import NoMask, RunFailed, Trial
@@ -33,7 +33,7 @@ _BYTES_PER_TAP = 10
 class Question:
     """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
 
-    A violation leaves evidence on the ``shelf``, if there is one. ``standards`` says whether the standards of others
+    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether those of others
     are held against the output too.
     """
 
@@ -43,7 +43,7 @@ class Question:
     block: str = ""
     repeats: int = 1
     standards: bool = False
-    shelf: Shelf | None = None
+    evidence: EvidenceFolder | None = None
 
     @property
     def id(self) -> str:
@@ -142,8 +142,8 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     row, findings = _judge_trial(trial, question.checks, question.standards)
     if not findings:
         return row
-    if question.shelf:
-        question.shelf.put(trial, findings)
+    if question.evidence:
+        question.evidence.put(trial, findings)
     return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
 
 

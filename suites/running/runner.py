@@ -14,7 +14,7 @@ from poolproof.reports.waivers import Waivers
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import shrink
 from poolproof.suites.judging.contract import ContractBlock
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.running.plans import Block
@@ -104,7 +104,7 @@ class Jury:
 
     def _rows(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
         """The rows of questions whose violations leave evidence."""
-        for row in self._judged(backend, with_shelf(questions, Shelf(self._folder, backend))):
+        for row in self._judged(backend, with_evidence(questions, EvidenceFolder(self._folder, backend))):
             self._limit_evidence(row)
             yield row
 
@@ -163,9 +163,9 @@ class Jury:
         }
 
 
-def with_shelf(questions: Iterable[AnyQuestion], shelf: Shelf) -> list[AnyQuestion]:
+def with_evidence(questions: Iterable[AnyQuestion], evidence: EvidenceFolder) -> list[AnyQuestion]:
     """The questions, those that can leave evidence with a place to put it."""
-    return [replace(each, shelf=shelf) if isinstance(each, Question) else each for each in questions]
+    return [replace(each, evidence=evidence) if isinstance(each, Question) else each for each in questions]
 
 
 def failure_text(row: Row) -> str:
