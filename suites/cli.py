@@ -31,7 +31,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
 from poolproof.suites.running.plans import ASPECTS, PLANS, Cell, blocks
-from poolproof.suites.running.replay import given_questions
+from poolproof.suites.running.replay import check_lines, given_questions
 from poolproof.suites.running.runner import failure_text, with_evidence
 from poolproof.suites.running.sandbox import Bench, Survey, survey
 
@@ -157,7 +157,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
         with tempfile.TemporaryDirectory() as scratch:
             bench = Bench(name, Path(scratch), "replay", timeout)
             try:
-                given_questions([case], "A2")  # a wrong line is told before a backend is loaded
+                check_lines([case])
                 questions = given_questions([case], bench.start().product)
                 (row,) = bench.judge(with_evidence(questions, EvidenceFolder(folder, name)) if folder else questions)
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:

@@ -35,7 +35,7 @@ from poolproof.suites.judging.contract import ContractBlock
 from poolproof.suites.judging.judge import verdict
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
-from poolproof.suites.running.replay import given_questions
+from poolproof.suites.running.replay import check_lines, given_questions
 from poolproof.suites.running.runner import MOST_EVIDENCE, Jury, failure_text
 from poolproof.suites.running.sandbox import AnyQuestion, Survey, survey
 
@@ -314,7 +314,7 @@ def _cell(*values: str) -> dict[str, str]:
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
-        given_questions(config.getoption("case") or [], "A2")
+        check_lines(config.getoption("case") or [])
         waivers = _waivers(config)
         _operators(config)
         surveys = {name: survey(name) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}

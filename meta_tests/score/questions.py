@@ -110,6 +110,7 @@ def _parts(size: int) -> Iterator[_Part]:
 def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
     """Everything the contract suite asks of a product: a call for each clause of each block before a second for any."""
     backend = survey.cells[0].backend
+    assert survey.product is not None
     asked = [question for block in contract_blocks(backend, survey.product, []) for question in block.questions()]
     random.Random(seed).shuffle(asked)
     turns: Counter[tuple[str, str]] = Counter()

@@ -29,6 +29,7 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
+from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.findings import Finding
@@ -48,7 +49,7 @@ class ContractQuestion:
     """One low-level call and the clause it is about (several, in order, for a pair; none for a legal call)."""
 
     call: ContractCall
-    product: str
+    product: Product
     clause: str
     title: str
     block: str = ""
@@ -96,7 +97,7 @@ class ContractBlock:
     """All questions of one kind about one API on one backend."""
 
     backend: str
-    product: str
+    product: Product
     api: str
     kind: str
     aspect: str = field(default=ASPECT, init=False)
@@ -120,25 +121,25 @@ class ContractBlock:
         ]
 
 
-def contract_blocks(backend: str, product: str, operators: Sequence[str]) -> list[ContractBlock]:
+def contract_blocks(backend: str, product: Product, operators: Sequence[str]) -> list[ContractBlock]:
     """Blocks for the APIs of ``operators`` (all if empty) on a backend whose product has a contract."""
     apis = [api for api in SIGNATURES if not operators or api.removeprefix("aclnn") in operators]
     return [ContractBlock(backend, product, api, kind) for api in apis for kind in KINDS]
 
 
-def question_of(call: ContractCall, product: str) -> ContractQuestion:
+def question_of(call: ContractCall, product: Product) -> ContractQuestion:
     """A question about any call, e.g. one named on a command line."""
     clause = expectations(product, call).code.clause or ""
     return ContractQuestion(call, product, clause, _statement(clause))
 
 
-def _broken_alone(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _broken_alone(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     for clause in clauses(api):
         if product in clause.products:
             yield clause.id, clause.statement, violating_call(product, clause.id)
 
 
-def _broken_in_pairs(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _broken_in_pairs(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     ordered = [clause for clause in clauses(api) if product in clause.products]
     for first, second in permutations(ordered, 2):
         if ordered.index(first) < ordered.index(second):
@@ -147,7 +148,7 @@ def _broken_in_pairs(product: str, api: str) -> Iterator[tuple[str, str, Contrac
                 yield first.id, f"{first.statement} It comes before: {second.statement}", call
 
 
-def _legal(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _legal(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     for name, call in legal_calls(product, api).items():
         yield "", f"Legal: {name}.", call
 
@@ -156,7 +157,7 @@ _CALLS = {"clauses": _broken_alone, "pairs": _broken_in_pairs, "legal": _legal}
 
 
 @cache
-def _calls(kind: str, product: str, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
+def _calls(kind: str, product: Product, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
     """(clause, title, call) of each question; made once, because that takes two seconds for the APIs of a product."""
     return tuple(_CALLS[kind](product, api))
 
