@@ -18,7 +18,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
 from poolproof.suites.judging.trial import NoMask, RunFailed, Trial
 
@@ -33,8 +33,8 @@ _BYTES_PER_TAP = 10
 class Question:
     """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
 
-    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether those of others
-    are held against the output too.
+    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether the
+    standards of others are held against the output too.
     """
 
     case: Case
@@ -158,13 +158,13 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     if outcome.status is Status.REFUSED:
         if refusal:
             return row | verdict(Verdict.REFUSED, refusal.reason), ()
-        return row, [Finding("refusal", f"a legal call was refused: {outcome.message}", got=outcome.message)]
+        return row, [Finding("refusal", Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
     if refusal and refusal.required:
-        return row, [Finding("refusal", f"the call was accepted, although {refusal.reason}")]
+        return row, [Finding("refusal", Mismatch(f"the call was accepted, although {refusal.reason}"))]
     try:
         judged, findings = run_checks(trial, checks)
     except RunFailed as error:
-        return row, [Finding("refusal", str(error))]
+        return row, [Finding("refusal", Mismatch(str(error)))]
     row["checks_judged"] = ["refusal", *judged]
     if trial.case.api.is_backward:
         row["model"] = str(trial.model)
