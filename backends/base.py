@@ -125,18 +125,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """A documented rule by which an implementation turns a call down.
-
-    ``required``: it must, and accepting the call is a deviation. Otherwise it may, because its page and its code
-    disagree, and a call it accepts must come out right.
-    """
-
-    reason: str
-    required: bool = True
-
-
-@dataclass(frozen=True)
 class Attempt:
     """What a low-level call came to.
 
@@ -168,16 +156,22 @@ class Backend(ABC):
     ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
+    ``interface`` names what it implements where the documentation of that says which calls may be refused
+    (`poolproof.references.refusals`).
     """
 
     product: Product | None = None
+    interface: str = ""
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        """Why no call of that operator and dtypes can be made here, or None if they can."""
+        """Why no call of that operator and dtypes can be made here, or None if they can.
+
+        What a contract forbids need not be said: who judges looks that up.
+        """
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
@@ -185,10 +179,6 @@ class Backend(ABC):
 
         Raises nothing that the implementation itself reports.
         """
-
-    def refusal(self, call: Call) -> Refusal | None:
-        """The documented rule by which this implementation turns ``call`` down, or None if it must run it."""
-        return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Refusal, Status, Tensor
+from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.operators import Operator
 
@@ -27,6 +27,7 @@ class TorchEager(Backend):
     def __init__(self, device: str) -> None:
         self._torch = _import_torch(device)
         self._device = device
+        self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -36,12 +37,6 @@ class TorchEager(Backend):
             return f"torch pools no {dtype}"
         if index_dtype != "int64":
             return "torch takes int64 indices only"
-        return None
-
-    def refusal(self, call: Call) -> Refusal | None:
-        if self._device != "cpu" and call.deterministic and call.operator.is_backward:
-            reason = f"torch lists {call.operator.aten} on {self._device} as not deterministic"
-            return Refusal(reason, required=False)
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:

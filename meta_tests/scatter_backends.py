@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolproof.backends.base import Backend, Call, Outcome, Refusal, Status
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.geometry import Axis
@@ -31,19 +31,18 @@ class Scatter(Backend):
             return "no masks"
         return "no int8 indices" if index_dtype == "int8" else None
 
-    def refusal(self, call: Call) -> Refusal | None:
+    def objection(self, call: Call) -> str:
         axes = _axes(call)
-        if not call.operator.is_backward and any(axis.has_empty_window() for axis in axes):
-            return Refusal("windows without a cell are refused")
-        return None
+        empty = not call.operator.is_backward and any(axis.has_empty_window() for axis in axes)
+        return "windows without a cell are refused" if empty else ""
 
     def environment(self) -> Mapping[str, str]:
         return {"numpy": np.__version__}
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        refusal = self.refusal(call)
-        if refusal:
-            return Outcome(Status.REFUSED, code=161002, message=refusal.reason)
+        objection = self.objection(call)
+        if objection:
+            return Outcome(Status.REFUSED, code=161002, message=objection)
         started = time.perf_counter()
         if call.operator.is_backward:
             self.backward(call)
@@ -278,8 +277,8 @@ class WindowLocalIndices(Scatter):
 class IndexOutsideForEmptyWindow(Scatter):
     """Windows without a cell are accepted and get an index behind the plane."""
 
-    def refusal(self, call):  # type: ignore[no-untyped-def]
-        return None
+    def objection(self, call):  # type: ignore[no-untyped-def]
+        return ""
 
     def forward(self, call):  # type: ignore[no-untyped-def]
         if any(axis.has_empty_window() for axis in _axes(call)):

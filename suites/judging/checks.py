@@ -33,6 +33,7 @@ from poolproof.suites.judging.findings import (
     owed_text,
     wrong_cells,
 )
+from poolproof.suites.judging.owed import unsupported
 from poolproof.suites.judging.trial import Run, Trial, decoded_indices
 
 Judge = Callable[[Trial], Mismatch | None]
@@ -276,7 +277,7 @@ def memory_kept(trial: Trial) -> Mismatch | None:
 
 def _has_other_index_dtype(trial: Trial) -> bool:
     other = _other_index_dtype(trial)
-    return other is not None and trial.backend.unsupported(trial.case.api, trial.case.dtype, other) is None
+    return other is not None and unsupported(trial.backend, trial.case.api, trial.case.dtype, other) is None
 
 
 def _other_index_dtype(trial: Trial) -> str | None:

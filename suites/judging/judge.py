@@ -16,6 +16,7 @@ from poolproof.backends.base import Backend, Status
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging import owed
 from poolproof.suites.judging.checks import run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -70,7 +71,7 @@ def judge(question: Question, backend: Backend) -> Row:
     started = time.perf_counter()
     row = describe(question)
     case = question.case
-    unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype)
     too_large = _too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
@@ -152,7 +153,7 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     backend, outcome = trial.backend, trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
     row["route"] = backend.route(trial.first.call)
-    refusal = backend.refusal(trial.first.call)
+    refusal = owed.refusal(backend, trial.case, trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:

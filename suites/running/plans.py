@@ -21,6 +21,7 @@ from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS
 from poolproof.suites.cases.targets import Target, examples, targets
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.owed import unsupported
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -297,7 +298,7 @@ def cells(name: str, backend: Backend) -> list[Cell]:
         for index_dtype in INDEX_DTYPES:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
-                    reason = backend.unsupported(operator, dtype, index_dtype)
+                    reason = unsupported(backend, operator, dtype, index_dtype)
                     found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
