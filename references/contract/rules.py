@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import Reach
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
 Products = tuple[Product, ...]
@@ -42,15 +43,15 @@ class Page:
 
     reading: Literal["refuses", "allows", "silent", "agrees"]
     erratum: str
-    status: Status = Status.INVALID_PARAMETER
+    status: ReturnCode = ReturnCode.INVALID_PARAMETER
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breach:
     """How to break one rule, starting from a legal call.
 
-    recipe
-        Fields of `Recipe` to replace; the call built from them is consistent in everything else.
+    template
+        Fields of `Template` to replace; the call built from them is consistent in everything else.
     tensors
         Per tensor: None for a null pointer, or fields to replace by values or by functions of the old value.
     lists
@@ -59,7 +60,7 @@ class Breach:
         Out-pointers to make null.
     """
 
-    recipe: Mapping[str, Any] = field(default_factory=dict)
+    template: Mapping[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     lists: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     null_outputs: tuple[str, ...] = ()
@@ -104,7 +105,7 @@ class Rule:
     statement: Statement
     decides: Decides
     breach: Breach | BreachOf
-    status: Status | None = Status.INVALID_PARAMETER
+    status: ReturnCode | None = ReturnCode.INVALID_PARAMETER
     reach: Reach | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
     products: Products = ()
@@ -166,16 +167,24 @@ class ClauseTable:
     def contract(self, products: Iterable[Product]) -> Contract:
         """The rules with the products on which they hold.
 
-        `ContractError` names a product that can reach a rule and has no value in one of its tables.
+        `ContractError` names a product that can reach a rule and has no value in one of its tables, or a value that is
+        no product's.
         """
         known = remaining = tuple(products)
         placed = []
         for rule in self.rules:
+            self._require_names(rule, known)
             reached = self._reached(rule, remaining)
             placed.append(replace(rule, products=reached))
             if rule.refuses_all:
                 remaining = tuple(product for product in remaining if product not in reached)
         return Contract(self.api, self.prefix, tuple(placed), known)
+
+    def _require_names(self, rule: Rule, known: Products) -> None:
+        names = {product.name for product in known}
+        for name in chain(rule.reach or (), *rule.tables):
+            if name not in names:
+                raise ContractError(f"table {rule.name} of {self.api} has a value for {name!r}, which is no product")
 
     def _reached(self, rule: Rule, remaining: Products) -> Products:
         if rule.reach is not None:

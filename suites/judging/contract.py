@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import permutations
@@ -19,10 +19,10 @@ from typing import Any, cast
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import (
     SIGNATURES,
+    Answer,
     ContractCall,
     Expectation,
     Follows,
-    Outcome,
     clauses,
     expectations,
     legal_calls,
@@ -32,11 +32,10 @@ from poolproof.references.contract import (
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.judge import verdict
 
 ASPECT = "contract"
-CHECKS = ("status", "untouched", "error_text")
 KINDS = ("clauses", "pairs", "legal")
 """Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
 
@@ -167,40 +166,51 @@ def _statement(clause: str) -> str:
 
 
 def _verdict(expected: Expectation, made: Attempt) -> Row:
-    followed = expected.followed(made.phase_one, made.phase_two)
     if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
         reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
         return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
-    findings = [finding for finding in (_status(expected, made, followed), *_traces(made)) if finding]
-    row = {"follows": str(followed)}
+    findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
+    row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
         return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 
-def _status(expected: Expectation, made: Attempt, followed: Follows) -> Finding | None:
-    if followed is not Follows.NEITHER:
+def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
+    """The answer is that of the library's code or of its published page."""
+    if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    owed = " or ".join(_answer(outcome) for outcome in expected.acceptable)
+    owed = " or ".join(_answer(answer) for answer in expected.acceptable)
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
-    text = f" ({made.text})" if made.text else ""
-    return Finding("status", f"answered {got}{text}, owed {owed}", owed=owed, got=got)
+    return mismatch("the answer", got, owed, guess=f"its text is: {made.text}" if made.text else "")
 
 
-def _answer(outcome: Outcome) -> str:
-    return f"{outcome.status:d} in phase {outcome.phase}" if outcome.phase else "success"
+def _answer(answer: Answer) -> str:
+    return f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success"
 
 
-def _traces(made: Attempt) -> Iterator[Finding | None]:
-    """What a refusal in phase one must not leave, and must say."""
+def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
+    """A refusal in phase 1 leaves its two results and every tensor as they were."""
     if made.phase_one == 0:
-        return
-    if not made.outputs_untouched:
-        yield Finding("untouched", "phase 1 refused, and wrote the workspace size or the executor all the same")
-    if not made.memory_untouched:
-        yield Finding("untouched", "phase 1 refused, and an output tensor was written all the same")
-    if not made.text:
-        yield Finding("error_text", f"phase 1 refused with {made.phase_one}, and no error text says why")
+        return None
+    left = {"the workspace size or the executor": made.outputs_untouched, "an output tensor": made.memory_untouched}
+    written = " and ".join(name for name, is_untouched in left.items() if not is_untouched)
+    return Mismatch(f"phase 1 refused, and wrote {written} all the same") if written else None
+
+
+def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
+    """A refusal in phase 1 says why."""
+    if made.phase_one == 0 or made.text:
+        return None
+    return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")
+
+
+_CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]] = {
+    "status": _status,
+    "untouched": _untouched,
+    "error_text": _error_text,
+}
+CHECKS = tuple(_CHECKS)
 
 
 def read_call(text: str) -> ContractCall | None:

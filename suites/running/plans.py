@@ -21,6 +21,7 @@ from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS
 from poolproof.suites.cases.targets import Target, examples, targets
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.owed import unsupported
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -297,7 +298,7 @@ def cells(name: str, backend: Backend) -> list[Cell]:
         for index_dtype in INDEX_DTYPES:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
-                    reason = backend.unsupported(operator, dtype, index_dtype)
+                    reason = unsupported(backend, operator, dtype, index_dtype)
                     found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
@@ -322,8 +323,8 @@ def _blocks_of(cell: Cell, aspect: Aspect, plan: Plan, seed: int) -> Iterator[Bl
 
 
 def _possible(aspect: Aspect, cell: Cell) -> bool:
-    """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+    """Not every kind of windows can miss its input, and few interfaces have format tags."""
     profile = aspect.profile
     if profile.tagged and not (cell.operator.takes_tags and TAGS[profile.tagged] in cell.tags):
         return False
-    return not profile.empty_windows or cell.operator.pooling == "windowed"
+    return not profile.empty_windows or cell.operator.windows.can_miss_input

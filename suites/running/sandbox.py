@@ -267,15 +267,7 @@ def _warm_up(backend: Backend) -> None:
 
 def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
-        size = (1,) * operator.spatial_rank
-        adaptive = operator.pooling == "adaptive"
-        case = Case(
-            operator=operator.name,
-            shape=(1, *size),
-            output_size=size if adaptive else (),
-            kernel_size=() if adaptive else size,
-        )
-        judge(Question(case, USUAL_CHECKS), backend)
+        judge(Question(Case.smallest(operator), USUAL_CHECKS), backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91
