@@ -25,7 +25,7 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
-from poolproof.reports.figures.tables import CELL
+from poolproof.reports.rows.grouping import GROUP
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
@@ -308,7 +308,7 @@ def cells_of(block: AnyBlock) -> Iterator[tuple[dict[str, str], int]]:
 
 
 def _cell(*values: str) -> dict[str, str]:
-    return dict(zip(CELL, values, strict=True))
+    return dict(zip(GROUP, values, strict=True))
 
 
 def _begin(config: pytest.Config) -> Session:

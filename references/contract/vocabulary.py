@@ -12,7 +12,7 @@ from poolproof.references.indices import MASK
 from poolproof.references.operators import OPERATORS
 
 
-class Status(IntEnum):
+class ReturnCode(IntEnum):
     """The return codes that this family of APIs uses (the library's page of aclnn return codes)."""
 
     SUCCESS = 0
