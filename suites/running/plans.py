@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.suites.cases.case import INDEX_DTYPES, Case
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile, cases
@@ -291,15 +291,14 @@ class Block:
 def cells(name: str, backend: Backend) -> list[Cell]:
     """Every operator in every pair of dtypes, with what ``backend``, called ``name``, says about it.
 
-    Index dtypes that the operator's own interface does not have are left out: a mask is int8, indices are not.
+    Index dtypes that the operator's own interface does not have are left out.
     """
     found = []
     for operator in OPERATORS.values():
-        for index_dtype in INDEX_DTYPES:
-            if (index_dtype == "int8") == (operator.indices == "mask"):
-                for dtype in DTYPES:
-                    reason = unsupported(backend, operator, dtype, index_dtype)
-                    found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
+        for index_dtype in operator.indices.dtypes:
+            for dtype in DTYPES:
+                reason = unsupported(backend, operator, dtype, index_dtype)
+                found.append(Cell(name, operator, dtype, index_dtype, reason, backend.tags))
     return found
 
 
