@@ -12,7 +12,7 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import INFINITY, interval, lattice_exponent, overflows, reachable
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
 from simulated import ORDERS, simulate
@@ -55,7 +55,7 @@ def test_accepts_what_rational_arithmetic_accepts() -> None:
     candidates_seen = 0
     for number in range(CASES):
         fmt, model, cells, sums = small_case(number)
-        allowed = acceptance(sums, fmt, model)
+        allowed = admissible(sums, fmt, model)
         for cell, terms in enumerate(cells):
             outputs = candidates(sum(terms, Fraction(0)), fmt)
             accepted = at(allowed, cell, len(outputs)).accepts(outputs)
@@ -96,7 +96,7 @@ def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: 
     return low <= value <= high
 
 
-def at(allowed: Acceptance, cell: int, count: int) -> Acceptance:
+def at(allowed: Admissible, cell: int, count: int) -> Admissible:
     """The acceptance of one cell, repeated for several candidates."""
     arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
     return replace(
@@ -112,7 +112,7 @@ def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
         exact = [Fraction(float(term)) for term in terms[0]]
         sums = scatter_sums(np.zeros(4, np.int64), terms[0], 1)
         for model in ("native", "acc32"):
-            allowed = acceptance(sums, fmt, AccumulationModel.parse(model))
+            allowed = admissible(sums, fmt, AccumulationModel.parse(model))
             accumulator = AccumulationModel.parse(model).accumulator(fmt)
             results = fmt.round(np.array(sorted(reachable(exact, accumulator))))
             assert at(allowed, 0, len(results)).accepts(results).all()
@@ -131,12 +131,12 @@ def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
             terms = draw_terms(rng, name, (20, k), fmt)
             outputs = simulate(terms, fmt, declared, str(rng.choice(ORDERS)), rng)
             sums = scatter_sums(np.repeat(np.arange(20), k), terms.ravel(), 20)
-            assert acceptance(sums, fmt, declared).accepts(outputs).all(), (k, name)
+            assert admissible(sums, fmt, declared).accepts(outputs).all(), (k, name)
 
 
 def admissible(fmt: FloatFormat, terms: list[float], output: float, model: str = "acc32") -> bool:
     sums = scatter_sums(np.zeros(len(terms), np.int64), np.array(terms), 1)
-    return bool(acceptance(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))[0])
+    return bool(admissible(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))[0])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Acceptance
+from poolproof.references.criterion import Admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
@@ -25,18 +25,18 @@ ULP_EDGES = {"ulp_le05": 0.5, "ulp_le1": 1.0, "ulp_le2": 2.0, "ulp_le4": 4.0, "u
 """Upper edges of the histogram's half-open classes, in ulps."""
 
 
-def error_statistics(deviations: Deviations, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
+def error_statistics(deviations: Deviations, admissible: Admissible, model: AccumulationModel) -> Statistics:
     """All statistics of one output tensor."""
     finite = _Finite(deviations)
     return (
         _multiplicities(deviations.sums.count)
-        | _verdicts(deviations, acceptance)
+        | _verdicts(deviations, admissible)
         | _differences(deviations, finite)
         | _ulps(finite, len(deviations.outputs))
         | _relative(deviations, finite)
         | _small_values(deviations)
         | _balance(deviations, finite)
-        | _bounds(deviations, acceptance, model)
+        | _bounds(deviations, admissible, model)
         | _special_values(deviations)
     )
 
@@ -72,13 +72,13 @@ def _multiplicities(count: Int64) -> Statistics:
     }
 
 
-def _verdicts(deviations: Deviations, acceptance: Acceptance) -> Statistics:
-    accepted = acceptance.accepts(deviations.outputs)
+def _verdicts(deviations: Deviations, admissible: Admissible) -> Statistics:
+    accepted = admissible.accepts(deviations.outputs)
     cells = len(accepted)
     rejected = cells - int(np.count_nonzero(accepted))
-    off_lattice = ~acceptance.on_lattice(deviations.outputs) if rejected else ~accepted
+    off_lattice = ~admissible.on_lattice(deviations.outputs) if rejected else ~accepted
     return {
-        "n_bits_owed": int(np.count_nonzero(acceptance.demands_bits)),
+        "n_bits_owed": int(np.count_nonzero(admissible.demands_bits)),
         "n_reject": rejected,
         "reject_rate": _ratio(rejected, cells),
         "first_reject": int(accepted.argmin()) if rejected else None,
@@ -190,7 +190,7 @@ def _balance(deviations: Deviations, finite: _Finite) -> Statistics:
     }
 
 
-def _bounds(deviations: Deviations, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
+def _bounds(deviations: Deviations, admissible: Admissible, model: AccumulationModel) -> Statistics:
     """Errors beside what the accumulation model admits, over the finite cells that a gradient reaches."""
     sums, fmt = deviations.sums, deviations.fmt
     reached = deviations.finite & (sums.count > 0)
@@ -199,7 +199,7 @@ def _bounds(deviations: Deviations, acceptance: Acceptance, model: AccumulationM
     error = np.abs(signed)
     count, magnitude = sums.count[selected], (sums.positive + sums.negative)[selected]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        low, high = acceptance.low[selected], acceptance.high[selected]
+        low, high = admissible.low[selected], admissible.high[selected]
         admissible = np.maximum(high - exact, exact - low)
         room = np.where(signed > 0.0, high - exact, exact - low)
         unit = model.accumulator(fmt).unit_roundoff

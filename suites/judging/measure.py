@@ -23,7 +23,7 @@ from poolproof.suites.judging.trial import Trial
 
 def measure_output(trial: Trial) -> Row:
     """The statistics of one backward's grad_input."""
-    row = error_statistics(trial.deviations, trial.acceptance, trial.model)
+    row = error_statistics(trial.deviations, trial.admissible, trial.model)
     rejected = row.pop("first_reject")
     row["first_reject_index"] = "" if rejected is None else _coordinates(rejected, trial.case.shape)
     output = np.ascontiguousarray(trial.first.output("grad_input"))
