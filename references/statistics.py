@@ -200,7 +200,7 @@ def _bounds(deviations: Deviations, admissible: Admissible, model: AccumulationM
     count, magnitude = sums.count[selected], (sums.positive + sums.negative)[selected]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         low, high = admissible.low[selected], admissible.high[selected]
-        admissible = np.maximum(high - exact, exact - low)
+        bound = np.maximum(high - exact, exact - low)
         room = np.where(signed > 0.0, high - exact, exact - low)
         unit = model.accumulator(fmt).unit_roundoff
         likely = np.sqrt(count) * unit * magnitude + 0.5 * fmt.ulp(exact)
@@ -208,9 +208,7 @@ def _bounds(deviations: Deviations, admissible: Admissible, model: AccumulationM
         likelihood = np.where(error == 0.0, 0.0, error / likely)
         tolerant = (room > 0.0) & (room < np.inf) & (high - low > fmt.ulp(exact))
     margin = ((room - error)[tolerant] / room[tolerant]).min() if tolerant.any() else None
-    by_multiplicity = _by_multiplicity(
-        count, error, admissible, fmt.ulp(np.maximum(sums.positive, sums.negative)[selected])
-    )
+    by_multiplicity = _by_multiplicity(count, error, bound, fmt.ulp(np.maximum(sums.positive, sums.negative)[selected]))
     return {
         "z_max": float(likelihood.max(initial=0.0)),
         "margin_min": None if margin is None else float(margin),
