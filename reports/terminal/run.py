@@ -55,6 +55,8 @@ def conclusion_line(conclusion: Conclusion) -> Text:
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
+    if conclusion.narrowed:
+        notes.append(conclusion.narrowed)
     line.append("; ".join(notes), style="default not bold")
     return line
 
