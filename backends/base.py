@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
+from poolproof.references.products import Product
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
 """Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
@@ -167,9 +168,7 @@ class Attempt:
 
 
 class ContractBackend(Protocol):
-    """A backend whose interface has a contract: two phases, status codes, products."""
-
-    product: str
+    """A backend whose interface has a contract: two phases, status codes, a product."""
 
     def attempt(self, call: ContractCall) -> Attempt:
         """Make a low-level call that may be illegal in any way."""
@@ -181,9 +180,11 @@ class Backend(ABC):
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
     ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
-    format tags, besides the usual one, under which the windowed 2-D operators take their tensors.
+    format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
+    one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     """
 
+    product: Product | None = None
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

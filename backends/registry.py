@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 
 from poolproof.backends.base import Backend
+from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
 
@@ -15,13 +17,9 @@ _BUILT_IN = {
     "torch-cuda": "poolproof.backends.torch_eager:cuda",
     "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
-    "emulator-a2": "poolproof.backends.emulator.backend:a2",
-    "emulator-a3": "poolproof.backends.emulator.backend:a3",
-    "emulator-950": "poolproof.backends.emulator.backend:ascend_950",
-    "emulator-910": "poolproof.backends.emulator.backend:ascend_910",
-    "emulator-310p": "poolproof.backends.emulator.backend:ascend_310p",
-    "emulator-310b": "poolproof.backends.emulator.backend:ascend_310b",
 }
+
+_EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
 
 
 class UnknownBackend(Exception):
@@ -30,7 +28,7 @@ class UnknownBackend(Exception):
 
 def names() -> list[str]:
     """Every backend that can be named here, whether or not it can run."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+    return sorted({*_BUILT_IN, *_EMULATED, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
 def create(name: str) -> Backend:
@@ -51,8 +49,16 @@ def _factory(name: str) -> Callable[[], Backend]:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
             return point.load()
+    if name in _EMULATED:
+        return partial(_emulated, _EMULATED[name])
     module, _, attribute = _BUILT_IN.get(name, name).partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
+
+
+def _emulated(product: Product) -> Backend:
+    from poolproof.backends.emulator.backend import emulated
+
+    return emulated(product)

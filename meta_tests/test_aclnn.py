@@ -17,6 +17,7 @@ from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.emulator import library
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
@@ -47,7 +48,7 @@ def run(
 def test_one_file_with_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: str(library())})
     assert found.environment["libraries"] == "libpoolproof_emulator.so"
-    assert found.product == "A2"
+    assert found.product == PRODUCTS["A2"]
 
 
 @pytest.mark.parametrize(

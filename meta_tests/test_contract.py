@@ -20,7 +20,6 @@ from contract_calls import (
 )
 from poolproof.references.contract import (
     ERRATA,
-    PRODUCTS,
     SIGNATURES,
     Follows,
     Status,
@@ -36,6 +35,9 @@ from poolproof.references.contract import (
 from poolproof.references.contract.examples import base_recipe
 from poolproof.references.contract.expectation import contract_of, find_rule
 from poolproof.references.contract.rules import Rule, always
+from poolproof.references.products import PRODUCTS, Product
+
+A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]
 
 # What a library was seen to answer.
 
@@ -47,15 +49,15 @@ def test_predicts_every_observed_status(api: str) -> None:
     wrong = [
         (row, code)
         for row in rows
-        if (code := expectations(row["product"], observed_call(row)).code).crashes
+        if (code := expectations(PRODUCTS[row["product"]], observed_call(row)).code).crashes
         != str(row["status"]).startswith("crash")
-        or (not code.crashes and predict(row["product"], observed_call(row), tiling=False) != row["status"])
+        or (not code.crashes and predict(PRODUCTS[row["product"]], observed_call(row), tiling=False) != row["status"])
     ]
     assert wrong == []
 
 
 def test_observed_rows_reach_nearly_every_backward_clause() -> None:
-    met = {expectations(row["product"], observed_call(row)).code.clause for row in observed_rows()}
+    met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in observed_rows()}
     checked = {
         clause.id
         for clause in clauses()
@@ -119,7 +121,7 @@ WORKED = {
 @pytest.mark.parametrize("name", WORKED)
 def test_worked_example(name: str) -> None:
     product, call, status = WORKED[name]
-    assert predict(product, call) == status
+    assert predict(PRODUCTS[product], call) == status
 
 
 def test_shapes_that_follow_from_self() -> None:
@@ -134,11 +136,11 @@ def test_strides_of_an_empty_tensor_count_its_empty_axis_as_one() -> None:
 
 
 def test_batches_that_differ_are_refused_by_tiling_in_the_phase_of_the_operator_that_gets_the_work() -> None:
-    uneven = violating_call("A2", "adaptive3d-bwd.shape.batch")
-    assert (predict("A2", uneven, tiling=False), predict("A2", uneven)) == (0, 561103)
-    even = violating_call("A2", "adaptive3d-bwd.shape.batch.divisible")
-    assert (predict("A2", even), expectations("A2", even).code.phase) == (0, 2)
-    assert predict("950", even) == 561103
+    uneven = violating_call(A2, "adaptive3d-bwd.shape.batch")
+    assert (predict(A2, uneven, tiling=False), predict(A2, uneven)) == (0, 561103)
+    even = violating_call(A2, "adaptive3d-bwd.shape.batch.divisible")
+    assert (predict(A2, even), expectations(A2, even).code.phase) == (0, 2)
+    assert predict(ASCEND_950, even) == 561103
 
 
 # The order, where two clauses answer differently.
@@ -172,9 +174,9 @@ FIRST_WINS = (
 
 @pytest.mark.parametrize(("product", "first", "second", "status"), FIRST_WINS)
 def test_first_of_two_broken_clauses_answers(product: str, first: str, second: str, status: int) -> None:
-    call = violating_pair(product, first, second)
+    call = violating_pair(PRODUCTS[product], first, second)
     assert call is not None
-    code = expectations(product, call).code
+    code = expectations(PRODUCTS[product], call).code
     assert (code.clause, code.status) == (first, status)
 
 
@@ -189,14 +191,14 @@ def test_first_of_two_broken_clauses_answers(product: str, first: str, second: s
 )
 def test_null_pointers_per_product(api: str, statuses: tuple[int, ...]) -> None:
     everything_null = made(api).with_tensors(dict.fromkeys(SIGNATURES[api].tensors))
-    assert tuple(predict(product, everything_null) for product in PRODUCTS) == statuses
+    assert tuple(predict(product, everything_null) for product in PRODUCTS.values()) == statuses
 
 
 def test_an_unsupported_product_is_refused_before_null_pointers_where_the_library_looks_there_first() -> None:
     without_self = made("aclnnMaxPool3dWithArgmax").with_tensors({"self": None})
-    assert expectations("910", without_self).code.clause == "3d-fwd.product"
-    without_outputs = violating_call("A2", "mask-bwd.null.executor")
-    assert expectations("950", without_outputs).code.clause == "mask-bwd.product.950"
+    assert expectations(PRODUCTS["910"], without_self).code.clause == "3d-fwd.product"
+    without_outputs = violating_call(A2, "mask-bwd.null.executor")
+    assert expectations(ASCEND_950, without_outputs).code.clause == "mask-bwd.product.950"
 
 
 @pytest.mark.parametrize("api", SIGNATURES)
@@ -219,7 +221,7 @@ def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
     ],
 )
 def test_clauses_that_cannot_be_broken_together(first: str, second: str) -> None:
-    assert violating_pair("A2", first, second) is None
+    assert violating_pair(A2, first, second) is None
 
 
 # Clauses and their breaches.
@@ -271,7 +273,7 @@ def stands_alone(rule: Rule) -> bool:
 
 def test_a_breach_breaks_one_clause_only() -> None:
     shadowed = set()
-    for api, product in itertools.product(SIGNATURES, PRODUCTS):
+    for api, product in itertools.product(SIGNATURES, PRODUCTS.values()):
         rules = contract_of(api).on(product) if product in supporting_products(api) else ()
         for number, rule in enumerate(rules):
             clause = contract_of(api).id(rule)
@@ -303,8 +305,8 @@ BEYOND_THE_PAGE = {
 
 
 @pytest.mark.parametrize("api", SIGNATURES)
-@pytest.mark.parametrize("product", PRODUCTS)
-def test_legal_calls_are_accepted(api: str, product: str) -> None:
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=str)
+def test_legal_calls_are_accepted(api: str, product: Product) -> None:
     calls = legal_calls(product, api)
     assert bool(calls) == (product in supporting_products(api))
     for name, call in calls.items():
@@ -314,13 +316,13 @@ def test_legal_calls_are_accepted(api: str, product: str) -> None:
 
 
 def test_legal_calls_visit_the_edges() -> None:
-    calls = legal_calls("950", MP2)
+    calls = legal_calls(ASCEND_950, MP2)
     assert calls["kernel is the padded input"].tensor("gradOutput").shape == (2, 3, 1, 1)
     assert calls["ceil mode drops the window that starts in the padding"].tensor("gradOutput").shape == (2, 3, 2, 2)
     assert calls["plane of 2^31 cells"].tensor("self").shape == (1, 1, 1, 2**31)
     assert calls["one batch for all"].tensor("self").strides[0] == 0
     assert calls["one batch for all"].tensor("gradInput").strides[0] != 0
-    assert legal_calls("A2", MASK)["three cells into the storage"].tensor("indices").offset == 0
+    assert legal_calls(A2, MASK)["three cells into the storage"].tensor("indices").offset == 0
 
 
 # The tables.
@@ -344,13 +346,13 @@ def test_phase_two_comes_after_phase_one(api: str) -> None:
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_every_product_is_supported_or_refused_outright(api: str) -> None:
     refusing = {product for rule in contract_of(api).rules if rule.decides is always for product in rule.products}
-    assert refusing | set(supporting_products(api)) == set(PRODUCTS)
+    assert refusing | set(supporting_products(api)) == set(PRODUCTS.values())
     assert not refusing & set(supporting_products(api))
 
 
 def test_a2_and_a3_have_the_same_clauses() -> None:
     for clause in clauses():
-        assert ("A2" in clause.products) == ("A3" in clause.products), clause.id
+        assert (A2 in clause.products) == (A3 in clause.products), clause.id
 
 
 def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -> None:
@@ -373,7 +375,7 @@ def test_statements_are_sentences() -> None:
 
 
 def test_dropped_comparison_of_indices() -> None:
-    expected = expectations("A2", violating_call("A2", "2d-bwd.shape.indices"))
+    expected = expectations(A2, violating_call(A2, "2d-bwd.shape.indices"))
     assert (expected.code.status, expected.code.phase) == (561103, 2)
     assert expected.page is not None and (expected.page.status, expected.page.phase) == (161002, 1)
     assert expected.erratum == "E17" and len(expected.acceptable) == 2
@@ -397,14 +399,14 @@ def test_dropped_comparison_of_indices() -> None:
     ],
 )
 def test_page_and_code_disagree(product: str, clause: str, code: int, page: int, erratum: str) -> None:
-    expected = expectations(product, violating_call(product, clause))
+    expected = expectations(PRODUCTS[product], violating_call(PRODUCTS[product], clause))
     assert expected.page is not None
     assert (expected.code.status, expected.page.status, expected.erratum) == (code, page, erratum)
 
 
 @pytest.mark.parametrize("clause", ["3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"])
 def test_only_the_code_answers_where_the_page_is_silent_or_agrees(clause: str) -> None:
-    expected = expectations("A2", violating_call("A2", clause))
+    expected = expectations(A2, violating_call(A2, clause))
     assert expected.page is None and expected.acceptable == (expected.code,)
     assert expected.followed(expected.code.status) is Follows.BOTH
     assert expected.followed(expected.code.status, 0) is Follows.BOTH
@@ -412,6 +414,6 @@ def test_only_the_code_answers_where_the_page_is_silent_or_agrees(clause: str) -
 
 def test_lists_that_kill_the_process_are_marked() -> None:
     call = made(MASK).with_lists({"kernelSize": (), "padding": None})
-    expected = expectations("A3", call)
+    expected = expectations(A3, call)
     assert expected.code.crashes and expected.code.status == Status.NULL_POINTER
-    assert not expectations("A3", made(MASK).with_lists({"kernelSize": ()})).code.crashes
+    assert not expectations(A3, made(MASK).with_lists({"kernelSize": ()})).code.crashes

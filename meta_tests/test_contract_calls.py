@@ -21,7 +21,6 @@ from contract_calls import (
     observed_rows,
 )
 from poolproof.references.contract import (
-    PRODUCTS,
     SIGNATURES,
     ContractCall,
     ContractError,
@@ -39,6 +38,9 @@ from poolproof.references.contract import (
 from poolproof.references.contract.examples import Recipe, base_recipe
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.geometry import pooled_size
+from poolproof.references.products import PRODUCTS, Product
+
+A2, A3 = PRODUCTS["A2"], PRODUCTS["A3"]
 
 # Reading and writing.
 
@@ -124,11 +126,11 @@ def test_calls_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: predict("A5", made(MP2)),
-        lambda: violating_call("A2", "2d-bwd.nothing"),
-        lambda: violating_call("A2", "mask-bwd.product.950"),
-        lambda: violating_pair("A2", "2d-bwd.null.self", "2d-bwd.null.gradOutput"),
-        lambda: violating_pair("A2", "2d-bwd.null.self", "3d-bwd.plane"),
+        lambda: predict(Product("A5", like=A2), made(MP2)),
+        lambda: violating_call(A2, "2d-bwd.nothing"),
+        lambda: violating_call(A2, "mask-bwd.product.950"),
+        lambda: violating_pair(A2, "2d-bwd.null.self", "2d-bwd.null.gradOutput"),
+        lambda: violating_pair(A2, "2d-bwd.null.self", "3d-bwd.plane"),
         lambda: clauses("aclnnAvgPool2d"),
     ],
 )
@@ -165,9 +167,9 @@ def any_call(draw: st.DrawFn) -> ContractCall:
     return call
 
 
-@given(any_call(), st.sampled_from(PRODUCTS))
+@given(any_call(), st.sampled_from(list(PRODUCTS.values())))
 @settings(max_examples=300, deadline=None)
-def test_every_call_gets_an_answer(call: ContractCall, product: str) -> None:
+def test_every_call_gets_an_answer(call: ContractCall, product: Product) -> None:
     expected = expectations(product, call)
     assert predict(product, call) == expected.code.phase_one
     assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
@@ -179,12 +181,12 @@ def test_every_call_gets_an_answer(call: ContractCall, product: str) -> None:
 @given(any_call())
 @settings(max_examples=100, deadline=None)
 def test_a2_and_a3_have_one_contract(call: ContractCall) -> None:
-    assert expectations("A2", call) == expectations("A3", call)
+    assert expectations(A2, call) == expectations(A3, call)
 
 
-@given(any_call(), st.sampled_from(PRODUCTS), st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3))
+@given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_layouts_change_nothing(call: ContractCall, product: str, offset: int, storage: list[int]) -> None:
+def test_layouts_change_nothing(call: ContractCall, product: Product, offset: int, storage: list[int]) -> None:
     laid_out = {
         name: TensorArgument(
             shape=tensor.shape,
@@ -235,7 +237,7 @@ def test_windowed_calls_that_fit_are_accepted(recipe: Recipe) -> None:
     windows = tuple(pooled_size(*axis, 1, recipe.ceil_mode) for axis in axes)
     assert call.tensor(call.signature.pooled).shape[-rank:] == windows
     for product in supporting_products(recipe.api):
-        if product in ("910", "310P") or recipe.kernel_size != (1, 1):
+        if product.name in ("910", "310P") or recipe.kernel_size != (1, 1):
             assert expectations(product, call).code.status == Status.SUCCESS
 
 

@@ -18,7 +18,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import evidence
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.blocks import CaseBlock
@@ -35,8 +35,8 @@ def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[C
 
 
 def asked(folder: Path, *blocks: CaseBlock) -> list[Question]:
-    shelf = Shelf(folder, "scatter")
-    return [question.leaving(shelf) for block in blocks for question in block.questions()]
+    evidence = EvidenceFolder(folder, "scatter")
+    return [question.leaving(evidence) for block in blocks for question in block.questions()]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     case = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
-    judge(Question(case, holding("interval"), shelf=Shelf(tmp_path, "scatter")), FAULTS["lost"][0]())
+    judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
     indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
@@ -88,7 +88,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     case = Case(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
-    row = judge(Question(case, holding("interval"), shelf=Shelf(tmp_path, "scatter")), RefusesDilation())
+    row = judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation())
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
 
@@ -97,7 +97,7 @@ def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(evidence, "MOST_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
         case = Case(operator=BACKWARD, shape=shape, kernel_size=(2,))
-        judge(Question(case, holding("interval"), shelf=Shelf(tmp_path, "scatter")), FAULTS["lost"][0]())
+        judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.comparison import Comparison
 from poolproof.references.criterion import Acceptance
+from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.standards.commercial import SMALL_VALUE, SMALL_VALUE_ERROR
@@ -25,37 +25,37 @@ ULP_EDGES = {"ulp_le05": 0.5, "ulp_le1": 1.0, "ulp_le2": 2.0, "ulp_le4": 4.0, "u
 """Upper edges of the histogram's half-open classes, in ulps."""
 
 
-def error_statistics(comparison: Comparison, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
+def error_statistics(deviations: Deviations, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
     """All statistics of one output tensor."""
-    finite = _Finite(comparison)
+    finite = _Finite(deviations)
     return (
-        _multiplicities(comparison.sums.count)
-        | _verdicts(comparison, acceptance)
-        | _differences(comparison, finite)
-        | _ulps(finite, len(comparison.outputs))
-        | _relative(comparison, finite)
-        | _small_values(comparison)
-        | _balance(comparison, finite)
-        | _bounds(comparison, acceptance, model)
-        | _special_values(comparison)
+        _multiplicities(deviations.sums.count)
+        | _verdicts(deviations, acceptance)
+        | _differences(deviations, finite)
+        | _ulps(finite, len(deviations.outputs))
+        | _relative(deviations, finite)
+        | _small_values(deviations)
+        | _balance(deviations, finite)
+        | _bounds(deviations, acceptance, model)
+        | _special_values(deviations)
     )
 
 
 class _Finite:
     """The cells where both output and rounded sum are finite: outputs y, exact sums s, rounded sums r, errors y - s."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        selected: Any = comparison.finite
+    def __init__(self, deviations: Deviations) -> None:
+        selected: Any = deviations.finite
         if selected.all():
             selected = slice(None)
-        self.y = comparison.outputs[selected]
-        self.s = comparison.sums.sum[selected]
-        self.r = comparison.rounded[selected]
-        self.error = comparison.error[selected]
+        self.y = deviations.outputs[selected]
+        self.s = deviations.sums.sum[selected]
+        self.r = deviations.rounded[selected]
+        self.error = deviations.error[selected]
         self.absolute = np.abs(self.error)
         self.size = len(self.y)
         with np.errstate(over="ignore"):
-            self.ulps = self.absolute / comparison.fmt.ulp(self.s)
+            self.ulps = self.absolute / deviations.fmt.ulp(self.s)
 
 
 def _multiplicities(count: Int64) -> Statistics:
@@ -72,11 +72,11 @@ def _multiplicities(count: Int64) -> Statistics:
     }
 
 
-def _verdicts(comparison: Comparison, acceptance: Acceptance) -> Statistics:
-    accepted = acceptance.accepts(comparison.outputs)
+def _verdicts(deviations: Deviations, acceptance: Acceptance) -> Statistics:
+    accepted = acceptance.accepts(deviations.outputs)
     cells = len(accepted)
     rejected = cells - int(np.count_nonzero(accepted))
-    off_lattice = ~acceptance.on_lattice(comparison.outputs) if rejected else ~accepted
+    off_lattice = ~acceptance.on_lattice(deviations.outputs) if rejected else ~accepted
     return {
         "n_bits_owed": int(np.count_nonzero(acceptance.demands_bits)),
         "n_reject": rejected,
@@ -86,10 +86,10 @@ def _verdicts(comparison: Comparison, acceptance: Acceptance) -> Statistics:
     }
 
 
-def _differences(comparison: Comparison, finite: _Finite) -> Statistics:
-    equal = comparison.outputs == comparison.rounded
-    same_sign = np.signbit(comparison.outputs) == np.signbit(comparison.rounded)
-    nan = int(np.count_nonzero(np.isnan(comparison.outputs) & np.isnan(comparison.rounded)))
+def _differences(deviations: Deviations, finite: _Finite) -> Statistics:
+    equal = deviations.outputs == deviations.rounded
+    same_sign = np.signbit(deviations.outputs) == np.signbit(deviations.rounded)
+    nan = int(np.count_nonzero(np.isnan(deviations.outputs) & np.isnan(deviations.rounded)))
     bitexact = int(np.count_nonzero(equal)) + nan
     error, magnitude = _norm(finite.error), _norm(finite.s)
     return {
@@ -100,7 +100,7 @@ def _differences(comparison: Comparison, finite: _Finite) -> Statistics:
         "mean_abs_err": _ratio(float(finite.absolute.sum()), finite.size),
         "rmse": error / float(np.sqrt(finite.size)) if finite.size else None,
         "rmse_norm": error / magnitude if magnitude > 0.0 else None,
-        "ulp_dist_max": _largest_distance(finite, comparison.fmt),
+        "ulp_dist_max": _largest_distance(finite, deviations.fmt),
     }
 
 
@@ -147,7 +147,7 @@ def _quantile(values: Float64, share: float) -> float | None:
     return float(np.partition(values, rank)[rank])
 
 
-def _relative(comparison: Comparison, finite: _Finite) -> Statistics:
+def _relative(deviations: Deviations, finite: _Finite) -> Statistics:
     statistics: Statistics = {}
     with np.errstate(over="ignore"):
         against_rounded = np.abs(finite.y - finite.r) / (np.abs(finite.r) + RELATIVE_GUARD)
@@ -155,17 +155,17 @@ def _relative(comparison: Comparison, finite: _Finite) -> Statistics:
     for suffix, relative in (("", against_rounded), ("_vs_s", against_exact)):
         statistics[f"mere{suffix}"] = _ratio(float(relative.sum()), finite.size)
         statistics[f"mare{suffix}"] = float(relative.max(initial=0.0)) if finite.size else None
-    normal = np.abs(finite.s) >= SMALL_VALUE[_row(comparison.fmt)]
+    normal = np.abs(finite.s) >= SMALL_VALUE[_row(deviations.fmt)]
     relative = finite.absolute[normal] / np.abs(finite.s[normal])
     statistics["mean_rel"] = _ratio(float(relative.sum()), relative.size)
     statistics["max_rel"] = float(relative.max()) if relative.size else None
     return statistics
 
 
-def _small_values(comparison: Comparison) -> Statistics:
-    threshold, error = SMALL_VALUE[_row(comparison.fmt)], SMALL_VALUE_ERROR[_row(comparison.fmt)]
-    small = comparison.finite & (np.abs(comparison.rounded) < threshold)
-    errors = int(np.count_nonzero(small & (comparison.rounded_error > error)))
+def _small_values(deviations: Deviations) -> Statistics:
+    threshold, error = SMALL_VALUE[_row(deviations.fmt)], SMALL_VALUE_ERROR[_row(deviations.fmt)]
+    small = deviations.finite & (np.abs(deviations.rounded) < threshold)
+    errors = int(np.count_nonzero(small & (deviations.rounded_error > error)))
     number = int(np.count_nonzero(small))
     return {"n_small": number, "small_err_cnt": errors, "small_err_ratio": _ratio(errors, number)}
 
@@ -175,9 +175,9 @@ def _row(fmt: FloatFormat) -> str:
     return fmt.name if fmt.name in SMALL_VALUE else "float32"
 
 
-def _balance(comparison: Comparison, finite: _Finite) -> Statistics:
+def _balance(deviations: Deviations, finite: _Finite) -> Statistics:
     """Signed errors: against the rounded sum as msprobe counts them, and in magnitude against the exact one."""
-    cells = len(comparison.outputs)
+    cells = len(deviations.outputs)
     larger = int(np.count_nonzero(finite.y > finite.r)) - int(np.count_nonzero(finite.y < finite.r))
     outward = finite.error * np.sign(finite.s)
     away, toward = int(np.count_nonzero(outward > 0.0)), int(np.count_nonzero(outward < 0.0))
@@ -190,12 +190,12 @@ def _balance(comparison: Comparison, finite: _Finite) -> Statistics:
     }
 
 
-def _bounds(comparison: Comparison, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
+def _bounds(deviations: Deviations, acceptance: Acceptance, model: AccumulationModel) -> Statistics:
     """Errors beside what the accumulation model admits, over the finite cells that a gradient reaches."""
-    sums, fmt = comparison.sums, comparison.fmt
-    reached = comparison.finite & (sums.count > 0)
+    sums, fmt = deviations.sums, deviations.fmt
+    reached = deviations.finite & (sums.count > 0)
     selected: Any = slice(None) if reached.all() else reached
-    signed, exact = comparison.error[selected], sums.sum[selected]
+    signed, exact = deviations.error[selected], sums.sum[selected]
     error = np.abs(signed)
     count, magnitude = sums.count[selected], (sums.positive + sums.negative)[selected]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -232,10 +232,10 @@ def _by_multiplicity(count: Int64, error: Float64, admissible: Float64, unit: Fl
     return {"k_cells": cells.tolist(), "k_error": worst.tolist(), "k_bound": bound.tolist()}
 
 
-def _special_values(comparison: Comparison) -> Statistics:
+def _special_values(deviations: Deviations) -> Statistics:
     counts: Statistics = {}
-    unusual = ~comparison.finite
-    outputs, owed = comparison.outputs[unusual], comparison.rounded[unusual]
+    unusual = ~deviations.finite
+    outputs, owed = deviations.outputs[unusual], deviations.rounded[unusual]
     for suffix, values in (("out", outputs), ("exp", owed)):
         counts[f"n_nan_{suffix}"] = int(np.count_nonzero(np.isnan(values)))
         counts[f"n_pinf_{suffix}"] = int(np.count_nonzero(values == np.inf))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.references.contract import ContractCall, Outcome, expectations, predict
+from poolproof.references.products import PRODUCTS
 
 _CALL = ("api", "tensors", "lists", "ceilMode", "null_outputs")
 
@@ -35,7 +36,7 @@ def disagreements(row: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     """(what was compared, whether it agrees, the two sides) of one row; nothing of an artefact."""
     if row.get("artefact") is not None:
         return
-    product, call = row["product"], ContractCall.from_record({name: row[name] for name in _CALL})
+    product, call = PRODUCTS[row["product"]], ContractCall.from_record({name: row[name] for name in _CALL})
     code = expectations(product, call).code
     if str(row["status"]).startswith("crash"):
         yield "crashes", code.crashes, f"observed {row['status']}, expected {_spoken(code)}"

@@ -25,10 +25,10 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.score.command import score
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
-from poolproof.suites.running.aspects import ASPECTS, CONTRACT, given_questions
+from poolproof.suites.running.aspects import ASPECTS, CONTRACT, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
@@ -147,9 +147,9 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
         with tempfile.TemporaryDirectory() as scratch:
             sandbox = Sandbox(name, Path(scratch), "replay", timeout)
             try:
-                given_questions([case], "A2")  # a wrong line is told before a backend is loaded
+                check_lines([case])
                 (question,) = given_questions([case], sandbox.start().product)
-                (row,) = sandbox.judge([question.leaving(Shelf(folder, name)) if folder else question])
+                (row,) = sandbox.judge([question.leaving(EvidenceFolder(folder, name)) if folder else question])
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:

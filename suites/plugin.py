@@ -32,7 +32,7 @@ from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.probe.command import all_accounts
-from poolproof.suites.running.aspects import ASPECTS, given_questions
+from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
 from poolproof.suites.running.sandbox import Survey, survey
@@ -333,7 +333,7 @@ def _id_of(question: Asked, backend: str) -> str:
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
-        given_questions(config.getoption("case") or [], "A2")
+        check_lines(config.getoption("case") or [])
         waivers = _waivers(config)
         _operators(config)
         surveys = {name: survey(name) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}

@@ -13,7 +13,6 @@ from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
-from poolproof.backends.aclnn.products import product_of
 from poolproof.backends.aclnn.status import AclError, Blame, blame
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -25,9 +24,10 @@ from poolproof.backends.base import (
     Refusal,
     Status,
 )
-from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.contract import PRODUCTS, ContractCall, clauses, expectations
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.contract import ContractCall, clauses, expectations
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.products import PRODUCTS, Product, product_of
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
 """Number of the one NPU to use; without it the workers of a run share out those that are here."""
@@ -36,11 +36,14 @@ _STATEMENTS = {clause.id: clause.statement for clause in clauses()}
 
 
 class Aclnn(Backend):
-    """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing."""
+    """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing.
+
+    ``product`` is the device's, unless another is named for it.
+    """
 
     modes = tuple(name for name in MODES if name)
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ, product: Product | None = None) -> None:
         self._libraries = load(environment)
         self._device = Device(self._libraries, partial(_number, environment))
         self._operators = {
@@ -51,12 +54,8 @@ class Aclnn(Backend):
         if not self._operators:
             places = ", ".join(map(str, self._libraries.paths))
             raise BackendUnavailable(f"no operator of the family is exported by {places}")
-        self.product = product_of(self._device.soc_name)
-        if self.product not in PRODUCTS:
-            raise BackendUnavailable(
-                f"chip {self._device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})"
-            )
-        self.tags = ("NHWC",) if self.product == "950" else ()
+        self.product: Product = product or _product_of(self._device)
+        self.tags = self.product.tags
         self._usable = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -76,8 +75,7 @@ class Aclnn(Backend):
         return Refusal(reason, required=len(refusing) == len(expected.acceptable))
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        native = self.product == "950" and call.operator.pooling == "adaptive" and call.dtype != "float32"
-        return replace(NATIVE if native else ACC32, saturates=self._device.saturates)
+        return replace(self.product.accumulation(call.operator.name, call.dtype), saturates=self._device.saturates)
 
     def route(self, call: Call) -> str:
         return self._libraries.route()
@@ -88,7 +86,7 @@ class Aclnn(Backend):
 
     def environment(self) -> Mapping[str, str]:
         return {
-            "product": self.product,
+            "product": self.product.name,
             "soc": self._device.soc_name,
             "npu": str(self._device.number),
             **self._device.versions(),
@@ -119,6 +117,13 @@ class Aclnn(Backend):
         self._usable &= who is not Blame.CONTEXT
         at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
         return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
+
+
+def _product_of(device: Device) -> Product:
+    product = product_of(device.soc_name)
+    if product is None:
+        raise BackendUnavailable(f"chip {device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})")
+    return product
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:

@@ -10,6 +10,10 @@ from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable, Call
 from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, library
 from poolproof.references.accumulation import NATIVE, AccumulationModel
+from poolproof.references.products import Product
+
+KNOWN_PRODUCTS = ("A2", "A3", "950", "910", "310P", "310B")
+"""What ``ascendcl/product.cpp`` can be."""
 
 PRODUCT_VARIABLE = "POOLPROOF_EMULATOR_PRODUCT"
 SYSTEM_WORKSPACE_VARIABLE = "POOLPROOF_EMULATOR_SYSTEM_WORKSPACE"
@@ -22,9 +26,9 @@ ACCUMULATION_VARIABLE = "POOLPROOF_EMULATOR_ACCUMULATION"
 class Emulated(Aclnn):
     """The emulator, which declares the accumulation that it was told to have."""
 
-    def __init__(self) -> None:
+    def __init__(self, product: Product) -> None:
         chosen = {name: os.environ[name] for name in (DEVICE_VARIABLE, WORKER_VARIABLE) if name in os.environ}
-        super().__init__(chosen | {LIBRARY_VARIABLE: str(library())})
+        super().__init__(chosen | {LIBRARY_VARIABLE: str(library())}, product)
         self._is_native = os.environ.get(ACCUMULATION_VARIABLE) == "native"
 
     def accumulation(self, call: Call) -> AccumulationModel:
@@ -32,38 +36,23 @@ class Emulated(Aclnn):
         return replace(NATIVE, saturates=model.saturates) if self._is_native and call.dtype != "float32" else model
 
 
-def emulated(product: str) -> Emulated:
+def emulated(product: Product) -> Emulated:
     """The emulator as ``product``, whatever else is installed; BackendUnavailable without a C++ compiler.
 
-    The library reads its product once: a process can have one of them.
+    A product that the emulator does not know is emulated by the nearest that it is like. The library reads its product
+    once: a process can have one of them.
     """
-    os.environ[PRODUCT_VARIABLE] = product
+    os.environ[PRODUCT_VARIABLE] = _stand_in(product)
     os.environ.setdefault(SYSTEM_WORKSPACE_VARIABLE, str(_SMALL_SYSTEM_WORKSPACE))
     try:
-        return Emulated()
+        return Emulated(product)
     except (BuildFailed, CompilerMissing) as error:
         raise BackendUnavailable(str(error)) from error
 
 
-def a2() -> Emulated:
-    return emulated("A2")
-
-
-def a3() -> Emulated:
-    return emulated("A3")
-
-
-def ascend_950() -> Emulated:
-    return emulated("950")
-
-
-def ascend_910() -> Emulated:
-    return emulated("910")
-
-
-def ascend_310p() -> Emulated:
-    return emulated("310P")
-
-
-def ascend_310b() -> Emulated:
-    return emulated("310B")
+def _stand_in(product: Product) -> str:
+    names = [each.name for each in product.lineage if each.name in KNOWN_PRODUCTS]
+    if not names:
+        known = ", ".join(KNOWN_PRODUCTS)
+        raise BackendUnavailable(f"the emulator is no {product.name}, nor anything that it is like, only {known}")
+    return names[0]

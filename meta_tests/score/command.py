@@ -18,11 +18,9 @@ from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import console, give_up
-from poolproof.score.peers import PEERS, judge_by_others
 from poolproof.score.questions import rounds
 from poolproof.score.race import Races, Result, backend_name
-from poolproof.score.report import FILE, LIST, PAGE, STANDARD, show, write_score
-from poolproof.suites.judging.judge import Question
+from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.sandbox import survey
@@ -41,7 +39,6 @@ _PATH = click.Path(path_type=Path)
 @click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and race for the rest.")
 @click.option("--timeout", default=10.0, show_default=True, help="Seconds one case may take.")
 @click.option("--shrink", default=1.0, show_default=True, help="Seconds for a smaller case of each defect found.")
-@click.option("--peers", is_flag=True, help="Also judge each defect by the lists and standards that others use.")
 @click.option("--fail-under", default=100.0, show_default=True, help="Least share of defects found, in percent.")
 def score(
     plan_name: str,
@@ -54,7 +51,6 @@ def score(
     resume: bool,
     timeout: float,
     shrink: float,
-    peers: bool,
     fail_under: float,
 ) -> None:
     """Put a plan to the emulator with one seeded defect at a time, and report which are found.
@@ -76,8 +72,6 @@ def score(
         except BackendUnavailable as error:
             give_up(str(error))
     frame = table_of(results)
-    if peers and not interrupted:
-        frame = frame.join(_others_table(results, seed, workers))
     write_score(frame, ALL_CHECKS, report, {"plan": plan.name, "cases": plan.cases, "seed": seed})
     show(frame, ALL_CHECKS, console())
     console().print(f"{'interrupted; ' if interrupted else ''}written to {report / PAGE}")
@@ -105,24 +99,6 @@ def run(
     races = Races(workers, timeout, shrink, notice)
     while not all(result.is_found for result in results) and (part := next(asked, None)):
         races.run(results, part)
-
-
-def _others_table(results: Sequence[Result], seed: int, workers: int) -> pd.DataFrame:
-    """A column for each list of others and for each standard, with whether it finds the defect."""
-    surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
-    first = next(rounds(surveys, PLANS["smoke"], seed, workers))
-    own = {
-        product: [asked.case for asked in questions if isinstance(asked, Question) and asked.case.api.is_backward]
-        for product, questions in first.questions.items()
-    }
-    seeded = [(result.product, result.defect) for result in results]
-    found = pd.DataFrame(judge_by_others(seeded, own, workers, _OTHERS_SECONDS)).fillna(False).astype(bool)
-    lists = {peer.name for peer in PEERS}
-    return found.rename(columns=lambda name: f"{LIST if name in lists else STANDARD}{name}")
-
-
-_OTHERS_SECONDS = 60.0
-"""What one list may take on one defect."""
 
 
 def table_of(results: Sequence[Result]) -> pd.DataFrame:

@@ -20,8 +20,6 @@ from poolproof.reports.pages.render import write_page
 
 FILE = "score.parquet"
 PAGE = "score.html"
-LIST, STANDARD = "list: ", "standard: "
-"""What the names of columns begin with that say whether somebody else's list, or standard on our cases, finds it."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,6 @@ def needs(frame: pd.DataFrame, checks: Sequence[str]) -> dict[str, str]:
     }
 
 
-def others(frame: pd.DataFrame, prefix: str) -> dict[str, int]:
-    """How many defects each of the lists, or of the standards, finds, most first."""
-    columns = [name for name in frame.columns if name.startswith(prefix)]
-    counts = {name.removeprefix(prefix): int(frame[name].sum()) for name in columns}
-    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
-
-
 def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about: Mapping[str, object]) -> Path:
     """Write the Parquet file and the page into ``folder``; the page's path."""
     frame.to_parquet(folder / FILE, index=False)
@@ -78,8 +69,6 @@ def write_score(frame: pd.DataFrame, checks: Sequence[str], folder: Path, about:
         lines=frame.to_dict("records"),
         checks=checks,
         needs=needs(frame, checks),
-        others={prefix: others(frame, prefix) for prefix in (LIST, STANDARD)},
-        list_prefix=LIST,
         slowest=found.sort_values("seconds", ascending=False).head(5).to_dict("records"),
     )
 
@@ -101,9 +90,4 @@ def show(frame: pd.DataFrame, checks: Sequence[str], console: Console) -> None:
         named = [check for check, found in needs(frame, checks).items() if found == need]
         if named:
             console.print(f"{words}: {', '.join(named)}", style="dim")
-    for name, count in others(frame, LIST).items():
-        console.print(f"{name}, by its owner's standard: {count} of {len(frame)}", style="dim")
-    if standards := list(others(frame, STANDARD).items()):
-        (most, highest), (least, lowest) = standards[0], standards[-1]
-        console.print(f"Standards on the first outputs: {lowest} ({least}) to {highest} ({most})", style="dim")
     console.print(summarise(frame).text(), style="bold")

@@ -22,12 +22,11 @@ from poolproof.references.contract.expectation import (
     expectations,
     predict,
 )
-from poolproof.references.contract.vocabulary import OUT_POINTERS, PRODUCTS, SIGNATURES, Signature, Status
+from poolproof.references.contract.vocabulary import OUT_POINTERS, SIGNATURES, Signature, Status
 
 __all__ = [
     "ERRATA",
     "OUT_POINTERS",
-    "PRODUCTS",
     "SIGNATURES",
     "Clause",
     "ContractCall",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
-    PRE_950,
     UNNAMED,
     assembly,
     dtype_listed,
@@ -31,10 +30,12 @@ from poolproof.references.contract.builders import (
 )
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.facts import divides, tag_fits
-from poolproof.references.contract.rules import Breach, Contract, Page, Rule
+from poolproof.references.contract.reach import BEFORE_A2, ONLY_950, PRE_950
+from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
+from poolproof.references.products import Product
 
 _TENSORS = ("gradOutput", "self", "indices", "gradInput")
-_ND = {"A2": ("ND",), "A3": ("ND",), "950": ("ND",)}
+_ND = {"A2": ("ND",), "950": ("ND",)}
 
 
 def _pointers_and_dtypes() -> tuple[Rule, ...]:
@@ -46,9 +47,9 @@ def _pointers_and_dtypes() -> tuple[Rule, ...]:
         not_null("gradInput", UNNAMED),
         dtype_same("gradOutput"),
         dtype_same("gradInput"),
-        not_supported("910", "310P", "310B"),
-        dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
-        dtype_listed("indices", {"A2": INTEGERS, "A3": INTEGERS, "950": INTEGERS}),
+        not_supported(BEFORE_A2),
+        dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+        dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
     )
 
 
@@ -108,7 +109,7 @@ def _batch_rules() -> tuple[Rule, Rule]:
         "gradOutput and self agree in N and C (where pooled lengths divide self's).",
         lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
         Breach(recipe={"output_size": _one_window}, tensors=tensors),
-        products=PRE_950,
+        reach=PRE_950,
         page=Page("refuses", "C11"),
     )
     return immediate, late
@@ -119,20 +120,20 @@ def _batches_differ(call: ContractCall) -> bool:
     return call.tensor("self").shape[:-rank] != call.tensor("gradOutput").shape[:-rank]
 
 
-def _takes_windowed_kernel(call: ContractCall, product: str) -> bool:
-    return product in PRE_950 and divides(call)
+def _takes_windowed_kernel(call: ContractCall, product: Product) -> bool:
+    return product.value_in(PRE_950) and divides(call)
 
 
 _SHAPE_BATCH, _SHAPE_BATCH_DIVISIBLE = _batch_rules()
 
-ADAPTIVE_2D_BACKWARD = Contract.of(
+ADAPTIVE_2D_BACKWARD = ClauseTable.of(
     "aclnnAdaptiveMaxPool2dBackward",
     "adaptive2d-bwd",
     *_pointers_and_dtypes(),
     *_agreeing_shapes(),
     *_formats_and_rank((3, 4), "NHWC"),
     plane_bounded(2),
-    plane_bounded(2, name="plane.950", status=None, products=("950",), page=Page("refuses", "E30")),
+    plane_bounded(2, name="plane.950", status=None, reach=ONLY_950, page=Page("refuses", "E30")),
     _empty_exit(),
     _SHAPE_BATCH,
     assembly(
@@ -148,14 +149,14 @@ ADAPTIVE_2D_BACKWARD = Contract.of(
     _SHAPE_BATCH_DIVISIBLE,
 )
 
-ADAPTIVE_3D_BACKWARD = Contract.of(
+ADAPTIVE_3D_BACKWARD = ClauseTable.of(
     "aclnnAdaptiveMaxPool3dBackward",
     "adaptive3d-bwd",
     *_pointers_and_dtypes(),
     *_agreeing_shapes(),
     plane_bounded(3),
     *_formats_and_rank((4, 5), "NDHWC"),
-    dtype_listed("indices", {"A2": ("INT32",), "A3": ("INT32",)}, name="dtype.indices.int32"),
+    dtype_listed("indices", {"A2": ("INT32",)}, reach=PRE_950, name="dtype.indices.int32"),
     _empty_exit(),
     _SHAPE_BATCH,
     tag_rank_fits(source="observed"),

@@ -38,8 +38,9 @@ from poolproof.references.contract.facts import (
     same_or_single,
     tag_fits,
 )
-from poolproof.references.contract.rules import Breach, Contract, Page, Rule
-from poolproof.references.contract.vocabulary import PRODUCTS
+from poolproof.references.contract.reach import BEFORE_A2, ONLY_310, ONLY_950, SINCE_A2
+from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
+from poolproof.references.products import Product
 
 _OUTPUTS = ("outputOut", "indicesOut")
 _POINTERS = (*null_outputs(), *map(not_null, ("self", "outputSize", "outputOut", "indicesOut")))
@@ -78,47 +79,54 @@ def _exit() -> Rule:
 
 _WITH_BF16 = ("FLOAT", "FLOAT16", "BF16", "DOUBLE")
 _WITHOUT_BF16 = ("FLOAT", "FLOAT16", "DOUBLE")
-_DTYPES_2D = {product: _WITH_BF16 if product in ("A2", "A3", "950") else _WITHOUT_BF16 for product in PRODUCTS}
+_DTYPES_2D = {
+    "A2": _WITH_BF16,
+    "950": _WITH_BF16,
+    "910": _WITHOUT_BF16,
+    "310P": _WITHOUT_BF16,
+    "310B": _WITHOUT_BF16,
+}
 
 
-def _takes_general_path(call: ContractCall, product: str) -> bool:
+def _takes_general_path(call: ContractCall, product: Product) -> bool:
     """Whether the call is left to the oldest implementation, the only one that checks tags and output shapes."""
-    return product in ("910", "310P", "310B") or call.tensor("self").dtype == "DOUBLE"
+    return not product.value_in(SINCE_A2) or call.tensor("self").dtype == "DOUBLE"
 
 
-def _unsupported_by_general_path(call: ContractCall, product: str) -> bool:
+def _unsupported_by_general_path(call: ContractCall, product: Product) -> bool:
     tensor = call.tensor("self")
     return _takes_general_path(call, product) and tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC")
 
 
-def _outputs_retagged(call: ContractCall, product: str) -> bool:
+def _outputs_retagged(call: ContractCall, product: Product) -> bool:
     """Whether results are given the outputs' tags, which fails where a tag's rank is another."""
     if _takes_general_path(call, product):
         return call.tensor("self").rank == 3
     return divides(call)
 
 
-def _general_shape_differs(call: ContractCall, product: str) -> bool:
+def _general_shape_differs(call: ContractCall, product: Product) -> bool:
     expected = adaptive_shape(call)
     return _takes_general_path(call, product) and not same_or_single(call.tensor("outputOut").shape, expected)
 
 
-def _elements_differ(call: ContractCall, product: str) -> bool:
+def _elements_differ(call: ContractCall, product: Product) -> bool:
     return prod(call.tensor("outputOut").shape) != prod(adaptive_shape(call))
 
 
-ADAPTIVE_2D = Contract.of(
+ADAPTIVE_2D = ClauseTable.of(
     "aclnnAdaptiveMaxPool2d",
     "adaptive2d-fwd",
     *_POINTERS,
-    not_supported("310P", "310B", status=None, page=Page("refuses", "F3")),
+    not_supported(ONLY_310, status=None, page=Page("refuses", "F3")),
     dtype_listed("self", _DTYPES_2D),
     dtype_same("outputOut"),
-    dtype_listed("indicesOut", dict.fromkeys(PRODUCTS, ("INT64",))),
+    dtype_listed("indicesOut", dict.fromkeys(_DTYPES_2D, ("INT64",))),
     rank_in("self", (3, 4)),
     listed_tags(
-        dict.fromkeys(("A2", "A3", "950", "910"), ("NCHW", "NCL", "NHWC")),
+        dict.fromkeys(("A2", "950", "910"), ("NCHW", "NCL", "NHWC")),
         "E29",
+        reach={"A2": True, "950": True, "910": True, "310P": False, "310B": False},
         breach=Breach(recipe={"shape": (3, 6, 7), "tag": "ND"}),
     ),
     shape_same("indicesOut", "outputOut"),
@@ -130,7 +138,7 @@ ADAPTIVE_2D = Contract.of(
         statement="outputOut has self's leading axes and outputSize.",
         decides=lambda call, product: call.tensor("outputOut").shape != adaptive_shape(call),
         status=None,
-        products=("A2", "A3", "950"),
+        reach=SINCE_A2,
         page=Page("refuses", "E27"),
         breach=Breach(tensors={name: {"shape": _swapped} for name in _OUTPUTS}),
     ),
@@ -164,7 +172,7 @@ ADAPTIVE_2D = Contract.of(
         "outputOut has as many elements as self's leading axes and outputSize ask for.",
         _elements_differ,
         Breach(tensors=_OUTPUT_MISFITS),
-        products=("A2", "A3", "950"),
+        reach=SINCE_A2,
         page=Page("refuses", "E27"),
     ),
 )
@@ -172,8 +180,8 @@ ADAPTIVE_2D = Contract.of(
 
 # 3-D.
 
-_TAGS_3D = {"A2": ("NCDHW", "NCHW"), "A3": ("NCDHW", "NCHW"), "950": ("NCDHW", "NCHW", "ND")}
-_LENGTHS = {"A2": (3,), "A3": (3,), "950": (0, 1, 3)}
+_TAGS_3D = {"A2": ("NCDHW", "NCHW"), "950": ("NCDHW", "NCHW", "ND")}
+_LENGTHS = {"A2": (3,), "950": (0, 1, 3)}
 
 
 def _leading_axes(call: ContractCall) -> int:
@@ -181,63 +189,65 @@ def _leading_axes(call: ContractCall) -> int:
     return call.tensor("outputOut").rank - 3
 
 
-def _leading_differ(call: ContractCall, product: str) -> bool:
+def _leading_differ(call: ContractCall, product: Product) -> bool:
     count = _leading_axes(call)
     return call.tensor("self").shape[:count] != call.tensor("outputOut").shape[:count]
 
 
-def _spatial_differs(call: ContractCall, product: str) -> bool:
+def _spatial_differs(call: ContractCall, product: Product) -> bool:
     return call.tensor("outputOut").shape[_leading_axes(call) :] != adaptive_shape(call)[-3:]
 
 
-def _first_axes_differ(call: ContractCall, product: str) -> bool:
+def _first_axes_differ(call: ContractCall, product: Product) -> bool:
     count = len(call.attribute("outputSize"))
     return call.tensor("indicesOut").shape[:count] != call.tensor("outputOut").shape[:count]
 
 
-def _plane_exceeds_indices(call: ContractCall, product: str) -> bool:
+def _plane_exceeds_indices(call: ContractCall, product: Product) -> bool:
     return call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX
 
 
-def _retagged_wrongly(call: ContractCall, product: str) -> bool:
+def _retagged_wrongly(call: ContractCall, product: Product) -> bool:
     """Results are given the outputs' tags unless a rank-5 call needs no windowed kernel."""
     retagged = call.tensor("self").rank == 4 or divides(call)
     return retagged and not all(tag_fits(call.tensor(name)) for name in _OUTPUTS)
 
 
-def _results_differ(call: ContractCall, product: str) -> bool:
+def _results_differ(call: ContractCall, product: Product) -> bool:
     expected = adaptive_shape(call)
     return not all(same_or_single(call.tensor(name).shape, expected) for name in _OUTPUTS)
 
 
-ADAPTIVE_3D = Contract.of(
+ADAPTIVE_3D = ClauseTable.of(
     "aclnnAdaptiveMaxPool3d",
     "adaptive3d-fwd",
     *_POINTERS,
     rank_in("self", (4, 5)),
     rank_in("outputOut", (4, 5)),
     rank_in("indicesOut", (4, 5)),
-    not_supported("910", "310P", "310B"),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
+    not_supported(BEFORE_A2),
+    dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     Rule(
         name="dtype.outputOut.supported",
         statement="outputOut is FLOAT, FLOAT16 or BF16.",
         decides=lambda call, product: call.tensor("outputOut").dtype not in FLOATS,
         breach=Breach(tensors={"outputOut": {"dtype": "DOUBLE"}}),
     ),
-    dtype_listed("indicesOut", {"A2": ("INT32",), "A3": ("INT32",), "950": INTEGERS}),
+    dtype_listed("indicesOut", {"A2": ("INT32",), "950": INTEGERS}),
     Rule(
         name="format.supported",
         statement="self is tagged NCDHW or NCHW; on 950 also ND.",
-        decides=lambda call, product: call.tensor("self").format not in _TAGS_3D[product],
+        decides=lambda call, product: call.tensor("self").format not in product.value_in(_TAGS_3D),
+        tables=(_TAGS_3D,),
         breach=Breach(recipe={"tag": "NDHWC"}),
     ),
-    listed_tags({"950": ("NCDHW", "NCHW")}, "F2", breach=Breach(recipe={"tag": "ND"})),
+    listed_tags({"950": ("NCDHW", "NCHW")}, "F2", reach=ONLY_950, breach=Breach(recipe={"tag": "ND"})),
     *format_same("outputOut"),
     Rule(
         name="length.outputSize",
         statement="outputSize holds three values; on 950 also none or one.",
-        decides=lambda call, product: len(call.attribute("outputSize")) not in _LENGTHS[product],
+        decides=lambda call, product: len(call.attribute("outputSize")) not in product.value_in(_LENGTHS),
+        tables=(_LENGTHS,),
         source="code",
         breach=Breach(lists={"outputSize": (1, 1, 1, 1)}),
     ),
@@ -265,7 +275,7 @@ ADAPTIVE_3D = Contract.of(
         3,
         statement="D * H * W of self is at most 2^31 - 1 where indicesOut is INT32, in signed 64-bit arithmetic.",
         decides=_plane_exceeds_indices,
-        products=("A2", "A3", "950"),
+        reach=SINCE_A2,
     ),
     _size_positive(),
     Rule(

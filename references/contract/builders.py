@@ -5,23 +5,37 @@ A builder returns the rule with its breach beside it, so that a row of a clause 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.facts import INT32_MAX, Shape, attribute, nothing_pooled, plane, tag_fits
-from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, BreachOf, Decides, Page, Rule, always
+from poolproof.references.contract.reach import PRE_950, Reach
+from poolproof.references.contract.rules import (
+    NOTHING_TO_BREAK,
+    Breach,
+    BreachOf,
+    Decides,
+    Page,
+    Products,
+    Rule,
+    Statement,
+    always,
+)
 from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, Status
+from poolproof.references.products import Product
 
 FLOATS = ("FLOAT", "FLOAT16", "BF16")
 INTEGERS = ("INT32", "INT64")
-PRE_950 = ("A2", "A3")
 UNNAMED = Page("silent", "E12")
 """A pointer that the page does not name among those whose null it refuses."""
 
 PerProduct = Mapping[str, tuple[str, ...]]
-"""Allowed words per product."""
+"""Allowed words by product; a product that is not in it has those of the nearest that it is like."""
+
+_UNLISTED_TAGS = {"A2": "NC", "950": "NC", "910": "NHWC", "310P": "NHWC", "310B": "NC"}
+"""A tag that no page lists and the code takes."""
 
 _DATA = ("dtype", ("BF16", "FLOAT16", "INT32"))
 _INDEX = ("index_dtype", ("INT64", "INT8", "FLOAT"))
@@ -96,13 +110,13 @@ def not_null(name: str, page: Page | None = None, status: Status = Status.NULL_P
     )
 
 
-def not_supported(*products: str, **fields: Any) -> Rule:
+def not_supported(reach: Reach, **fields: Any) -> Rule:
     """Products that refuse the API whatever the call."""
     rule = Rule(
         name="product",
-        statement=f"The API is not supported on {joined(products, 'and')}.",
+        statement=lambda products: f"The API is not supported on {names(products)}.",
         decides=always,
-        products=products,
+        reach=reach,
         breach=NOTHING_TO_BREAK,
     )
     return replace(rule, **fields)
@@ -116,10 +130,10 @@ def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Rule:
     field, candidates = _INDEX if tensor.startswith("indices") else _DATA
     rule = Rule(
         name=f"dtype.{tensor}",
-        statement=f"{tensor} is {_per_product(allowed)}.",
-        decides=lambda call, product: call.tensor(tensor).dtype not in allowed[product],
-        products=tuple(allowed),
-        breach=lambda product: Breach(recipe={field: _outside(allowed[product], candidates)}),
+        statement=lambda products: f"{tensor} is {_words_on(products, allowed)}.",
+        decides=lambda call, product: call.tensor(tensor).dtype not in product.value_in(allowed),
+        tables=(allowed,),
+        breach=lambda product: Breach(recipe={field: _outside(product.value_in(allowed), candidates)}),
     )
     return replace(rule, **fields)
 
@@ -177,12 +191,12 @@ def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Rule:
     """
     rule = Rule(
         name="format.listed",
-        statement=f"The format tag is one that the page lists: {_per_product(allowed)}.",
-        decides=lambda call, product: not _is_listed(call.tensor("self"), allowed[product]),
+        statement=lambda products: f"The format tag is one that the page lists: {_words_on(products, allowed)}.",
+        decides=lambda call, product: not _is_listed(call.tensor("self"), product.value_in(allowed)),
         status=None,
-        products=tuple(allowed),
+        tables=(allowed, _UNLISTED_TAGS),
         page=Page("refuses", erratum),
-        breach=_unlisted_tag,
+        breach=lambda product: Breach(recipe={"tag": product.value_in(_UNLISTED_TAGS)}),
     )
     return replace(rule, **fields)
 
@@ -248,23 +262,21 @@ def padding_at_most_half(page: Page | None = None) -> Rule:
     )
 
 
-def dilation_positive(*products: str, **fields: Any) -> Rule:
+def dilation_positive(**fields: Any) -> Rule:
     rule = Rule(
         name="dilation.positive",
         statement="Every value of dilation is at least 1.",
         decides=_attribute_below("dilation", 1),
-        products=products,
         breach=Breach(recipe={"dilation": last_is(0)}),
     )
     return replace(rule, **fields)
 
 
-def dilation_one(*products: str, **fields: Any) -> Rule:
+def dilation_one(**fields: Any) -> Rule:
     rule = Rule(
         name="dilation.one",
         statement="Every value of dilation is 1.",
         decides=lambda call, product: set(attribute(call, "dilation")) != {1},
-        products=products,
         breach=Breach(recipe={"dilation": last_is(2)}),
     )
     return replace(rule, **fields)
@@ -280,7 +292,7 @@ def plane_bounded(spatial_rank: int, **fields: Any) -> Rule:
         name="plane",
         statement=f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
         decides=lambda call, product: plane(call) > INT32_MAX,
-        products=PRE_950,
+        reach=PRE_950,
         breach=Breach(recipe={"shape": shape_above}),
     )
     return replace(rule, **fields)
@@ -321,7 +333,7 @@ def empty_exit(statement: str, tensors: tuple[str, ...], page: Page | None = Non
 # After the argument checks.
 
 
-def assembly(name: str, statement: str, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Rule:
+def assembly(name: str, statement: Statement, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Rule:
     """What fails while the library assembles the operators of a call that passed its checks."""
     rule = Rule(
         name=name,
@@ -347,7 +359,7 @@ def tag_rank_fits(**fields: Any) -> Rule:
     return replace(rule, **fields)
 
 
-def tiling(name: str, statement: str, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Rule:
+def tiling(name: str, statement: Statement, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Rule:
     """What an operator's tiling refuses; in phase two, unless the fields say otherwise."""
     rule = Rule(
         name=name,
@@ -365,7 +377,7 @@ def tiling(name: str, statement: str, decides: Decides, breach: Breach | BreachO
 def padding_exceeds(divisor: int) -> Decides:
     """Whether padding is above the kernel divided by ``divisor`` on some axis."""
 
-    def decides(call: ContractCall, product: str) -> bool:
+    def decides(call: ContractCall, product: Product) -> bool:
         pairs = zip(attribute(call, "padding"), attribute(call, "kernelSize"), strict=True)
         return any(padding > kernel // divisor for padding, kernel in pairs)
 
@@ -377,12 +389,17 @@ def joined(words: tuple[str, ...], conjunction: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {conjunction} {words[-1]}"
 
 
+def names(products: Sequence[Product]) -> str:
+    """``A2, A3 and 950``."""
+    return joined(tuple(product.name for product in products), "and")
+
+
 def _output_is_null(name: str) -> Decides:
     return lambda call, product: name in call.null_outputs
 
 
 def _is_null(name: str) -> Decides:
-    def decides(call: ContractCall, product: str) -> bool:
+    def decides(call: ContractCall, product: Product) -> bool:
         return (call.tensors[name] if name in call.tensors else call.lists[name]) is None
 
     return decides
@@ -400,11 +417,6 @@ def _attribute_below(name: str, least: int) -> Decides:
     return lambda call, product: min(attribute(call, name)) < least
 
 
-def _unlisted_tag(product: str) -> Breach:
-    """A tag that no page lists and the code takes: the oldest products take NHWC, the others NC."""
-    return Breach(recipe={"tag": "NHWC" if product in ("910", "310P") else "NC"})
-
-
 def _is_listed(tensor: TensorArgument, listed: tuple[str, ...]) -> bool:
     same_order = "ND" in listed and tensor.format == _PLAIN_ORDER.get(tensor.rank)
     return tensor.format in listed or same_order
@@ -414,9 +426,9 @@ def _outside(allowed: tuple[str, ...], candidates: tuple[str, ...]) -> str:
     return next(dtype for dtype in candidates if dtype not in allowed)
 
 
-def _per_product(allowed: PerProduct) -> str:
+def _words_on(products: Products, allowed: PerProduct) -> str:
     """``A, B or C on A2 and A3; D on 950``, products of equal sets together."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for product, words in allowed.items():
-        groups.setdefault(words, []).append(product)
-    return "; ".join(f"{joined(words, 'or')} on {joined(tuple(products), 'and')}" for words, products in groups.items())
+    groups: dict[tuple[str, ...], list[Product]] = {}
+    for product in products:
+        groups.setdefault(product.value_in(allowed), []).append(product)
+    return "; ".join(f"{joined(words, 'or')} on {names(alike)}" for words, alike in groups.items())

@@ -14,8 +14,10 @@ from typing import Any
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
 from poolproof.references.contract.expectation import contract_of, expectations, find_rule
 from poolproof.references.contract.facts import Shape, adaptive_shape, axes, mask_shape, pooled_shape
-from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Rule
-from poolproof.references.contract.vocabulary import MASK_APIS, PRODUCTS, SIGNATURES
+from poolproof.references.contract.reach import ONLY_950, PRE_950, SINCE_A2, Reach
+from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Products, Rule, require_values
+from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES
+from poolproof.references.products import Product
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ class Recipe:
         return adaptive_shape(call)
 
 
-def violating_call(product: str, clause: str) -> ContractCall:
+def violating_call(product: Product, clause: str) -> ContractCall:
     """A call that breaks this clause on this product and none before it, at the clause's boundary.
 
     Of an early success: a call that takes it. Of an unsupported product: a call that is legal elsewhere.
@@ -74,7 +76,7 @@ def violating_call(product: str, clause: str) -> ContractCall:
     return _broken(base_recipe(contract.api), rule.breach_on(product))
 
 
-def violating_pair(product: str, first: str, second: str) -> ContractCall | None:
+def violating_pair(product: Product, first: str, second: str) -> ContractCall | None:
     """A call that breaks two clauses of one API that the code checks, so that it must be answered by the first.
 
     None where the two breaches touch the same argument, or where one undoes or hides the other.
@@ -95,7 +97,7 @@ def violating_pair(product: str, first: str, second: str) -> ContractCall | None
     return call if not is_hidden and expectations(product, call).code.clause == first else None
 
 
-def legal_calls(product: str, api: str) -> dict[str, ContractCall]:
+def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
     """Calls at the edge of what is legal, each under the name of its edge; none where the product refuses the API.
 
     Legal by the library's code; a page may say less (`expectations` tells). Those with a huge plane are shapes only:
@@ -104,15 +106,16 @@ def legal_calls(product: str, api: str) -> dict[str, ContractCall]:
     if product not in supporting_products(api):
         return {}
     base = base_recipe(api)
-    variants = [variant for variant in _variants(api) if product in variant.products]
+    variants = [variant for variant in _variants(api) if variant.reach is None or product.value_in(variant.reach)]
     calls = {variant.name: base.changed(variant.recipe).call() for variant in variants}
     return calls | {name: _viewed(base.call(), view) for name, view in _VIEWS.items()}
 
 
-def supporting_products(api: str) -> tuple[str, ...]:
+def supporting_products(api: str) -> Products:
     """The products that do not refuse an API outright, by code or page."""
-    refusing = [rule.products for rule in contract_of(api).rules if rule.name.startswith("product")]
-    return tuple(product for product in PRODUCTS if not any(product in products for products in refusing))
+    contract = contract_of(api)
+    refusing = [rule.products for rule in contract.rules if rule.name.startswith("product")]
+    return tuple(product for product in contract.products if not any(product in products for products in refusing))
 
 
 def base_recipe(api: str) -> Recipe:
@@ -154,11 +157,11 @@ _LIST_FIELDS = {
 
 @dataclass(frozen=True)
 class _Variant:
-    """One edge of what is legal: its name, what it changes in the base, and where it is legal."""
+    """One edge of what is legal: its name, what it changes in the base, and where it is legal (None: everywhere)."""
 
     name: str
     recipe: Mapping[str, Any]
-    products: tuple[str, ...] = PRODUCTS
+    reach: Reach | None = None
 
 
 def _everywhere(value: int) -> Callable[[Shape], Shape]:
@@ -214,7 +217,7 @@ _ADAPTIVE = (
     _Variant("more windows than cells", {"output_size": _everywhere(9)}),
 )
 
-_A2_A3_950 = ("A2", "A3", "950")
+_A2_AND_910: Reach = {"A2": True, "950": False, "910": True, "310P": False, "310B": False}
 _DILATED = {"dilation": _everywhere(2)}
 _UNBATCHED_2D = {"shape": (3, 6, 7)}
 _UNBATCHED_3D = {"shape": (3, 5, 6, 7)}
@@ -223,35 +226,35 @@ _PLANE_2_31 = {"shape": _flat(2**31)}
 _OWN: dict[str, tuple[_Variant, ...]] = {
     "aclnnMaxPool3dWithArgmaxBackward": (
         _Variant("dilation 2", _DILATED),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
         _Variant("tag NCDHW", {"tag": "NCDHW"}),
         _Variant("unbatched, tag ND", _UNBATCHED_3D),
         _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
         _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
     ),
     "aclnnMaxPool2dWithIndicesBackward": (
-        _Variant("dilation 2", _DILATED, ("950",)),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("dilation 2", _DILATED, ONLY_950),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("tag ND", {"tag": "ND"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}, ("950",)),
+        _Variant("tag NHWC", {"tag": "NHWC"}, ONLY_950),
         _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ("950",)),
-        _Variant("BF16", {"dtype": "BF16"}, ("950",)),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ONLY_950),
+        _Variant("BF16", {"dtype": "BF16"}, ONLY_950),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
     ),
     "aclnnMaxPool2dWithMaskBackward": (
-        _Variant("tag ND", {"tag": "ND"}, ("A2", "A3")),
+        _Variant("tag ND", {"tag": "ND"}, PRE_950),
         _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}, ("A2", "A3")),
+        _Variant("BF16", {"dtype": "BF16"}, PRE_950),
     ),
     "aclnnAdaptiveMaxPool2dBackward": (
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("no windows", {"output_size": (0, 3)}),
         _Variant("tag ND", {"tag": "ND"}),
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
@@ -260,32 +263,32 @@ _OWN: dict[str, tuple[_Variant, ...]] = {
         _Variant("INT64 indices", {"index_dtype": "INT64"}),
     ),
     "aclnnAdaptiveMaxPool3dBackward": (
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("no windows", {"output_size": (2, 0, 3)}),
         _Variant("tag NCDHW", {"tag": "NCDHW"}),
         _Variant("unbatched, tag ND", _UNBATCHED_3D),
         _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
         _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
     ),
     "aclnnMaxPool3dWithArgmax": (
-        _Variant("dilation 2", _DILATED, ("950",)),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("dilation 2", _DILATED, ONLY_950),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
         _Variant("tag NCDHW", {"tag": "NCDHW"}),
-        _Variant("tag NDHWC", {"tag": "NDHWC"}, ("950",)),
+        _Variant("tag NDHWC", {"tag": "NDHWC"}, ONLY_950),
         _Variant("unbatched, tag ND", _UNBATCHED_3D),
         _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
         _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
     ),
     "aclnnMaxPool2dWithIndices": (
-        _Variant("dilation 2", _DILATED, ("950",)),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ("950",)),
+        _Variant("dilation 2", _DILATED, ONLY_950),
+        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
         _Variant("tag ND", {"tag": "ND"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}, ("950",)),
+        _Variant("tag NHWC", {"tag": "NHWC"}, ONLY_950),
         _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
@@ -293,34 +296,45 @@ _OWN: dict[str, tuple[_Variant, ...]] = {
         _Variant("INT64 indices", {"index_dtype": "INT64"}),
     ),
     "aclnnMaxPool2dWithMask": (
-        _Variant("tag ND", {"tag": "ND"}, ("A2", "A3")),
+        _Variant("tag ND", {"tag": "ND"}, PRE_950),
         _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}, ("A2", "A3")),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ("A2", "A3", "910")),
-        _Variant("BF16", {"dtype": "BF16"}, ("A2", "A3")),
+        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}, PRE_950),
+        _Variant("FLOAT16", {"dtype": "FLOAT16"}, _A2_AND_910),
+        _Variant("BF16", {"dtype": "BF16"}, PRE_950),
     ),
     "aclnnAdaptiveMaxPool2d": (
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
         _Variant("tag NHWC", {"tag": "NHWC"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}, _A2_A3_950),
+        _Variant("BF16", {"dtype": "BF16"}, SINCE_A2),
         _Variant("DOUBLE", {"dtype": "DOUBLE"}),
     ),
     "aclnnAdaptiveMaxPool3d": (
-        _Variant("plane of 2^31 cells, INT64 indices", {**_PLANE_2_31, "index_dtype": "INT64"}, ("950",)),
-        _Variant("outputSize of one value", {"output_size": (3,)}, ("950",)),
-        _Variant("outputSize is empty", {"output_size": ()}, ("950",)),
-        _Variant("tag ND", {"tag": "ND"}, ("950",)),
+        _Variant("plane of 2^31 cells, INT64 indices", {**_PLANE_2_31, "index_dtype": "INT64"}, ONLY_950),
+        _Variant("outputSize of one value", {"output_size": (3,)}, ONLY_950),
+        _Variant("outputSize is empty", {"output_size": ()}, ONLY_950),
+        _Variant("tag ND", {"tag": "ND"}, ONLY_950),
         _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
         _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ("950",)),
+        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
     ),
 }
 
 
 def _variants(api: str) -> tuple[_Variant, ...]:
     return (*_COMMON, *(_WINDOWED if SIGNATURES[api].is_windowed else _ADAPTIVE), *_OWN[api])
+
+
+def _require_variants() -> None:
+    """`ContractError` names a product for which it is not said whether a variant is legal."""
+    for api in SIGNATURES:
+        for variant in _variants(api):
+            if variant.reach is not None:
+                require_values(supporting_products(api), variant.reach, f"of legal calls {variant.name!r}", api)
+
+
+_require_variants()
 
 
 # Views: no status depends on them.
@@ -415,6 +429,8 @@ def _merged_tensors(
     return merged
 
 
-def _require_product(clause: str, rule: Rule, product: str) -> None:
+def _require_product(clause: str, rule: Rule, product: Product) -> None:
     if product not in rule.products:
-        raise ContractError(f"clause {clause!r} does not hold on {product!r}; it holds on {', '.join(rule.products)}")
+        raise ContractError(
+            f"clause {clause!r} does not hold on {product.name!r}; it holds on {', '.join(map(str, rule.products))}"
+        )

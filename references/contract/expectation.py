@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from poolproof.references.contract.adaptive_backward import ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD
 from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE_3D
 from poolproof.references.contract.call import ContractCall, ContractError
-from poolproof.references.contract.rules import Contract, Rule
-from poolproof.references.contract.vocabulary import PRODUCTS, Status
+from poolproof.references.contract.reach import ASKED_OUTRIGHT
+from poolproof.references.contract.rules import Contract, Products, Rule, require_values
+from poolproof.references.contract.vocabulary import Status
 from poolproof.references.contract.windowed_backward import MASK_BACKWARD, MAX_POOL_2D_BACKWARD, MAX_POOL_3D_BACKWARD
 from poolproof.references.contract.windowed_forward import MASK, MAX_POOL_2D, MAX_POOL_3D
+from poolproof.references.products import PRODUCTS, Product
 
-CONTRACTS = {
-    contract.api: contract
-    for contract in (
-        *(MAX_POOL_3D_BACKWARD, MAX_POOL_2D_BACKWARD, MASK_BACKWARD, ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD),
-        *(MAX_POOL_3D, MAX_POOL_2D, MASK, ADAPTIVE_2D, ADAPTIVE_3D),
-    )
-}
-"""The ordered clauses of each API."""
+_TABLES = (
+    *(MAX_POOL_3D_BACKWARD, MAX_POOL_2D_BACKWARD, MASK_BACKWARD, ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD),
+    *(MAX_POOL_3D, MAX_POOL_2D, MASK, ADAPTIVE_2D, ADAPTIVE_3D),
+)
+
+
+def contracts_of(products: Iterable[Product]) -> dict[str, Contract]:
+    """The ordered clauses of each API for those products.
+
+    `ContractError` names a product, a table and an API where the table has no value that the product needs.
+    """
+    known = tuple(products)
+    contracts = {table.api: table.contract(known) for table in _TABLES}
+    for name, values in ASKED_OUTRIGHT.items():
+        require_values(known, values, name, "the whole contract")
+    return contracts
+
+
+CONTRACTS = contracts_of(PRODUCTS.values())
 
 
 @dataclass(frozen=True)
@@ -107,7 +121,7 @@ class Clause:
 
     id: str
     api: str
-    products: tuple[str, ...]
+    products: Products
     statement: str
     source: str
     status: Status | None
@@ -145,7 +159,7 @@ def clauses(api: str | None = None) -> tuple[Clause, ...]:
     return tuple(_clause(contract, rule) for contract in chosen for rule in contract.rules)
 
 
-def predict(product: str, call: ContractCall, *, tiling: bool = True) -> Status:
+def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> Status:
     """What phase one returns by the library's code.
 
     Without ``tiling``, what its host code returns where no operator's tiling runs.
@@ -153,7 +167,7 @@ def predict(product: str, call: ContractCall, *, tiling: bool = True) -> Status:
     return _by_code(_rules(product, call, tiling), product, call).phase_one
 
 
-def expectations(product: str, call: ContractCall) -> Expectation:
+def expectations(product: Product, call: ContractCall) -> Expectation:
     """What the library's code answers, and what its published page promises where that differs."""
     rules = _rules(product, call, tiling=True)
     code = _by_code(rules, product, call)
@@ -166,21 +180,19 @@ def expectations(product: str, call: ContractCall) -> Expectation:
 Rules = tuple[tuple[str, Rule], ...]
 
 
-def _rules(product: str, call: ContractCall, tiling: bool) -> Rules:
-    if product not in PRODUCTS:
-        raise ContractError(f"product {product!r} is not one of {', '.join(PRODUCTS)}")
+def _rules(product: Product, call: ContractCall, tiling: bool) -> Rules:
     contract = contract_of(call.api)
     return tuple((contract.id(rule), rule) for rule in contract.on(product) if tiling or rule.stage != "tiling")
 
 
-def _by_code(rules: Rules, product: str, call: ContractCall) -> Outcome:
+def _by_code(rules: Rules, product: Product, call: ContractCall) -> Outcome:
     for clause, rule in rules:
         if rule.status is not None and rule.decides(call, product):
             return _answer(clause, rule, rule.status)
     return Outcome(Status.SUCCESS)
 
 
-def _by_page(rules: Rules, product: str, call: ContractCall) -> tuple[Outcome | None, str | None]:
+def _by_page(rules: Rules, product: Product, call: ContractCall) -> tuple[Outcome | None, str | None]:
     """The page's answer, None where it is silent, and the erratum behind it.
 
     Pages name no order of checks, so the code's is taken. Behind an answer that an earlier clause of the code would
@@ -211,7 +223,7 @@ def _clause(contract: Contract, rule: Rule) -> Clause:
         id=contract.id(rule),
         api=contract.api,
         products=rule.products,
-        statement=rule.statement,
+        statement=rule.sentence(),
         source=rule.source,
         status=rule.status,
         phase=rule.phase,

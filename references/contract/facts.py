@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from math import prod
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
 from poolproof.references.contract.vocabulary import MASK_APIS, TAG_RANKS
 from poolproof.references.geometry import expand
+from poolproof.references.products import Product
 
 INT32_MAX = 2**31 - 1
 
@@ -110,7 +112,7 @@ def is_hollow(call: ContractCall) -> bool:
     return 0 in (read.channels, *read.spatial)
 
 
-def misreads_channels_last(call: ContractCall, product: str) -> bool:
+def misreads_channels_last(call: ContractCall, product: Product) -> bool:
     """Whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
     computed_as_nchw = call.tensor("self").format == "NHWC" and not runs_on_blocks(call, product)
     return computed_as_nchw and call.tensor(call.signature.pooled).shape != _pooled_shape_as_nchw(call)
@@ -131,11 +133,11 @@ def same_or_single(first: Shape, second: Shape) -> bool:
     return first == second or prod(first) == prod(second) == 1
 
 
-def runs_on_blocks(call: ContractCall, product: str) -> bool:
-    """Whether a mask API takes the route through NC1HWC0: 1x1 kernels, and every kernel on 910 and 310P."""
+def runs_on_blocks(call: ContractCall, product: Product) -> bool:
+    """Whether a mask API takes the route through NC1HWC0: 1x1 kernels, and on some products every kernel."""
     if call.api not in MASK_APIS:
         return False
-    return product in ("910", "310P") or set(attribute(call, "kernelSize")) == {1}
+    return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
 
 
 def _pooled_shape_as_nchw(call: ContractCall) -> Shape:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from poolproof.references.contract.builders import (
-    PRE_950,
     assembly,
-    joined,
     last_is,
     length_in,
     longer,
+    names,
     padding_exceeds,
     plane_bounded,
     tag_rank_fits,
@@ -28,8 +27,10 @@ from poolproof.references.contract.facts import (
     tag_fits,
     wrapped,
 )
-from poolproof.references.contract.rules import Breach, Page, Rule
+from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS, ONLY_950, PRE_950, Reach
+from poolproof.references.contract.rules import Breach, Page, Products, Rule
 from poolproof.references.contract.vocabulary import Status
+from poolproof.references.products import Product
 
 
 def padding_at_most_kernel() -> Rule:
@@ -48,7 +49,7 @@ def padding_at_most_half_effective() -> Rule:
         name="padding.at-most-half-effective",
         statement="Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
         decides=_padding_exceeds_effective,
-        products=("950",),
+        reach=ONLY_950,
         source="observed",
         breach=Breach(lists={"dilation": (2**62, 1)}),
     )
@@ -91,23 +92,22 @@ def computed_plane_bounded(**fields: Any) -> Rule:
     return replace(rule, **fields)
 
 
-def result_tag_rank_fits(*products: str, **fields: Any) -> Rule:
-    """The tag's own rank; on 950 only unbatched results are assembled, and blocks have a rule of their own."""
-    exception = "; on 950 only where that is 3" if "950" in products else ""
+def result_tag_rank_fits(reach: Reach, **fields: Any) -> Rule:
+    """The tag's own rank; since 950 only unbatched results are assembled, and blocks have a rule of their own."""
     rule = tag_rank_fits(
-        statement=f"The format tag's own rank is the tensors' rank{exception}.",
+        statement=_result_tag_statement,
         decides=_result_tag_misfits,
-        products=products,
+        reach=reach,
         breach=Breach(recipe={"shape": (3, 6, 7), "tag": "NCHW"}),
     )
     return replace(rule, **fields)
 
 
-def blocks_tag_fits(*products: str, **fields: Any) -> Rule:
+def blocks_tag_fits(**fields: Any) -> Rule:
     """Tags that the mask APIs can turn into NC1HWC0."""
     rule = assembly(
         "format.blocks",
-        f"With a 1x1 kernel, and with every kernel on {joined(products, 'and')}, tensors of rank 4 are NCHW or NHWC.",
+        _blocks_statement,
         _tag_has_no_blocks,
         Breach(recipe={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
         page=Page("allows", "C8"),
@@ -121,24 +121,35 @@ def channels_last_fits(tensor: str, **fields: Any) -> Rule:
         name="format.channels-last",
         statement=f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
         decides=misreads_channels_last,
-        products=PRE_950,
+        reach=PRE_950,
         breach=Breach(recipe={"tag": "NHWC"}),
     )
     return replace(rule, **fields)
 
 
-def _padding_exceeds_effective(call: ContractCall, product: str) -> bool:
+def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
     padding, kernel, dilation = (attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
     axes = zip(padding, kernel, dilation, strict=True)
     return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
 
 
-def _result_tag_misfits(call: ContractCall, product: str) -> bool:
+def _result_tag_statement(products: Products) -> str:
+    unbatched = [product for product in products if not product.value_in(PRE_950)]
+    exception = f"; on {names(unbatched)} only where that is 3" if unbatched else ""
+    return f"The format tag's own rank is the tensors' rank{exception}."
+
+
+def _result_tag_misfits(call: ContractCall, product: Product) -> bool:
     tensor = call.tensor("self")
-    is_assembled = product in PRE_950 or tensor.rank == 3
+    is_assembled = product.value_in(PRE_950) or tensor.rank == 3
     return is_assembled and not tag_fits(tensor) and not runs_on_blocks(call, product)
 
 
-def _tag_has_no_blocks(call: ContractCall, product: str) -> bool:
+def _blocks_statement(products: Products) -> str:
+    always = names([product for product in products if product.value_in(ALWAYS_ON_BLOCKS)])
+    return f"With a 1x1 kernel, and with every kernel on {always}, tensors of rank 4 are NCHW or NHWC."
+
+
+def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
     tensor = call.tensor("self")
     return tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC") and runs_on_blocks(call, product)

@@ -6,14 +6,21 @@ decide may therefore rely on every rule before them (no null pointers, known ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.vocabulary import PRODUCTS, Status
+from poolproof.references.contract.call import ContractCall, ContractError
+from poolproof.references.contract.reach import Reach
+from poolproof.references.contract.vocabulary import Status
+from poolproof.references.products import Product
 
-Decides = Callable[[ContractCall, str], bool]
+Products = tuple[Product, ...]
+
+Statement = str | Callable[[Products], str]
+"""A sentence, or what makes it from the products on which it holds."""
+
+Decides = Callable[[ContractCall, Product], bool]
 """Whether a rule decides this call on this product; true where the call breaks the rule's sentence."""
 
 Source = Literal["page", "code", "observed"]
@@ -61,7 +68,7 @@ class Breach:
 NOTHING_TO_BREAK = Breach()
 """The breach of a rule that a legal call already meets, such as an unsupported product."""
 
-BreachOf = Callable[[str], Breach]
+BreachOf = Callable[[Product], Breach]
 """A breach that depends on the product."""
 
 
@@ -72,13 +79,17 @@ class Rule:
     name
         What the clause is about; its id is the API's prefix, a dot and this.
     statement
-        The clause in one sentence.
+        See `Statement`.
     decides
         See `Decides`.
     status
         What the code answers where the rule decides; None where the code does not check (only the page does).
+    reach
+        Where the rule holds, of the products that earlier rules leave (see `Contract`); None: on all of them.
+    tables
+        What ``decides``, ``statement`` and ``breach`` look up by product: values for every product on which it holds.
     products
-        Where the rule holds; empty: everywhere that earlier rules leave (see `Contract`).
+        Where the rule holds, as `ClauseTable.contract` finds out.
     phase
         The phase that answers.
     page
@@ -90,22 +101,32 @@ class Rule:
     """
 
     name: str
-    statement: str
+    statement: Statement
     decides: Decides
     breach: Breach | BreachOf
     status: Status | None = Status.INVALID_PARAMETER
-    products: tuple[str, ...] = ()
+    reach: Reach | None = None
+    tables: tuple[Mapping[str, Any], ...] = ()
+    products: Products = ()
     source: Source = "page"
     phase: Literal[1, 2] = 1
     stage: Stage = "arguments"
     page: Page | None = None
     crashes: bool = False
 
-    def breach_on(self, product: str) -> Breach:
+    @property
+    def refuses_all(self) -> bool:
+        """Whether the code answers every call by this rule, so that no later one is reached."""
+        return self.decides is always and self.status is not None
+
+    def sentence(self) -> str:
+        return self.statement if isinstance(self.statement, str) else self.statement(self.products)
+
+    def breach_on(self, product: Product) -> Breach:
         return self.breach if isinstance(self.breach, Breach) else self.breach(product)
 
 
-def always(call: ContractCall, product: str) -> bool:
+def always(call: ContractCall, product: Product) -> bool:
     """Decide every call: what an unsupported product does."""
     return True
 
@@ -117,22 +138,59 @@ class Contract:
     api: str
     prefix: str
     rules: tuple[Rule, ...]
-
-    @classmethod
-    def of(cls, api: str, prefix: str, *rules: Rule) -> Contract:
-        """Fill in the products: a rule without any holds on those that no earlier rule refused outright."""
-        remaining: tuple[str, ...] = PRODUCTS
-        placed = []
-        for rule in rules:
-            products = tuple(product for product in rule.products or remaining if product in remaining)
-            placed.append(replace(rule, products=products))
-            if rule.decides is always and rule.status is not None:
-                remaining = tuple(product for product in remaining if product not in products)
-        return cls(api, prefix, tuple(placed))
+    products: Products
 
     def id(self, rule: Rule) -> str:
         return f"{self.prefix}.{rule.name}"
 
-    def on(self, product: str) -> tuple[Rule, ...]:
-        """The rules that hold on a product, in order."""
+    def on(self, product: Product) -> tuple[Rule, ...]:
+        """The rules that hold on a product, in order; `ContractError` where the product is unknown."""
+        if product not in self.products:
+            known = ", ".join(each.name for each in self.products)
+            raise ContractError(f"product {product.name!r} is not one of {known}")
         return tuple(rule for rule in self.rules if product in rule.products)
+
+
+@dataclass(frozen=True)
+class ClauseTable:
+    """The ordered rules of one API as they are written down, for whatever products there are."""
+
+    api: str
+    prefix: str
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def of(cls, api: str, prefix: str, *rules: Rule) -> ClauseTable:
+        return cls(api, prefix, rules)
+
+    def contract(self, products: Iterable[Product]) -> Contract:
+        """The rules with the products on which they hold.
+
+        `ContractError` names a product that can reach a rule and has no value in one of its tables.
+        """
+        known = remaining = tuple(products)
+        placed = []
+        for rule in self.rules:
+            reached = self._reached(rule, remaining)
+            placed.append(replace(rule, products=reached))
+            if rule.refuses_all:
+                remaining = tuple(product for product in remaining if product not in reached)
+        return Contract(self.api, self.prefix, tuple(placed), known)
+
+    def _reached(self, rule: Rule, remaining: Products) -> Products:
+        if rule.reach is not None:
+            require_values(remaining, rule.reach, rule.name, self.api)
+            remaining = tuple(product for product in remaining if product.value_in(rule.reach))
+        for table in rule.tables:
+            require_values(remaining, table, rule.name, self.api)
+        return remaining
+
+
+def require_values(products: Products, table: Mapping[str, Any], name: str, owner: str) -> None:
+    """`ContractError` names the first of the products that has no value in the table called ``name`` of ``owner``."""
+    for product in products:
+        if not product.has_value_in(table):
+            raise ContractError(
+                f"product {product.name!r} has no value in table {name} of {owner}: "
+                "give it one, or name a product that it is like"
+            )

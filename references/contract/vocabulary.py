@@ -1,4 +1,4 @@
-"""The words of a low-level call: products, statuses, dtypes, format tags, and what each API takes.
+"""The words of a low-level call: statuses, dtypes, format tags, and what each API takes.
 
 Names are those of the operator library. Nothing here says what is legal; that is in the clause tables.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-
-PRODUCTS = ("A2", "A3", "950", "910", "310P", "310B")
-"""Families of devices whose contracts differ: Atlas A2, Atlas A3, Ascend 950, and the older 910, 310P and 310B."""
 
 
 class Status(IntEnum):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
-    PRE_950,
     UNNAMED,
     assembly,
     dilation_one,
@@ -53,19 +52,21 @@ from poolproof.references.contract.planar import (
     pool_fits,
     result_tag_rank_fits,
 )
-from poolproof.references.contract.rules import Breach, Contract, Page, Rule
+from poolproof.references.contract.reach import BEFORE_A2, ONLY_310, ONLY_950, PRE_950, SINCE_A2
+from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
 from poolproof.references.contract.vocabulary import Status
+from poolproof.references.products import Product
 
 
 def _leading(call: ContractCall, tensor: str) -> tuple[int, ...]:
     return call.tensor(tensor).shape[: -call.signature.spatial_rank]
 
 
-def _ranks_differ(call: ContractCall, product: str) -> bool:
+def _ranks_differ(call: ContractCall, product: Product) -> bool:
     return call.tensor("self").rank != call.tensor("gradOutput").rank
 
 
-MAX_POOL_3D_BACKWARD = Contract.of(
+MAX_POOL_3D_BACKWARD = ClauseTable.of(
     "aclnnMaxPool3dWithArgmaxBackward",
     "3d-bwd",
     *null_outputs(),
@@ -77,15 +78,15 @@ MAX_POOL_3D_BACKWARD = Contract.of(
     not_null("padding", UNNAMED),
     not_null("dilation", UNNAMED),
     not_null("gradInput", UNNAMED),
-    not_supported("910", "310P", "310B"),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
-    dtype_listed("indices", {"A2": ("INT32",), "A3": ("INT32",), "950": INTEGERS}),
+    not_supported(BEFORE_A2),
+    dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     dtype_same("gradOutput"),
     dtype_same("gradInput"),
     *format_same("gradOutput", "gradInput"),
     not_private("self", "gradOutput", "gradInput"),
     indices_not_private(),
-    listed_tags({"A2": ("ND",), "A3": ("ND",), "950": ("ND",)}, "E40", breach=Breach(recipe={"tag": "NDHWC"})),
+    listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(recipe={"tag": "NDHWC"})),
     rank_in("gradOutput", (4, 5)),
     rank_in("gradInput", (4, 5)),
     rank_in("indices", (4, 5)),
@@ -187,18 +188,18 @@ def _planar_tiling() -> tuple[Rule, ...]:
     )
 
 
-def _indices_of_other_rank(call: ContractCall, product: str) -> bool:
+def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
     rank = call.tensor("self").rank
-    return call.tensor("indices").rank != rank and (product in PRE_950 or rank == 3)
+    return call.tensor("indices").rank != rank and (product.value_in(PRE_950) or rank == 3)
 
 
-def _breach_of_indices_rank(product: str) -> Breach:
-    if product in PRE_950:
+def _breach_of_indices_rank(product: Product) -> Breach:
+    if product.value_in(PRE_950):
         return Breach(tensors={"indices": {"shape": unbatched}})
     return Breach(recipe={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
 
 
-MAX_POOL_2D_BACKWARD = Contract.of(
+MAX_POOL_2D_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
     *null_outputs(),
@@ -210,14 +211,14 @@ MAX_POOL_2D_BACKWARD = Contract.of(
     not_null("padding", UNNAMED),
     not_null("dilation", UNNAMED),
     not_null("gradInput", UNNAMED),
-    not_supported("910", "310P", "310B"),
-    dtype_listed("self", {"A2": ("FLOAT",), "A3": ("FLOAT",), "950": FLOATS}),
+    not_supported(BEFORE_A2),
+    dtype_listed("self", {"A2": ("FLOAT",), "950": FLOATS}),
     dtype_same("gradOutput"),
     dtype_same("gradInput"),
-    dtype_listed("indices", {"A2": ("INT32", "INT8"), "A3": ("INT32", "INT8"), "950": INTEGERS}, source="code"),
-    *_planar_formats(listed_tags({"A2": ("ND", "NCHW"), "A3": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
+    dtype_listed("indices", {"A2": ("INT32", "INT8"), "950": INTEGERS}, source="code"),
+    *_planar_formats(listed_tags({"A2": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
     *planar_lengths(length_in("kernelSize", (1, 2))),
-    *_planar_values(dilation_positive("950"), dilation_one(*PRE_950)),
+    *_planar_values(dilation_positive(reach=ONLY_950), dilation_one(reach=PRE_950)),
     *_planar_shapes(pool_fits("gradOutput", "indices"), padding_at_most_half_effective()),
     assembly(
         "rank.indices.equal",
@@ -227,13 +228,13 @@ MAX_POOL_2D_BACKWARD = Contract.of(
         source="observed",
         page=Page("refuses", "E17"),
     ),
-    result_tag_rank_fits(*PRE_950, "950", source="observed", page=Page("allows", "C3")),
+    result_tag_rank_fits(SINCE_A2, source="observed", page=Page("allows", "C3")),
     tiling(
         "dtype.indices.int32",
         "indices is INT32; INT8 passes the argument checks only.",
         lambda call, product: call.tensor("indices").dtype == "INT8",
         Breach(recipe={"index_dtype": "INT8"}),
-        products=PRE_950,
+        reach=PRE_950,
         page=Page("refuses", "E16"),
     ),
     tiling(
@@ -247,15 +248,15 @@ MAX_POOL_2D_BACKWARD = Contract.of(
 )
 
 
-def _length_that_kills(call: ContractCall, product: str) -> bool:
+def _length_that_kills(call: ContractCall, product: Product) -> bool:
     some_null = None in (call.lists["stride"], call.lists["padding"], call.lists["dilation"])
     return some_null and len(call.attribute("kernelSize")) not in (1, 2)
 
 
-MASK_BACKWARD = Contract.of(
+MASK_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithMaskBackward",
     "mask-bwd",
-    not_supported("950", name="product.950", page=Page("agrees", "E21")),
+    not_supported(ONLY_950, name="product.950", page=Page("agrees", "E21")),
     not_null("kernelSize", UNNAMED),
     not_null("self"),
     not_null("gradOutput", UNNAMED),
@@ -276,12 +277,12 @@ MASK_BACKWARD = Contract.of(
     not_null("padding", UNNAMED),
     not_null("dilation", UNNAMED),
     not_null("gradInput", UNNAMED),
-    not_supported("310P", "310B"),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "910": ("FLOAT", "FLOAT16")}),
+    not_supported(ONLY_310),
+    dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16")}),
     dtype_same("gradOutput"),
     dtype_same("gradInput"),
-    dtype_listed("indices", {"A2": ("INT8",), "A3": ("INT8",), "910": ("INT8",)}),
-    *_planar_formats(listed_tags({"A2": ("NCHW",), "A3": ("NCHW",), "910": ("NCHW",)}, "E39")),
+    dtype_listed("indices", {"A2": ("INT8",), "910": ("INT8",)}),
+    *_planar_formats(listed_tags({"A2": ("NCHW",), "910": ("NCHW",)}, "E39")),
     Rule(
         name="rank.unbatched",
         statement="self has rank 4.",
@@ -301,7 +302,7 @@ MASK_BACKWARD = Contract.of(
         page=Page("refuses", "E19"),
         breach=Breach(tensors={"indices": {"shape": longer}}),
     ),
-    result_tag_rank_fits(*PRE_950, source="observed"),
-    blocks_tag_fits("910", source="observed"),
+    result_tag_rank_fits(PRE_950, source="observed"),
+    blocks_tag_fits(source="observed"),
     *_planar_tiling(),
 )

@@ -11,7 +11,6 @@ from math import prod
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
-    PRE_950,
     UNNAMED,
     dilation_one,
     dilation_positive,
@@ -46,7 +45,8 @@ from poolproof.references.contract.planar import (
     pool_fits,
     result_tag_rank_fits,
 )
-from poolproof.references.contract.rules import Breach, Contract, Page, Rule
+from poolproof.references.contract.reach import BEFORE_A2, ONLY_310B, ONLY_950, PRE_950, SINCE_A2
+from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
 from poolproof.references.contract.vocabulary import Status
 
 _F1 = Page("refuses", "F1", Status.NULL_POINTER)
@@ -63,11 +63,11 @@ def _result_differs(tensor: str) -> Rule:
     )
 
 
-MAX_POOL_3D = Contract.of(
+MAX_POOL_3D = ClauseTable.of(
     "aclnnMaxPool3dWithArgmax",
     "3d-fwd",
     *null_outputs(),
-    not_supported("910", "310P", "310B", page=Page("agrees", "E35")),
+    not_supported(BEFORE_A2, page=Page("agrees", "E35")),
     not_null("self", _F1, Status.INVALID_PARAMETER),
     not_null("kernelSize", _F1, Status.INVALID_PARAMETER),
     not_null("stride", _F1, Status.INVALID_PARAMETER),
@@ -75,8 +75,8 @@ MAX_POOL_3D = Contract.of(
     not_null("dilation", _F1, Status.INVALID_PARAMETER),
     not_null("out", _F1, Status.INVALID_PARAMETER),
     not_null("indices", _F1, Status.INVALID_PARAMETER),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
-    dtype_listed("indices", {"A2": ("INT32",), "A3": ("INT32",), "950": INTEGERS}),
+    dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     dtype_same("out"),
     *format_same("out", "indices"),
     rank_in("self", (4, 5)),
@@ -84,10 +84,10 @@ MAX_POOL_3D = Contract.of(
         name="format.supported",
         statement="The format tag is NDHWC, NCDHW, NCHW or ND.",
         decides=lambda call, product: call.tensor("self").format not in _TAGS_ON_950,
-        products=("950",),
+        reach=ONLY_950,
         breach=Breach(recipe={"tag": "NC"}),
     ),
-    listed_tags({"A2": ("NCDHW", "ND"), "A3": ("NCDHW", "ND")}, "F2"),
+    listed_tags({"A2": ("NCDHW", "ND")}, "F2", reach=PRE_950),
     length_in("kernelSize", (1, 3)),
     kernel_positive(),
     length_in("stride", (0, 1, 3)),
@@ -96,8 +96,8 @@ MAX_POOL_3D = Contract.of(
     padding_not_negative(),
     padding_at_most_half(),
     length_in("dilation", (1, 3)),
-    dilation_one(*PRE_950),
-    dilation_positive("950", status=None, page=Page("refuses", "E34")),
+    dilation_one(reach=PRE_950),
+    dilation_positive(reach=ONLY_950, status=None, page=Page("refuses", "E34")),
     some_window_fits(status=None, page=Page("refuses", "E35")),
     empty_exit("self and out have no axis of length 0; with one the call succeeds.", ("self", "out")),
     plane_bounded(
@@ -139,7 +139,7 @@ def _channels_last_fits(status: Status) -> Rule:
     return channels_last_fits("out", status=status, stage="assembly", source="code", page=Page("refuses", "F2"))
 
 
-MAX_POOL_2D = Contract.of(
+MAX_POOL_2D = ClauseTable.of(
     "aclnnMaxPool2dWithIndices",
     "2d-fwd",
     *null_outputs(),
@@ -150,39 +150,39 @@ MAX_POOL_2D = Contract.of(
     not_null("dilation", UNNAMED),
     not_null("out"),
     not_null("indices", UNNAMED),
-    not_supported("910", "310P", "310B"),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "950": FLOATS}),
+    not_supported(BEFORE_A2),
+    dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     dtype_same("out"),
-    dtype_listed("indices", {"A2": INTEGERS, "A3": INTEGERS, "950": INTEGERS}),
-    *_planar_formats(listed_tags({"A2": ("NCHW", "ND"), "A3": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2")),
+    dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
+    *_planar_formats(listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2")),
     *planar_lengths(length_in("kernelSize", (1, 2))),
-    *_planar_values(dilation_positive("950"), dilation_one(*PRE_950)),
+    *_planar_values(dilation_positive(reach=ONLY_950), dilation_one(reach=PRE_950)),
     pool_fits("out", "indices"),
     shape_same("indices", "out"),
     _planar_exit(),
     computed_plane_bounded(stage="assembly"),
-    result_tag_rank_fits(*PRE_950, "950", page=Page("allows", "C3")),
+    result_tag_rank_fits(SINCE_A2, page=Page("allows", "C3")),
     _channels_last_fits(Status.INVALID_PARAMETER),
 )
 
-MASK = Contract.of(
+MASK = ClauseTable.of(
     "aclnnMaxPool2dWithMask",
     "mask-fwd",
     not_null("kernelSize"),
     not_null("self"),
     not_null("out"),
     length_in("kernelSize", (1, 2)),
-    not_supported("950", name="product.950"),
+    not_supported(ONLY_950, name="product.950"),
     *null_outputs(),
     not_null("stride"),
     not_null("padding"),
     not_null("dilation"),
     not_null("indices", UNNAMED),
-    not_supported("310B"),
-    dtype_listed("self", {"A2": FLOATS, "A3": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
+    not_supported(ONLY_310B),
+    dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
     dtype_same("out"),
-    dtype_listed("indices", dict.fromkeys(("A2", "A3", "910", "310P"), ("INT8",))),
-    *_planar_formats(listed_tags(dict.fromkeys(("A2", "A3", "910", "310P"), ("NCHW", "ND")), "F2")),
+    dtype_listed("indices", dict.fromkeys(("A2", "910", "310P"), ("INT8",))),
+    *_planar_formats(listed_tags(dict.fromkeys(("A2", "910", "310P"), ("NCHW", "ND")), "F2")),
     *planar_lengths(),
     *_planar_values(dilation_one()),
     pool_fits("out"),
@@ -194,7 +194,7 @@ MASK = Contract.of(
     ),
     _planar_exit(),
     computed_plane_bounded(stage="assembly"),
-    result_tag_rank_fits(*PRE_950, page=Page("allows", "C1")),
-    blocks_tag_fits("910", "310P"),
+    result_tag_rank_fits(PRE_950, page=Page("allows", "C1")),
+    blocks_tag_fits(),
     _channels_last_fits(Status.INTERNAL_NULL),
 )

@@ -1,22 +1,21 @@
 """The standards that others judge this operator by: what an acceptance engineer's contract may name.
 
-Each is a small policy with its thresholds per dtype as data and its source. Where a text is ambiguous, its readings
-are policies of their own. None of them decides a verdict here: `poolproof.references.criterion` does.
+Each is a small policy with its thresholds per dtype as data and its source; somebody applies it to this family
+(`APPLICATIONS`), or a column of a row holds what it says. None of them decides a verdict here:
+`poolproof.references.criterion` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poolproof.references.comparison import Comparison
+from poolproof.references.deviations import Deviations
 from poolproof.references.standards.applications import APPLICATIONS, Application, applications_of
 from poolproof.references.standards.base import Standard, StandardVerdict
-from poolproof.references.standards.cannbench import CANN_BENCH
 from poolproof.references.standards.commercial import COMMERCIAL
 from poolproof.references.standards.ecosystem import ECOSYSTEM
 from poolproof.references.standards.frameworks import FRAMEWORKS
 from poolproof.references.standards.msprobe import MSPROBE
-from poolproof.references.standards.shares import SHARES
 
 __all__ = [
     "APPLICATIONS",
@@ -29,13 +28,11 @@ __all__ = [
 ]
 
 STANDARDS: dict[str, Standard] = {
-    standard.name: standard
-    for family in (ECOSYSTEM, COMMERCIAL, SHARES, CANN_BENCH, MSPROBE, FRAMEWORKS)
-    for standard in family
+    standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, FRAMEWORKS, MSPROBE) for standard in family
 }
 """Every policy by its name."""
 
 
-def judge_all(comparison: Comparison, names: Iterable[str] = STANDARDS) -> dict[str, StandardVerdict]:
+def judge_all(deviations: Deviations, names: Iterable[str] = STANDARDS) -> dict[str, StandardVerdict]:
     """The verdicts of the named standards, those that do not apply included."""
-    return {name: STANDARDS[name].judge(comparison) for name in names}
+    return {name: STANDARDS[name].judge(deviations) for name in names}

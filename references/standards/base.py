@@ -1,4 +1,4 @@
-"""What a standard is: a name, its source, and one question put to a `Comparison`.
+"""What a standard is: a name, its source, and one question put to a `Deviations`.
 
 A standard never decides the suite's verdict. It answers in the words that a contract may name, so that the answer
 can stand beside the interval's.
@@ -13,18 +13,17 @@ from typing import Literal
 
 import numpy as np
 
-from poolproof.references.comparison import Bool, Comparison, same_values
+from poolproof.references.deviations import Bool, Deviations
 from poolproof.references.formats import Float64
 
 Thresholds = Mapping[str, float]
 """A threshold per dtype. The texts' dtypes that no operator of the family has (HiF32, the 8-bit ones) are kept."""
 
-Specials = Literal["silent", "positions", "elements", "unseen"]
+Specials = Literal["silent", "elements", "unseen"]
 """What a text says about NaN and infinities.
 
 ``silent``: nothing. A golden value that is not finite leaves the standard without an answer; an output that is not
 finite where it should be has an infinite error.
-``positions``: NaN and signed infinities must stand at the golden ones' places, else the case fails; the rest is judged.
 ``elements``: an element is right if both are NaN or the same infinity, and counts as one wrong element otherwise.
 ``unseen``: a case with a golden value that is not finite passes without a look at it.
 """
@@ -46,35 +45,27 @@ class Standard(ABC):
     """One rule, named.
 
     ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
-    read; ``note`` what somebody must know who meets it in a contract: an ambiguity, a hole. A rule that is not
-    ``sound`` fails correct kernels by its construction, whatever the data.
+    read; ``note`` what somebody must know who meets it in a contract: an ambiguity, a hole.
     """
 
     name: str
     source: str
     note: str = ""
-    sound: bool = True
     specials: Specials = "silent"
 
     @abstractmethod
-    def judge(self, comparison: Comparison) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> StandardVerdict:
         """Hold one output tensor against the rule. An empty tensor passes every rule."""
 
 
-def settle(comparison: Comparison, specials: Specials) -> tuple[StandardVerdict | None, Bool | None]:
-    """(the verdict, if NaN and infinities decide it; else which cells are left to judge, None for all of them).
+def settle(deviations: Deviations, specials: Specials) -> StandardVerdict | None:
+    """The verdict, if a golden value that is not finite decides it.
 
     What is not finite is asked of the value owed in the output's own format, overflow included.
     """
-    owed = comparison.rounded
-    usual = np.isfinite(owed)
-    if not usual.all() and specials in ("silent", "unseen"):
-        return (NOT_APPLICABLE if specials == "silent" else StandardVerdict(True)), None
-    if specials != "positions" or comparison.finite.all():
-        return None, None
-    if not same_values(comparison.outputs, owed)[~comparison.finite].all():
-        return StandardVerdict(False), None
-    return None, comparison.finite
+    if specials == "elements" or np.isfinite(deviations.rounded).all():
+        return None
+    return NOT_APPLICABLE if specials == "silent" else StandardVerdict(True)
 
 
 def agree(errors: Float64, within: Bool) -> Bool:

@@ -1,4 +1,4 @@
-"""The operator ecosystem's open precision standard of the Ascend world, in its three generations, and who copied it.
+"""The operator ecosystem's open precision standard of the Ascend world, in its three generations, and ATK's copy.
 
 2026-04 judges mean and largest relative error (MERE, MARE), 2026-07 and 2026-09 a mixed tolerance with a share of
 free misses and a limit for the worst. All compare with a single golden result of higher precision.
@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from poolproof.references.comparison import Comparison, element_errors
+from poolproof.references.deviations import Deviations, element_errors
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.standards.base import (
     NOT_APPLICABLE,
@@ -92,16 +92,11 @@ LIMIT_2026_09: Thresholds = {
     "float8_e5m2": 1e0,
 }
 
-# ATK, configuration of mixed_tolerance_bm: the July thresholds in three decimal digits.
-RTOL_ATK: Thresholds = {"float16": 1.95e-3, "bfloat16": 1.56e-2, "float32": 9.77e-4}
-ATOL_ATK: Thresholds = {"float16": 1.95e-3, "bfloat16": 1.56e-2, "float32": 1.53e-5}
-LIMIT_ATK: Thresholds = {"float16": 1e-1, "bfloat16": 1e0, "float32": 1e-2}
-
-Limit = Literal["fixed", "each_ulp", "largest_ulp"]
+Limit = Literal["fixed", "largest_ulp"]
 """Readings of "1e-1 or 32 ULP" as the limit of |actual - golden|.
 
-``fixed``: the number. ``each_ulp``: per element the greater of the number and 32 ulp of its golden value.
-``largest_ulp``: the greater of the number and 32 ulp of the golden value at the place of the largest difference.
+``fixed``: the number. ``largest_ulp``: the greater of the number and 32 ulp of the golden value at the place of the
+largest difference.
 """
 
 
@@ -111,17 +106,15 @@ class RelativeErrors(Standard):
 
     thresholds: Thresholds
 
-    def judge(self, comparison: Comparison) -> StandardVerdict:
-        threshold = self.thresholds.get(comparison.fmt.name)
+    def judge(self, deviations: Deviations) -> StandardVerdict:
+        threshold = self.thresholds.get(deviations.fmt.name)
         if threshold is None:
             return NOT_APPLICABLE
-        decided, cells = settle(comparison, self.specials)
+        decided = settle(deviations, self.specials)
         if decided is not None:
             return decided
         with np.errstate(invalid="ignore", over="ignore"):
-            relative = comparison.golden_error / (comparison.magnitude + RELATIVE_GUARD)
-        if cells is not None:
-            relative = relative[cells]
+            relative = deviations.golden_error / (deviations.magnitude + RELATIVE_GUARD)
         mere, mare = mean(relative), largest(relative)
         passed = not relative.size or (mere < threshold and mare < MARE_FACTOR * threshold)
         return StandardVerdict(passed, {"mere": mere, "mare": mare})
@@ -129,36 +122,30 @@ class RelativeErrors(Standard):
 
 @dataclass(frozen=True, kw_only=True)
 class MixedTolerance(Standard):
-    """At least 99 % of the elements within atol + rtol |g|, and none farther off than a limit.
-
-    ``fallback`` is the row that dtypes without one of their own use.
-    """
+    """At least 99 % of the elements within atol + rtol |g|, and none farther off than a limit."""
 
     rtol: Thresholds
     atol: Thresholds
     floor: Thresholds
     limit: Limit
-    fallback: str = ""
 
-    def judge(self, comparison: Comparison) -> StandardVerdict:
-        row = comparison.fmt.name if comparison.fmt.name in self.rtol else self.fallback
+    def judge(self, deviations: Deviations) -> StandardVerdict:
+        row = deviations.fmt.name
         if row not in self.rtol:
             return NOT_APPLICABLE
-        decided, cells = settle(comparison, self.specials)
+        decided = settle(deviations, self.specials)
         if decided is not None:
             return decided
-        golden, errors = comparison.golden, comparison.golden_error
-        if self.specials == "elements" and np.isinf(comparison.outputs).any():
-            golden = np.where(np.isinf(comparison.outputs), comparison.rounded, golden)  # overflow of both
-            errors = element_errors(comparison.outputs, golden)
-        if cells is not None:
-            errors, golden = errors[cells], golden[cells]
+        golden, errors = deviations.golden, deviations.golden_error
+        if self.specials == "elements" and np.isinf(deviations.outputs).any():
+            golden = np.where(np.isinf(deviations.outputs), deviations.rounded, golden)  # overflow of both
+            errors = element_errors(deviations.outputs, golden)
         if not errors.size:
             return StandardVerdict(True)
         with np.errstate(invalid="ignore"):
             within = errors <= self.atol[row] + self.rtol[row] * np.abs(golden)
         ratio = share(count_true(agree(errors, within)), errors.size)
-        worst, limit, limited = self._worst(errors, golden, row, comparison.fmt)
+        worst, limit, limited = self._worst(errors, golden, row, deviations.fmt)
         figures = {"matched_ratio": ratio, "max_abs_error": worst, "limit": limit}
         return StandardVerdict(ratio >= REQUIRED_SHARE and limited, figures)
 
@@ -172,57 +159,25 @@ class MixedTolerance(Standard):
         worst = float(errors[place])
         if self.limit == "fixed":
             return worst, floor, worst <= floor
-        if self.limit == "largest_ulp":
-            limit = max(floor, ULP_MULTIPLE * float(fmt.ulp(fmt.round(golden[place : place + 1]))[0]))
-            return worst, limit, worst <= limit
-        limits = np.maximum(floor, ULP_MULTIPLE * fmt.ulp(golden))
-        return worst, float(limits[place]), bool((errors <= limits)[compared].all())
+        limit = max(floor, ULP_MULTIPLE * float(fmt.ulp(fmt.round(golden[place : place + 1]))[0]))
+        return worst, limit, worst <= limit
 
 
 _APRIL = "ecosystem standard, April 2026 text, table of thresholds"
 _JULY = "ecosystem standard, July 2026 text, table of thresholds"
 _SEPTEMBER = "ecosystem standard, September 2026 text, table of thresholds and definition of the limit"
-_OR = 'the text says "or 32 ULP": '
 
 ECOSYSTEM: tuple[Standard, ...] = (
-    RelativeErrors(name="ecosystem-2026-04", source=_APRIL, thresholds=RELATIVE_2026_04),
     RelativeErrors(
-        name="ecosystem-page-en",
-        source="ecosystem standard, English page as of July 2026",
-        note="the English page still holds the April text when the Chinese one holds July's",
+        name="ecosystem-2026-04",
+        source=_APRIL,
+        note="the English page still holds it when the Chinese one holds July's",
         thresholds=RELATIVE_2026_04,
     ),
     MixedTolerance(
         name="ecosystem-2026-07-fixed-limit",
         source=_JULY,
-        note=_OR + "read as a choice that leaves the number",
-        rtol=RTOL_2026_07,
-        atol=ATOL_2026_07,
-        floor=LIMIT_2026_07,
-        limit="fixed",
-    ),
-    MixedTolerance(
-        name="ecosystem-2026-07-limit-each-ulp",
-        source=f"{_JULY}; reading of an issue of the BLAS operator library",
-        note=_OR + "read as the greater of both at each element",
-        rtol=RTOL_2026_07,
-        atol=ATOL_2026_07,
-        floor=LIMIT_2026_07,
-        limit="each_ulp",
-    ),
-    MixedTolerance(
-        name="ecosystem-2026-07-limit-largest-ulp",
-        source=f"{_JULY}; reading of the September text",
-        note=_OR + "read as the greater of both at the largest difference",
-        rtol=RTOL_2026_07,
-        atol=ATOL_2026_07,
-        floor=LIMIT_2026_07,
-        limit="largest_ulp",
-    ),
-    MixedTolerance(
-        name="ecosystem-page-zh",
-        source="ecosystem standard, Chinese page as of July 2026",
-        note="the July text, under the title that the English page gives April's",
+        note='the text says "or 32 ULP": read as a choice that leaves the number',
         rtol=RTOL_2026_07,
         atol=ATOL_2026_07,
         floor=LIMIT_2026_07,
@@ -237,58 +192,11 @@ ECOSYSTEM: tuple[Standard, ...] = (
         limit="largest_ulp",
         specials="elements",
     ),
-    MixedTolerance(
-        name="ecosystem-2026-09-fixed-limit",
-        source="ecosystem standard, September 2026 text, first draft",
-        note=_OR + "the draft does not yet say which; read as the number",
-        rtol=TOLERANCE_2026_09,
-        atol=TOLERANCE_2026_09,
-        floor=LIMIT_2026_09,
-        limit="fixed",
-    ),
     RelativeErrors(
         name="atk-single",
         source="ATK, configuration of single_bm",
         note="a golden NaN or infinity passes the case without comparison; other keys of the configuration are ignored",
         thresholds=RELATIVE_2026_04,
         specials="unseen",
-    ),
-    MixedTolerance(
-        name="atk-mixed",
-        source="ATK, configuration of mixed_tolerance_bm",
-        note="July's powers of two in three decimal digits; a golden NaN or infinity passes the case",
-        rtol=RTOL_ATK,
-        atol=ATOL_ATK,
-        floor=LIMIT_ATK,
-        limit="each_ulp",
-        specials="unseen",
-    ),
-    RelativeErrors(
-        name="ttk-stat-rel-err",
-        source="TTK, comparison method stat_rel_err",
-        thresholds=RELATIVE_2026_04,
-        specials="positions",
-    ),
-    MixedTolerance(
-        name="ttk-mixed",
-        source="TTK, comparison method mixed (its default)",
-        note="dtypes without a row use float32's",
-        rtol=RTOL_2026_07,
-        atol=ATOL_2026_07,
-        floor=LIMIT_2026_07,
-        limit="fixed",
-        specials="positions",
-        fallback="float32",
-    ),
-    MixedTolerance(
-        name="ttk-mixed-fork",
-        source="TTK, comparison method mixed, newest fork",
-        note="July's tolerances with September's limit",
-        rtol=RTOL_2026_07,
-        atol=ATOL_2026_07,
-        floor=LIMIT_2026_07,
-        limit="largest_ulp",
-        specials="positions",
-        fallback="float32",
     ),
 )

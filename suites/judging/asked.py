@@ -15,8 +15,8 @@ from typing import Any, Protocol, Self
 from poolproof.backends.base import Backend
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.judging.evidence import Shelf
-from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.findings import Finding, Mismatch
 
 REFUSAL, SURVIVAL = "refusal", "survival"
 """What is violated without a check: a legal call is run, an illegal one is not; the process outlives its call."""
@@ -64,7 +64,7 @@ class Asked(Protocol):
     def judge(self, backend: Backend) -> Row:
         """The row; whatever the implementation does short of dying becomes a verdict."""
 
-    def leaving(self, evidence: Shelf) -> Self:
+    def leaving(self, evidence: EvidenceFolder) -> Self:
         """The same question, which leaves evidence of a violation there if its kind leaves any."""
 
 
@@ -80,5 +80,5 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 def not_survived(question: Asked, kind: Verdict, reason: str) -> Row:
     """The row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out."""
-    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, reason)])
+    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason))])
     return row | {"checks_judged": [SURVIVAL], "judged_at": time.time()}

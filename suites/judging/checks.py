@@ -1,11 +1,12 @@
-"""The checks: each holds one claim against one trial and returns a finding when it is broken.
+"""The checks: each holds one claim against one trial and returns a mismatch when it is broken.
 
-A check knows a trial, nothing of pytest, plans or rows. `CHECKS` is the complete list; a plan names checks by id.
+A check knows a trial, nothing of pytest, plans or rows, and not its own id: the registry takes it from the function's
+name. `CHECKS` is the complete list; a plan names checks by id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -13,39 +14,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Status
+from poolproof.backends.base import Status, Tensor
 from poolproof.references.criterion import acceptance
+from poolproof.references.formats import Float64
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.operands import POISONS, guard_and_gap_mask
-from poolproof.suites.judging.findings import Finding, element_text, format_value, owed_text, unravel, value_finding
+from poolproof.suites.judging.findings import (
+    Element,
+    Finding,
+    Mismatch,
+    element_text,
+    first_element,
+    format_value,
+    mismatch,
+    owed_text,
+    wrong_cells,
+)
 from poolproof.suites.judging.trial import Run, Trial, decoded_indices
+
+Judge = Callable[[Trial], Mismatch | None]
 
 
 @dataclass(frozen=True)
 class Check:
     """One claim about every trial it applies to.
 
-    ``judge`` returns None when the claim holds. ``applies`` says whether the trial can tell at all; a trial that
+    ``find`` returns None when the claim holds. ``applies`` says whether the trial can tell at all; a trial that
     cannot is not counted as judged by this check.
     """
 
     id: str
     claim: str
     applies: Callable[[Trial], bool]
-    judge: Callable[[Trial], Finding | None]
+    find: Judge
+
+    def judge(self, trial: Trial) -> Finding | None:
+        """What breaks the claim, under the name of this check."""
+        found = self.find(trial)
+        return Finding(self.id, found) if found else None
 
 
 CHECKS: dict[str, Check] = {}
 
 
-def _check(claim: str, applies: Callable[[Trial], bool]) -> Callable[..., Callable[[Trial], Finding | None]]:
-    def register(judge: Callable[[Trial], Finding | None]) -> Callable[[Trial], Finding | None]:
-        name = judge.__name__
-        CHECKS[name] = Check(name, claim, applies, judge)
-        return judge
+def _check(claim: str, applies: Callable[[Trial], bool]) -> Callable[[Judge], Judge]:
+    """Register the function below as the check of its name."""
+
+    def register(find: Judge) -> Judge:
+        CHECKS[find.__name__] = Check(find.__name__, claim, applies, find)
+        return find
 
     return register
 
@@ -67,40 +87,38 @@ def _readable(trial: Trial) -> bool:
 
 
 @_check("outputs keep the shape and dtype they were given", _always)
-def results(trial: Trial) -> Finding | None:
+def results(trial: Trial) -> Mismatch | None:
     for name, (shape, dtype) in trial.first.outcome.results.items():
         tensor = trial.first.call.tensors[name]
         if (shape, dtype) != (tensor.shape, tensor.dtype.name):
-            owed, got = f"{tensor.dtype.name}{list(tensor.shape)}", f"{dtype}{list(shape)}"
-            return Finding("results", f"{name} came back as {got}, owed {owed}", owed=owed, got=got)
+            given = f"{tensor.dtype.name}{list(tensor.shape)}"
+            return mismatch(f"{name} as it came back", f"{dtype}{list(shape)}", given)
     return None
 
 
 @_check("every output element is written", _always)
-def written(trial: Trial) -> Finding | None:
+def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         unwritten = _holds_poison(trial.first, name, POISONS[0]) & _holds_poison(trial.repetition(), name, POISONS[1])
         if name == "indices" and trial.case.api.indices == "mask":
             unwritten = unwritten.ravel()[: _known_bytes(trial.case)]
         if unwritten.any():
-            element = tuple(map(int, np.argwhere(unwritten)[0]))
-            message = f"{element_text(name, element)} still holds what was in memory before the call"
-            return _counted("written", message, unwritten, element)
+            element = first_element(unwritten)
+            before = "what was in memory before the call"
+            return mismatch(element_text(name, element), before, "a result", wrong=unwritten, element=element)
     return None
 
 
 @_check("every cell that a window reaches holds an admissible sum", _backward)
-def interval(trial: Trial) -> Finding | None:
+def interval(trial: Trial) -> Mismatch | None:
     reached = trial.content.sums.count > 0
-    wrong = np.flatnonzero(~trial.accepted & reached)
-    return value_finding(trial, "interval", wrong, int(reached.sum())) if len(wrong) else None
+    return wrong_cells(trial, ~trial.accepted & reached, reached)
 
 
 @_check("cells that no window reaches are exactly zero", _backward)
-def unreached(trial: Trial) -> Finding | None:
+def unreached(trial: Trial) -> Mismatch | None:
     unreached = trial.content.sums.count == 0
-    wrong = np.flatnonzero(~trial.accepted & unreached)
-    return value_finding(trial, "unreached", wrong, int(unreached.sum())) if len(wrong) else None
+    return wrong_cells(trial, ~trial.accepted & unreached, unreached)
 
 
 def _conserves(trial: Trial) -> bool:
@@ -122,88 +140,82 @@ def _all_finite(trial: Trial) -> bool:
 
 
 @_check("on exact data each plane of grad_input sums to its plane of grad_output", _conserves)
-def plane_sum(trial: Trial) -> Finding | None:
+def plane_sum(trial: Trial) -> Mismatch | None:
     gradient = trial.content.gradient
     assert gradient is not None
     planes = trial.case.planes
     owed = gradient.reshape(planes, trial.case.plane_windows).sum(axis=1)
     with np.errstate(invalid="ignore"):
         got = trial.gradient_input.reshape(planes, trial.case.plane_size).sum(axis=1)
-    wrong = got != owed
+    wrong = (got != owed).reshape(trial.case.leading_shape)
     if not wrong.any():
         return None
-    plane = int(wrong.argmax())
-    element = tuple(map(int, np.unravel_index(plane, trial.case.leading_shape)))
-    owed_text, got_text = format_value(owed[plane]), format_value(got[plane])
-    message = f"plane {list(element)} of grad_input sums to {got_text}, owed {owed_text}"
-    return _counted("plane_sum", message, wrong, element, owed_text, got_text)
+    plane, element = int(wrong.argmax()), first_element(wrong)
+    subject = f"the sum of grad_input's plane {list(element)}"
+    return mismatch(subject, got[plane], owed[plane], wrong=wrong, noun="planes", element=element)
 
 
 @_check("inputs are left as they were", _always)
-def inputs_untouched(trial: Trial) -> Finding | None:
+def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name, before in trial.first.before.items():
         tensor = trial.first.call.tensors[name]
-        changed = tensor.buffer != before
-        if changed.any():
-            place = _place_text(int(changed.argmax()), tensor.guard, len(tensor.buffer))
-            return _counted("inputs_untouched", f"input {name} was changed {place}", changed)
+        found = _changed_bytes(name, tensor, before, tensor.buffer != before)
+        if found:
+            return found
     return None
 
 
 @_check("nothing is written outside the outputs' elements", _always)
-def memory_untouched(trial: Trial) -> Finding | None:
+def memory_untouched(trial: Trial) -> Mismatch | None:
     if trial.first.outcome.complaints:
-        return Finding("memory_untouched", "; ".join(trial.first.outcome.complaints))
+        return Mismatch("; ".join(trial.first.outcome.complaints))
     for name in trial.case.api.outputs:
         tensor = trial.first.call.tensors[name]
-        trespass = guard_and_gap_mask(tensor) & (tensor.buffer != POISONS[0])
-        if trespass.any():
-            place = _place_text(int(trespass.argmax()), tensor.guard, len(tensor.buffer))
-            return _counted(
-                "memory_untouched", f"memory of {name} that belongs to no element was written {place}", trespass
-            )
+        before = np.full_like(tensor.buffer, POISONS[0])
+        found = _changed_bytes(name, tensor, before, guard_and_gap_mask(tensor) & (tensor.buffer != before))
+        if found:
+            return found
     return None
 
 
 @_check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
-def repeat(trial: Trial) -> Finding | None:
+def repeat(trial: Trial) -> Mismatch | None:
     for number in range(1, trial.repeats + 1):
-        finding = _same_bits(trial, "repeat", trial.repetition(number), f"repetition {number}")
-        if finding:
-            return finding
+        found = _other_bits(trial, trial.repetition(number), f"as repetition {number} gave")
+        if found:
+            return found
     return None
 
 
 @_check("the same content laid out contiguously gives the same values", lambda trial: bool(trial.case.layouts))
-def layout_invariance(trial: Trial) -> Finding | None:
-    return _same_values(trial, "layout_invariance", trial.with_layouts({}), "the contiguous layout")
+def layout_invariance(trial: Trial) -> Mismatch | None:
+    return _other_values(trial, trial.with_layouts({}), "as with the contiguous layout")
 
 
 @_check(
     "another way to make the call gives the same values and stays in its memory",
     lambda trial: bool(trial.backend.modes),
 )
-def modes(trial: Trial) -> Finding | None:
+def modes(trial: Trial) -> Mismatch | None:
     for mode in trial.backend.modes:
         run = trial.in_mode(mode)
         if run is None:
             continue
         if run.outcome.complaints:
-            return Finding("modes", f"made with {mode}: {'; '.join(run.outcome.complaints)}")
-        finding = _same_values(trial, "modes", run, f"the plain call, made with {mode}")
-        if finding:
-            return finding
+            return Mismatch(f"made with {mode}: {'; '.join(run.outcome.complaints)}")
+        found = _other_values(trial, run, f"as the call made with {mode} gave")
+        if found:
+            return found
     return None
 
 
 @_check("what was called before changes nothing", _always)
-def state(trial: Trial) -> Finding | None:
-    return _same_values(
-        trial, "state", trial.after(neighbours(trial.case)), "the first call, after other calls"
-    ) or _wrong_twin(trial)
+def state(trial: Trial) -> Mismatch | None:
+    after = trial.after(neighbours(trial.case))
+    return _other_values(trial, after, "as the same call gave after other calls") or _wrong_twin(trial)
 
 
-def _wrong_twin(trial: Trial) -> Finding | None:
+def _wrong_twin(trial: Trial) -> Mismatch | None:
     """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
     case = twin(trial.case)
     if case is None:
@@ -215,7 +227,7 @@ def _wrong_twin(trial: Trial) -> Finding | None:
     if found is None:
         return None
     windows = f"kernel_size {list(case.kernel_size)}, stride {list(case.stride)}"
-    return replace(found, check="state", message=f"after this call, one with {windows} is wrong: {found.message}")
+    return replace(found, message=f"after this call, one with {windows} is wrong: {found.message}")
 
 
 def _has_producer(trial: Trial) -> bool:
@@ -224,25 +236,25 @@ def _has_producer(trial: Trial) -> bool:
 
 
 @_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
-def round_trip(trial: Trial) -> Finding | None:
+def round_trip(trial: Trial) -> Mismatch | None:
     indices = trial.device_indices()
     if indices is None:
         return None
     plane = trial.case.plane_size
     outside = (indices < 0) | (indices >= plane)
     if outside.any():
-        return _counted("round_trip", f"the forward made an index outside 0 .. {plane - 1}", outside)
+        element = first_element(outside)
+        subject = f"{element_text('indices', element)} that the forward made"
+        return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
     run, content = trial.with_indices(indices)
-    outputs = run.output("grad_input").astype(np.float64).ravel()
+    outputs = run.output("grad_input").astype(np.float64)
     allowed = acceptance(content.sums, trial.fmt, trial.model)
-    wrong = ~allowed.accepts(outputs)
+    wrong = ~allowed.accepts(outputs.ravel()).reshape(outputs.shape)
     if not wrong.any():
         return None
-    cell = int(wrong.argmax())
-    element = unravel(trial.case, cell)
-    owed, got = owed_text(allowed, cell), format_value(outputs[cell])
-    message = f"with the forward's own indices, {element_text('grad_input', element)} is {got}, owed {owed}"
-    return _counted("round_trip", message, wrong, element, owed, got)
+    element = first_element(wrong)
+    owed = owed_text(allowed, int(wrong.argmax()))
+    return _wrong_element("grad_input", wrong, outputs, owed, "with the indices of the own forward")
 
 
 def _shows_device_memory(trial: Trial) -> bool:
@@ -250,7 +262,7 @@ def _shows_device_memory(trial: Trial) -> bool:
 
 
 @_check("repeated calls take no more device memory", _shows_device_memory)
-def memory_kept(trial: Trial) -> Finding | None:
+def memory_kept(trial: Trial) -> Mismatch | None:
     """Counted over the second half of the repetitions, by when caches have settled."""
     half = max(trial.repeats // 2, 1)
     levels = []
@@ -260,8 +272,7 @@ def memory_kept(trial: Trial) -> Finding | None:
     grown = levels[1] - levels[0]
     if grown <= 0:
         return None
-    message = f"device memory in use grew by {grown} bytes over {half} identical calls"
-    return Finding("memory_kept", message, got=str(grown))
+    return mismatch(f"the growth of device memory over {half} identical calls", f"{grown} bytes", "none")
 
 
 def _has_other_index_dtype(trial: Trial) -> bool:
@@ -274,10 +285,10 @@ def _other_index_dtype(trial: Trial) -> str | None:
 
 
 @_check("int32 and int64 indices give the same values", _has_other_index_dtype)
-def index_dtype_invariance(trial: Trial) -> Finding | None:
+def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = _other_index_dtype(trial)
     assert other is not None
-    return _same_values(trial, "index_dtype_invariance", trial.with_index_dtype(other), f"{other} indices")
+    return _other_values(trial, trial.with_index_dtype(other), f"as with {other} indices")
 
 
 _SCALE = 3
@@ -297,96 +308,96 @@ def _scales(trial: Trial) -> bool:
 
 
 @_check("gradients times 8 give grad_input times 8", _scales)
-def scale_equivariance(trial: Trial) -> Finding | None:
-    scaled = trial.with_scale(_SCALE).output("grad_input").astype(np.float64).ravel()
-    owed = trial.gradient_input * 2.0**_SCALE
-    differs = (scaled != owed) & ~(np.isnan(scaled) & np.isnan(owed))
-    if not differs.any():
-        return None
-    cell = int(differs.argmax())
-    element = tuple(map(int, np.unravel_index(cell, trial.case.shape)))
-    owed_text, got_text = format_value(owed[cell]), format_value(scaled[cell])
-    message = f"with gradients times {2**_SCALE}, {element_text('grad_input', element)} is {got_text}, owed {owed_text}"
-    return _counted("scale_equivariance", message, differs, element, owed_text, got_text)
+def scale_equivariance(trial: Trial) -> Mismatch | None:
+    scaled = trial.with_scale(_SCALE).output("grad_input").astype(np.float64)
+    owed = (trial.gradient_input * 2.0**_SCALE).reshape(scaled.shape)
+    return _wrong_element("grad_input", _differs(scaled, owed), scaled, owed, f"with gradients times {2**_SCALE}")
 
 
 @_check("every output is the maximum of its window", _forward)
-def maximum(trial: Trial) -> Finding | None:
+def maximum(trial: Trial) -> Mismatch | None:
     owed = trial.maximum[0].reshape(trial.case.pooled_shape)
     got = trial.first.output("out").astype(np.float64)
-    wrong = (got != owed) & ~(np.isnan(got) & np.isnan(owed))
-    return _forward_finding(trial, "maximum", "out", wrong, owed, got)
+    return _wrong_window(trial, "out", _differs(got, owed), got, owed)
 
 
 @_check("indices point at the first maximum, or the last NaN, of their window", _readable)
-def index_rule(trial: Trial) -> Finding | None:
+def index_rule(trial: Trial) -> Mismatch | None:
     owed = trial.maximum[1].reshape(trial.case.pooled_shape)
     got = _first_indices(trial)
-    return _forward_finding(trial, "index_rule", "indices", got != owed, owed, got)
+    return _wrong_window(trial, "indices", got != owed, got, owed)
 
 
 @_check("every index lies in its window and points at the value that came out", _readable)
-def index_points(trial: Trial) -> Finding | None:
+def index_points(trial: Trial) -> Mismatch | None:
     case = trial.case
     cells, valid = window_cells(case.axes)
     got = _first_indices(trial).reshape(case.planes, case.plane_windows)
     inside = ((cells[None] == got[..., None]) & valid[None]).any(axis=-1)
     planes = trial.first.call.tensors["self"].array.astype(np.float64).reshape(case.planes, case.plane_size)
     pointed = np.take_along_axis(planes, np.where(inside, got, 0), axis=1)
-    out = trial.first.output("out").astype(np.float64).reshape(got.shape)
-    agrees = inside & ((pointed == out) | (np.isnan(pointed) & np.isnan(out)))
-    return _forward_finding(
-        trial,
-        "index_points",
-        "indices",
-        ~agrees.reshape(case.pooled_shape),
-        out.reshape(case.pooled_shape),
-        got.reshape(case.pooled_shape),
-    )
+    out = trial.first.output("out").astype(np.float64)
+    wrong = ~(inside & ~_differs(pointed, out.reshape(got.shape))).reshape(out.shape)
+    if not wrong.any():
+        return None
+    owed = f"a cell of its window that holds {format_value(out[first_element(wrong)])}"
+    return _wrong_window(trial, "indices", wrong, got.reshape(out.shape), owed)
 
 
 @_check(
     "a window without cells yields -inf and an index inside the plane, or -1 for none",
     lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window(),
 )
-def empty_window(trial: Trial) -> Finding | None:
+def empty_window(trial: Trial) -> Mismatch | None:
     _, valid = window_cells(trial.case.axes)
     empty = np.broadcast_to(~valid.any(axis=-1), (trial.case.planes, len(valid))).reshape(trial.case.pooled_shape)
     out, indices = trial.first.output("out").astype(np.float64), _first_indices(trial)
-    minus_infinity = np.full(out.shape, -np.inf)
-    finding = _forward_finding(trial, "empty_window", "out", empty & (out != -np.inf), minus_infinity, out)
-    if finding:
-        return finding
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
-    if not outside.any():
-        return None
-    element = tuple(map(int, np.argwhere(outside)[0]))
-    owed, got = f"-1 .. {trial.case.plane_size - 1}", str(indices[element])
-    message = f"{element_text('indices', element)} is {got}, owed {owed}: the backward would write outside the plane"
-    return _counted("empty_window", message, outside, element, owed, got)
+    legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
+    return _wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or _wrong_element(
+        "indices", outside, indices, legal, why
+    )
 
 
 def _first_indices(trial: Trial) -> NDArray[Any]:
     return decoded_indices(trial.case, trial.first.output("indices"))
 
 
-def _forward_finding(
-    trial: Trial, check: str, name: str, wrong: NDArray, owed: NDArray, got: NDArray
-) -> Finding | None:
+def _differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
+    """Where two results differ in value; NaN payloads and signs of zero do not count."""
+    return (first != second) & ~(np.isnan(first) & np.isnan(second))
+
+
+def _wrong_window(
+    trial: Trial, name: str, wrong: NDArray[np.bool_], got: NDArray[Any], owed: NDArray[Any] | str
+) -> Mismatch | None:
+    """The first output of a forward that is wrong, with the window it belongs to; None where none is."""
     if not wrong.any():
         return None
-    element = tuple(map(int, np.argwhere(wrong)[0]))
-    window = element[-trial.case.api.spatial_rank :]
+    window = first_element(wrong)[-trial.case.api.spatial_rank :]
     visited = [
         axis.positions[number][axis.valid[number]].tolist()
         for axis, number in zip(trial.case.axes, window, strict=True)
     ]
-    owed_text, got_text = format_value(owed[element]), format_value(got[element])
-    message = (
-        f"{element_text(name, element)} is {got_text}, owed {owed_text}; its window visits coordinates "
-        f"{' x '.join(map(str, visited))}; {int(wrong.sum())} of {wrong.size} are wrong"
-    )
-    return _counted(check, message, wrong, element, owed_text, got_text, (window,))
+    because = f"its window visits coordinates {' x '.join(map(str, visited))}"
+    return _wrong_element(name, wrong, got, owed, because, (window,))
+
+
+def _wrong_element(
+    name: str,
+    wrong: NDArray[np.bool_],
+    got: NDArray[Any],
+    owed: NDArray[Any] | str,
+    because: str,
+    windows: Sequence[Element] = (),
+) -> Mismatch | None:
+    """The first element of a tensor that is wrong; None where none is."""
+    if not wrong.any():
+        return None
+    element = first_element(wrong)
+    right = owed if isinstance(owed, str) else owed[element]
+    subject = element_text(name, element)
+    return mismatch(subject, got[element], right, because, wrong=wrong, element=element, windows=windows)
 
 
 def _holds_poison(run: Run, name: str, poison: int) -> NDArray[np.bool_]:
@@ -402,65 +413,53 @@ def _known_bytes(case: Case) -> int:
     return 0 if case.has_bit_mask else 4 * prod(case.pooled_shape)
 
 
-def _same_bits(trial: Trial, check: str, other: Run, title: str) -> Finding | None:
+def _other_bits(trial: Trial, other: Run, because: str) -> Mismatch | None:
+    """The first element whose bits differ between the trial's run and another."""
     for name in trial.case.api.outputs:
-        mine, theirs = (_bits(run.output(name)) for run in (trial.first, other))
+        got, owed = (np.ascontiguousarray(run.output(name)) for run in (trial.first, other))
         if name == "indices" and trial.case.api.indices == "mask":
             known = _known_bytes(trial.case)
-            mine, theirs = mine.ravel()[:known], theirs.ravel()[:known]
-        differs = mine != theirs
-        if differs.any():
-            return _difference(trial, check, name, differs, other, title)
+            got, owed = got.ravel()[:known], owed.ravel()[:known]
+        found = _wrong_element(name, _bits(got) != _bits(owed), got, owed, because)
+        if found:
+            return found
     return None
 
 
-def _same_values(trial: Trial, check: str, other: Run, title: str) -> Finding | None:
-    """Equal values, wherever the criterion leaves no choice; NaN payloads and signs of zero do not count."""
+def _other_values(trial: Trial, other: Run, because: str) -> Mismatch | None:
+    """The first element whose value differs between the trial's run and another, where the criterion owes bits."""
     for name in trial.case.api.outputs:
         if name == "indices" and trial.case.api.indices == "mask":
             continue
-        mine, theirs = (run.output(name).astype(np.float64) for run in (trial.first, other))
-        differs = (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
+        got, owed = (run.output(name).astype(np.float64) for run in (trial.first, other))
+        differs = _differs(got, owed)
         if trial.case.api.is_backward:
-            differs &= trial.acceptance.demands_bits.reshape(mine.shape)
-        if differs.any():
-            return _difference(trial, check, name, differs, other, title)
+            differs &= trial.acceptance.demands_bits.reshape(got.shape)
+        found = _wrong_element(name, differs, got, owed, because)
+        if found:
+            return found
     return None
 
 
-def _difference(trial: Trial, check: str, name: str, differs: NDArray, other: Run, title: str) -> Finding:
-    element = tuple(map(int, np.argwhere(differs)[0]))
-    if len(element) != len(trial.first.output(name).shape):
-        return _counted(check, f"{name} differs from {title} at byte {element[0]}", differs, element)
-    got = format_value(trial.first.output(name)[element])
-    owed = format_value(other.output(name)[element])
-    count = f"{int(differs.sum())} of {differs.size} differ"
-    message = f"{element_text(name, element)} is {got}, but {owed} with {title}; {count}"
-    return _counted(check, message, differs, element, owed, got)
+def _bits(array: NDArray[Any]) -> NDArray[Any]:
+    return array.view(f"u{array.itemsize}")
 
 
-def _bits(array: NDArray) -> NDArray:
-    return np.ascontiguousarray(array).view(f"u{array.itemsize}")
+def _changed_bytes(name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_]) -> Mismatch | None:
+    """The first byte of a tensor's memory that was written and should not have been; None where none was."""
+    if not changed.any():
+        return None
+    byte = int(changed.argmax())
+    subject = f"the byte {_place_text(byte, tensor.guard, len(tensor.buffer))} of {name}"
+    return mismatch(subject, tensor.buffer[byte], before[byte], "as before the call", wrong=changed, noun="bytes")
 
 
 def _place_text(byte: int, guard: int, length: int) -> str:
     if byte < guard:
-        return f"{guard - byte} bytes before its storage"
+        return f"{guard - byte} before the storage"
     if byte >= length - guard:
-        return f"{byte - (length - guard)} bytes past its storage"
-    return f"at byte {byte - guard} of its storage"
-
-
-def _counted(
-    check: str,
-    message: str,
-    wrong: NDArray,
-    element: tuple[int, ...] | None = None,
-    owed: str = "",
-    got: str = "",
-    windows: tuple[tuple[int, ...], ...] = (),
-) -> Finding:
-    return Finding(check, message, int(wrong.sum()), int(wrong.size), element, owed, got, windows)
+        return f"{byte - (length - guard)} past the storage"
+    return f"{byte - guard} in the storage"
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import permutations
@@ -28,13 +28,13 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
+from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.evidence import Shelf
-from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 
-CHECKS = ("status", "untouched", "error_text")
 KINDS = ("clauses", "pairs", "legal")
 """Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
 
@@ -47,7 +47,7 @@ class ContractQuestion:
     """One low-level call and the clause it is about (several, in order, for a pair; none for a legal call)."""
 
     call: ContractCall
-    product: str
+    product: Product
     clause: str
     title: str
     aspect: Aspect
@@ -92,11 +92,11 @@ class ContractQuestion:
         row |= _verdict(expected, made)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-    def leaving(self, evidence: Shelf) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
+    def leaving(self, evidence: EvidenceFolder) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
         return self
 
 
-def contract_questions(product: str, api: str, kind: str, aspect: Aspect, block: str) -> list[ContractQuestion]:
+def contract_questions(product: Product, api: str, kind: str, aspect: Aspect, block: str) -> list[ContractQuestion]:
     """All questions of one of `KINDS` about one API, for a block of that id."""
     return [
         ContractQuestion(call, product, clause, title, aspect, block)
@@ -104,24 +104,24 @@ def contract_questions(product: str, api: str, kind: str, aspect: Aspect, block:
     ]
 
 
-def clause_counts(product: str, api: str, kind: str) -> Counter[str]:
+def clause_counts(product: Product, api: str, kind: str) -> Counter[str]:
     """How many of these questions there are about each clause; legal calls are about none, the empty text."""
     return Counter(clause for clause, _, _ in _calls(kind, product, api))
 
 
-def question_of(call: ContractCall, product: str, aspect: Aspect) -> ContractQuestion:
+def question_of(call: ContractCall, product: Product, aspect: Aspect) -> ContractQuestion:
     """A question about any call, e.g. one named on a command line."""
     clause = expectations(product, call).code.clause or ""
     return ContractQuestion(call, product, clause, _statement(clause), aspect)
 
 
-def _broken_alone(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _broken_alone(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     for clause in clauses(api):
         if product in clause.products:
             yield clause.id, clause.statement, violating_call(product, clause.id)
 
 
-def _broken_in_pairs(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _broken_in_pairs(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     ordered = [clause for clause in clauses(api) if product in clause.products]
     for first, second in permutations(ordered, 2):
         if ordered.index(first) < ordered.index(second):
@@ -130,7 +130,7 @@ def _broken_in_pairs(product: str, api: str) -> Iterator[tuple[str, str, Contrac
                 yield first.id, f"{first.statement} It comes before: {second.statement}", call
 
 
-def _legal(product: str, api: str) -> Iterator[tuple[str, str, ContractCall]]:
+def _legal(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
     for name, call in legal_calls(product, api).items():
         yield "", f"Legal: {name}.", call
 
@@ -139,7 +139,7 @@ _CALLS = {"clauses": _broken_alone, "pairs": _broken_in_pairs, "legal": _legal}
 
 
 @cache
-def _calls(kind: str, product: str, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
+def _calls(kind: str, product: Product, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
     """(clause, title, call) of each question; made once, because that takes two seconds for the APIs of a product."""
     return tuple(_CALLS[kind](product, api))
 
@@ -149,40 +149,51 @@ def _statement(clause: str) -> str:
 
 
 def _verdict(expected: Expectation, made: Attempt) -> Row:
-    followed = expected.followed(made.phase_one, made.phase_two)
     if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
         reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
         return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
-    findings = [finding for finding in (_status(expected, made, followed), *_traces(made)) if finding]
-    row = {"follows": str(followed)}
+    findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
+    row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
         return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 
-def _status(expected: Expectation, made: Attempt, followed: Follows) -> Finding | None:
-    if followed is not Follows.NEITHER:
+def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
+    """The answer is that of the library's code or of its published page."""
+    if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
     owed = " or ".join(_answer(outcome) for outcome in expected.acceptable)
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
-    text = f" ({made.text})" if made.text else ""
-    return Finding("status", f"answered {got}{text}, owed {owed}", owed=owed, got=got)
+    return mismatch("the answer", got, owed, guess=f"its text is: {made.text}" if made.text else "")
 
 
 def _answer(outcome: Outcome) -> str:
     return f"{outcome.status:d} in phase {outcome.phase}" if outcome.phase else "success"
 
 
-def _traces(made: Attempt) -> Iterator[Finding | None]:
-    """What a refusal in phase one must not leave, and must say."""
+def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
+    """A refusal in phase 1 leaves its two results and every tensor as they were."""
     if made.phase_one == 0:
-        return
-    if not made.outputs_untouched:
-        yield Finding("untouched", "phase 1 refused, and wrote the workspace size or the executor all the same")
-    if not made.memory_untouched:
-        yield Finding("untouched", "phase 1 refused, and an output tensor was written all the same")
-    if not made.text:
-        yield Finding("error_text", f"phase 1 refused with {made.phase_one}, and no error text says why")
+        return None
+    left = {"the workspace size or the executor": made.outputs_untouched, "an output tensor": made.memory_untouched}
+    written = " and ".join(name for name, is_untouched in left.items() if not is_untouched)
+    return Mismatch(f"phase 1 refused, and wrote {written} all the same") if written else None
+
+
+def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
+    """A refusal in phase 1 says why."""
+    if made.phase_one == 0 or made.text:
+        return None
+    return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")
+
+
+_CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]] = {
+    "status": _status,
+    "untouched": _untouched,
+    "error_text": _error_text,
+}
+CHECKS = tuple(_CHECKS)
 
 
 def read_call(text: str) -> ContractCall | None:

@@ -30,7 +30,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Shelf:
+class EvidenceFolder:
     """Where a judge puts evidence: the folder of a run, and the name that the run has for the backend."""
 
     folder: Path
@@ -49,9 +49,9 @@ class Shelf:
 def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
     """The arrays that `poolproof.reports.rows.evidence` describes, from the first run of the trial."""
     arrays, meta = _of_backward(trial) if trial.case.api.is_backward else _of_forward(trial, findings)
-    elements = [finding.element for finding in findings if finding.element is not None]
+    elements = [finding.mismatch.element for finding in findings]
     shape = arrays["got"].shape
-    fitting = [element for element in elements if len(element) == len(shape)]
+    fitting = [element for element in elements if element is not None and len(element) == len(shape)]
     if fitting:
         meta["element"] = list(fitting[0])
     return arrays, meta | Meta(spatial_rank=trial.case.api.spatial_rank)

@@ -1,4 +1,8 @@
-"""What a check says when it is not satisfied: which cell, what it was owed, what it got, and who sent it."""
+"""What a check says when it is not satisfied: which element, what it was owed, what it got, and who sent it.
+
+`mismatch` makes the message of every check, so that all of them are read alike. What is wrong is worked out here, once
+something is; nothing of it is needed while all is well.
+"""
 
 from __future__ import annotations
 
@@ -7,54 +11,109 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.criterion import Acceptance
 from poolproof.references.oracle import NO_LATTICE
-from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.trial import Trial
 
 _MOST_WINDOWS = 6
 
+Element = tuple[int, ...]
+"""Coordinates of an element in its tensor."""
+
 
 @dataclass(frozen=True)
-class Finding:
-    """One violated claim.
+class Mismatch:
+    """How a claim is broken.
 
-    ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, with
-    what it is ``owed`` and what it ``got``; ``windows`` the output coordinates that reach it.
+    ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
+    first where none is worse than another, with what it is ``owed`` and what it ``got``; ``windows`` the output
+    coordinates that reach it.
     """
 
-    check: str
     message: str
     wrong: int = 0
     judged: int = 0
-    element: tuple[int, ...] | None = None
+    element: Element | None = None
     owed: str = ""
     got: str = ""
-    windows: tuple[tuple[int, ...], ...] = ()
+    windows: tuple[Element, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mismatch, and the check whose claim it breaks."""
+
+    check: str
+    mismatch: Mismatch
+
+    @property
+    def message(self) -> str:
+        return self.mismatch.message
 
     def to_record(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"check": self.check} | asdict(self.mismatch)
 
 
-def value_finding(trial: Trial, check: str, wrong: np.ndarray, judged: int) -> Finding:
-    """The finding for cells of grad_input (``wrong``: flat cell numbers) whose value is not admissible."""
-    case, outputs = trial.case, trial.gradient_input
-    cell = worst_cell(trial, wrong)
-    element = unravel(case, cell)
-    owed, got = owed_text(trial.acceptance, cell), format_value(outputs[cell])
+def mismatch(
+    subject: str,
+    got: object,
+    owed: object,
+    because: str = "",
+    *,
+    wrong: NDArray[np.bool_] | None = None,
+    judged: int | None = None,
+    noun: str = "elements",
+    element: Element | None = None,
+    windows: Sequence[Element] = (),
+    guess: str = "",
+) -> Mismatch:
+    """``subject`` is ``got``, owed ``owed``, ``because`` ...; how many ``noun`` are wrong; and a ``guess`` why.
+
+    ``wrong`` marks what deviates among all elements, of which ``judged`` are held to the claim (all, if None). The
+    first of them is named too where the ``element`` of the subject is another one.
+    """
+    owed_text, got_text = _text(owed), _text(got)
+    parts = [f"{subject} is {got_text}, owed {owed_text}{f', {because}' if because else ''}"]
+    count, among = (0, 0) if wrong is None else (int(wrong.sum()), wrong.size if judged is None else judged)
+    if wrong is not None:
+        first = first_element(wrong)
+        elsewhere = element is not None and len(element) == len(first) and element != first
+        parts.append(f"{count} of {among} {noun} are wrong{f', the first at {list(first)}' if elsewhere else ''}")
+    message = "; ".join([*parts, *([guess] if guess else [])])
+    return Mismatch(message, count, among, element, owed_text, got_text, tuple(windows))
+
+
+def first_element(wrong: NDArray[np.bool_]) -> Element:
+    """Coordinates of the first element that deviates."""
+    return _coordinates(int(wrong.argmax()), wrong.shape)
+
+
+def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: NDArray[np.bool_]) -> Mismatch | None:
+    """What is wrong with the cells of grad_input whose value is not admissible; None where there are none.
+
+    Both arrays are flat. The worst cell is told, with the windows that belong there.
+    """
+    if not wrong.any():
+        return None
+    case = trial.case
+    cell = worst_cell(trial, np.flatnonzero(wrong))
+    element = _coordinates(cell, case.shape)
     senders = np.flatnonzero(trial.content.landing.cells == cell)
-    windows = [tuple(map(int, np.unravel_index(sender, case.pooled_shape))) for sender in senders]
-    message = (
-        f"grad_input{list(element)} is {got}, owed {owed}; {_senders_text(trial, senders)}; "
-        f"{len(wrong)} of {judged} cells are wrong"
+    told = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
+    return mismatch(
+        element_text("grad_input", element),
+        trial.gradient_input[cell],
+        owed_text(trial.acceptance, cell),
+        _senders_text(trial, senders),
+        wrong=wrong.reshape(case.shape),
+        judged=int(judged.sum()),
+        noun="cells",
+        element=element,
+        windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MOST_WINDOWS]],
+        guess=told or explain(trial, cell, senders),
     )
-    guess = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell)) or explain(
-        trial, cell, senders
-    )
-    if guess:
-        message += f"; {guess}"
-    return Finding(check, message, len(wrong), judged, element, owed, got, tuple(windows[:_MOST_WINDOWS]))
 
 
 def worst_cell(trial: Trial, wrong: np.ndarray) -> int:
@@ -64,11 +123,6 @@ def worst_cell(trial: Trial, wrong: np.ndarray) -> int:
         distance = np.abs(outputs - sums) / trial.fmt.ulp(sums)
     distance = np.where(np.isfinite(distance), distance, np.inf)
     return int(wrong[distance.argmax()])
-
-
-def unravel(case: Case, cell: int) -> tuple[int, ...]:
-    """Coordinates of a flat cell number in ``self``."""
-    return tuple(map(int, np.unravel_index(cell, case.shape)))
 
 
 def owed_text(acceptance: Acceptance, cell: int) -> str:
@@ -85,6 +139,12 @@ def owed_text(acceptance: Acceptance, cell: int) -> str:
         if getattr(acceptance, flag)[cell] and word not in parts:
             parts.append(word)
     return " or ".join(parts)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, np.integer) or not isinstance(value, (float, np.generic)):
+        return str(value)
+    return format_value(float(value))
 
 
 def format_value(value: float) -> str:
@@ -114,7 +174,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     ):
         match = candidates[terms[candidates] == wanted] if wanted else candidates[:0]
         if len(match):
-            window = list(map(int, np.unravel_index(match[0], trial.case.pooled_shape)))
+            window = list(_coordinates(match[0], trial.case.pooled_shape))
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
             return f"as if grad_output{window} = {format_value(terms[match[0]])} were {text}{also}"
     return ""
@@ -134,7 +194,7 @@ def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     assert gradient is not None
     terms = gradient.ravel()
     shown = [
-        f"{list(map(int, np.unravel_index(sender, trial.case.pooled_shape)))}={format_value(terms[sender])}"
+        f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(terms[sender])}"
         for sender in senders[:_MOST_WINDOWS]
     ]
     more = f" and {len(senders) - _MOST_WINDOWS} more" if len(senders) > _MOST_WINDOWS else ""
@@ -143,3 +203,7 @@ def _senders_text(trial: Trial, senders: np.ndarray) -> str:
 
 def element_text(name: str, element: Sequence[int]) -> str:
     return f"{name}{list(map(int, element))}"
+
+
+def _coordinates(number: int, shape: tuple[int, ...]) -> Element:
+    return tuple(map(int, np.unravel_index(number, shape)))

@@ -18,8 +18,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import REFUSAL, Aspect, verdict
 from poolproof.suites.judging.checks import run_checks
-from poolproof.suites.judging.evidence import Shelf
-from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
 from poolproof.suites.judging.trial import NoMask, RunFailed, Trial
 
@@ -35,14 +35,14 @@ class Question:
     """A case, held against the checks of its aspect.
 
     ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. A violation leaves evidence
-    on the ``shelf``, if there is one.
+    in the folder ``evidence``, if there is one.
     """
 
     case: Case
     aspect: Aspect
     block: str = ""
     repeats: int | None = None
-    shelf: Shelf | None = None
+    evidence: EvidenceFolder | None = None
 
     @property
     def id(self) -> str:
@@ -63,8 +63,8 @@ class Question:
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
 
-    def leaving(self, evidence: Shelf) -> Question:
-        return replace(self, shelf=evidence)
+    def leaving(self, evidence: EvidenceFolder) -> Question:
+        return replace(self, evidence=evidence)
 
 
 def judge(question: Question, backend: Backend) -> Row:
@@ -136,8 +136,8 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
     if not findings:
         return row
-    if question.shelf:
-        question.shelf.put(trial, findings)
+    if question.evidence:
+        question.evidence.put(trial, findings)
     return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
 
 
@@ -152,13 +152,13 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     if outcome.status is Status.REFUSED:
         if refusal:
             return row | verdict(Verdict.REFUSED, refusal.reason), ()
-        return row, [Finding(REFUSAL, f"a legal call was refused: {outcome.message}", got=outcome.message)]
+        return row, [Finding(REFUSAL, Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
     if refusal and refusal.required:
-        return row, [Finding(REFUSAL, f"the call was accepted, although {refusal.reason}")]
+        return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
     try:
         judged, findings = run_checks(trial, checks)
     except RunFailed as error:
-        return row, [Finding(REFUSAL, str(error))]
+        return row, [Finding(REFUSAL, Mismatch(str(error)))]
     row["checks_judged"] = [REFUSAL, *judged]
     if trial.case.api.is_backward:
         row["model"] = str(trial.model)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.emulation import sequential_sums
+from poolproof.references.deviations import sequential_sums
 from poolproof.references.standards import StandardVerdict, applications_of, judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
@@ -23,7 +23,7 @@ from poolproof.suites.judging.trial import Trial
 
 def measure_output(trial: Trial) -> Row:
     """The statistics of one backward's grad_input."""
-    row = error_statistics(trial.comparison, trial.acceptance, trial.model)
+    row = error_statistics(trial.deviations, trial.acceptance, trial.model)
     rejected = row.pop("first_reject")
     row["first_reject_index"] = "" if rejected is None else _coordinates(rejected, trial.case.shape)
     output = np.ascontiguousarray(trial.first.output("grad_input"))
@@ -85,13 +85,8 @@ def measure_standards(trial: Trial) -> Row:
     """
     landing, gradient = trial.content.landing, trial.content.gradient
     assert gradient is not None
-    terms = landing.cells, gradient.ravel()
-    comparison = trial.comparison.beside(
-        second=sequential_sums(*terms, landing.size, trial.fmt),
-        terms=terms,
-        windows_per_plane=trial.case.plane_windows,
-    )
-    verdicts = judge_all(comparison)
+    second = sequential_sums(landing.cells, gradient.ravel(), landing.size, trial.fmt)
+    verdicts = judge_all(trial.deviations.beside(second, trial.case.plane_windows))
     return standard_columns(verdicts, trial.case.operator)
 
 
@@ -101,11 +96,11 @@ def standard_columns(verdicts: dict[str, StandardVerdict], operator: str) -> Row
         "standards_passed": [name for name, verdict in verdicts.items() if verdict.passed],
         "standards_failed": [name for name, verdict in verdicts.items() if verdict.passed is False],
     }
-    for column, (standard, figure) in _FIGURES.items():
+    for column, (standard, figure) in FIGURES.items():
         row[column] = verdicts[standard].figures.get(figure)
-    for column, standard in _PASSES.items():
+    for column, standard in PASSES.items():
         row[column] = verdicts[standard].passed
-    levels = [(level, verdicts[f"commercial-{level}-unguarded"].passed) for level in ("l2", "l1", "l0")]
+    levels = [(level, verdicts[f"commercial-{level}-unguarded"].passed) for level in LEVELS]
     if any(passed is not None for _, passed in levels):
         row["comm_level"] = next((level for level, passed in levels if passed), "fail")
     methods = [name for usage in applications_of(operator) for name in usage.standards if name.startswith("msprobe")]
@@ -115,7 +110,10 @@ def standard_columns(verdicts: dict[str, StandardVerdict], operator: str) -> Row
     return row
 
 
-_FIGURES = {
+LEVELS = ("l2", "l1", "l0")
+"""Of the commercial standard, highest first."""
+
+FIGURES = {
     "mix09_ratio": ("ecosystem-2026-09", "matched_ratio"),
     "mix09_maxabs": ("ecosystem-2026-09", "max_abs_error"),
     "mix09_limit": ("ecosystem-2026-09", "limit"),
@@ -128,7 +126,7 @@ _FIGURES = {
 }
 """Column -> (standard, figure of it)."""
 
-_PASSES = {
+PASSES = {
     "mix09_pass": "ecosystem-2026-09",
     "mix07_pass": "ecosystem-2026-07-fixed-limit",
     "gen04_pass": "ecosystem-2026-04",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.comparison import Comparison
 from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
@@ -88,9 +88,9 @@ class Trial:
         return acceptance(self.content.sums, self.fmt, self.model)
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
-        return Comparison(self.gradient_input, self.content.sums, self.fmt)
+        return Deviations(self.gradient_input, self.content.sums, self.fmt)
 
     @cached_property
     def gradient_input(self) -> Float64:

@@ -12,7 +12,7 @@ from poolproof.references.operators import Operator, find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.account import Account, Observation
@@ -170,7 +170,7 @@ class ProbeQuestion:
             return self.describe() | verdict(Verdict.NOT_RUN, str(error))
         return self.describe() | verdict(Verdict.CONFORMS) | {"account": account}
 
-    def leaving(self, evidence: Shelf) -> ProbeQuestion:  # noqa: ARG002  (an account carries its own)
+    def leaving(self, evidence: EvidenceFolder) -> ProbeQuestion:  # noqa: ARG002  (an account carries its own)
         return self
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from poolproof.references.products import Product
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
@@ -191,18 +192,25 @@ EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats
 """What a single case named on the command line is held against."""
 
 
-def given_questions(lines: Iterable[str], product: str) -> list[Asked]:
-    """The questions of some lines of JSON, cases or low-level calls, for a backend of ``product``.
+def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked]:
+    """The questions of some lines of JSON, cases or low-level calls, for a backend of ``product`` (None: of none).
 
     `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract to ask about.
     """
     return [_given_question(line, product) for line in lines]
 
 
-def _given_question(line: str, product: str) -> Asked:
+def check_lines(lines: Iterable[str]) -> None:
+    """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
+    for line in lines:
+        if read_call(line) is None:
+            Case.from_json(line)
+
+
+def _given_question(line: str, product: Product | None) -> Asked:
     call = read_call(line)
     if call is None:
         return Question(Case.from_json(line), EVERYTHING, block="case")
-    if not product:
+    if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
     return question_of(call, product, CONTRACT)

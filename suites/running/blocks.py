@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from poolproof.references.contract import SIGNATURES
 from poolproof.references.operators import Operator
+from poolproof.references.products import Product
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate, shrink
 from poolproof.suites.cases.layouts import TAGS
@@ -124,7 +125,7 @@ class ContractAspect(Aspect):
     """The contract of an API: every clause broken alone and in pairs, and every legal boundary, whatever the plan."""
 
     def covers(self, subject: Subject) -> bool:
-        return subject.is_whole and bool(subject.product) and _api(subject) in SIGNATURES
+        return subject.is_whole and subject.product is not None and _api(subject) in SIGNATURES
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:  # noqa: ARG002
         for kind in KINDS:
@@ -148,7 +149,7 @@ class ContractBlock:
         return self._clauses.total()
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self.subject.product, _api(self.subject), self.kind, self.aspect, self.id)
+        return contract_questions(self._product, _api(self.subject), self.kind, self.aspect, self.id)
 
     def groups(self) -> dict[Group, int]:
         """A group for each clause."""
@@ -159,8 +160,13 @@ class ContractBlock:
         """A call breaks its clause as it stands."""
 
     @property
+    def _product(self) -> Product:
+        assert self.subject.product is not None
+        return self.subject.product
+
+    @property
     def _clauses(self) -> Counter[str]:
-        return clause_counts(self.subject.product, _api(self.subject), self.kind)
+        return clause_counts(self._product, _api(self.subject), self.kind)
 
 
 def _api(subject: Subject) -> str:

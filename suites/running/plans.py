@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.products import Product
 from poolproof.suites.cases.case import INDEX_DTYPES
 from poolproof.suites.judging.asked import Asked, Aspect
 
@@ -47,7 +48,7 @@ class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
 
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
-    format tags that the backend takes (`Backend.tags`), ``product`` its NPU product, empty for one without a contract.
+    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`.
     """
 
     backend: str
@@ -56,7 +57,7 @@ class Subject:
     index_dtype: str = ""
     unsupported: str | None = None
     tags: tuple[str, ...] = ()
-    product: str = ""
+    product: Product | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -77,14 +78,13 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
 
     Index dtypes that the operator's own interface does not have are left out: a mask is int8, indices are not.
     """
-    product = backend.environment().get("product", "")
     found = []
     for operator in OPERATORS.values():
         for index_dtype in INDEX_DTYPES:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
                     reason = backend.unsupported(operator, dtype, index_dtype)
-                    found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, product))
+                    found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
     return found
 
 

@@ -12,7 +12,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.evidence import Shelf
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.sandbox import Sandbox
@@ -98,8 +98,8 @@ class Runner:
 
     def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[Row]:
         """The rows of questions whose violations leave evidence."""
-        shelf = Shelf(self._folder, backend)
-        for row in self._judged(backend, [asked.leaving(shelf) for asked in questions]):
+        evidence = EvidenceFolder(self._folder, backend)
+        for row in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
             self._limit_evidence(row)
             yield row
 

@@ -26,6 +26,7 @@ from typing import NoReturn
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
 from poolproof.references.operators import OPERATORS
+from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -40,15 +41,11 @@ START_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend says about itself: versions and devices, and which subjects it can be asked about."""
+    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`."""
 
     environment: dict[str, str]
     subjects: list[Subject]
-
-    @property
-    def product(self) -> str:
-        """The NPU product, empty for a backend without a contract."""
-        return self.environment.get("product", "")
+    product: Product | None
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class Sandbox:
             self.close()
             raise answer
         assert isinstance(answer, Survey)
-        self._labels["product"] = answer.product
+        self._labels["product"] = answer.product.name if answer.product else ""
         return answer
 
     def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
@@ -211,7 +208,7 @@ def _tend(connection: Connection, backend_name: str, note: Path) -> None:
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    connection.send(Survey(dict(backend.environment()), subjects(backend_name, backend)))
+    connection.send(Survey(dict(backend.environment()), subjects(backend_name, backend), backend.product))
     if not backend.survives_fork:
         _answer(connection, backend, backend_name, note)
     _warm_up(backend)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.formats import Float64, FloatFormat
+from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums
 
@@ -21,7 +21,7 @@ Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Deviations:
     """What a kernel wrote, what is exactly right, and what else a standard may ask for.
 
     outputs
@@ -32,8 +32,6 @@ class Comparison:
         Format of the output tensor.
     second
         A second implementation's results, for the standards that compare two; None where there is none.
-    terms
-        (cells, values) of the scattered gradients, both of shape (terms,), for the rules that add them up again.
     windows_per_plane
         Windows of one plane (oH * oW of a 2-D pool), for the rule that scales its tolerance by it.
     """
@@ -42,7 +40,6 @@ class Comparison:
     sums: ExactSums
     fmt: FloatFormat
     second: Float64 | None = None
-    terms: tuple[Int64, Float64] | None = None
     windows_per_plane: int | None = None
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -52,21 +49,10 @@ class Comparison:
             self._kept[key] = compute()
         return self._kept[key]
 
-    def beside(
-        self, second: Float64, terms: tuple[Int64, Float64] | None = None, windows_per_plane: int | None = None
-    ) -> Comparison:
+    def beside(self, second: Float64, windows_per_plane: int | None = None) -> Deviations:
         """The same output beside a second implementation's; what is computed already is kept."""
-        other = replace(self, second=second, terms=terms, windows_per_plane=windows_per_plane)
-        kept = {
-            "golden",
-            "magnitude",
-            "rounded",
-            "finite",
-            "error",
-            "rounded_error",
-            "golden_error",
-        } & self.__dict__.keys()
-        other.__dict__.update({name: self.__dict__[name] for name in kept})
+        other = replace(self, second=second, windows_per_plane=windows_per_plane)
+        other.__dict__.update({name: self.__dict__[name] for name in _OF_ONE & self.__dict__.keys()})
         return other
 
     @cached_property
@@ -116,6 +102,10 @@ class Comparison:
         return element_errors(self.second, self.golden)
 
 
+_OF_ONE = frozenset(("golden", "magnitude", "rounded", "finite", "error", "rounded_error", "golden_error"))
+"""Cached properties of `Deviations` that no second implementation has a part in."""
+
+
 def element_errors(actual: Float64, expected: Float64) -> Float64:
     """|actual - expected|: zero for two NaN or two like infinities, infinite where one alone is not finite."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -128,3 +118,19 @@ def element_errors(actual: Float64, expected: Float64) -> Float64:
 def same_values(actual: Float64, expected: Float64) -> Bool:
     """Where both are equal, infinities included, or both NaN."""
     return (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+
+
+def sequential_sums(
+    cells: Int64, terms: Float64, size: int, fmt: FloatFormat, accumulator: FloatFormat | None = None
+) -> Float64:
+    """Sum ``terms`` (terms,) into ``cells`` (terms,) of [0, size); float64 values of ``fmt``, of shape (size,).
+
+    The plainest implementation there is: gradients added one by one in memory order, narrowed once. It stands in for
+    a second device where a standard compares two, and is one admissible result, not the truth. Every addition rounds
+    to ``accumulator``: by default float32, or the output's own format where that is wider.
+    """
+    accumulator = accumulator or (FLOAT32 if fmt.precision < FLOAT32.precision else fmt)
+    total = np.zeros(size, accumulator.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.add.at(total, cells, terms.astype(accumulator.dtype))
+    return fmt.round(total.astype(np.float64))
