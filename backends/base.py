@@ -21,6 +21,7 @@ from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.references.windows import Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
 """Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
@@ -71,27 +72,12 @@ class Tensor:
         )
 
 
-@dataclass(frozen=True)
-class Attributes:
-    """The attribute lists exactly as the caller passes them: each empty, of length 1 or of full length.
-
-    An empty ``stride`` means stride = kernel_size. Adaptive operators use ``output_size`` alone.
-    """
-
-    kernel_size: tuple[int, ...] = ()
-    stride: tuple[int, ...] = ()
-    padding: tuple[int, ...] = ()
-    dilation: tuple[int, ...] = ()
-    ceil_mode: bool = False
-    output_size: tuple[int, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of one operator: attributes, and a tensor for each name in ``operator.tensors``."""
+    """One call of one operator: its windows, and a tensor for each name in ``operator.tensors``."""
 
     operator: Operator
-    attributes: Attributes
+    attributes: Windows
     tensors: Mapping[str, Tensor]
     deterministic: bool = False
 
@@ -139,18 +125,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """A documented rule by which an implementation turns a call down.
-
-    ``required``: it must, and accepting the call is a deviation. Otherwise it may, because its page and its code
-    disagree, and a call it accepts must come out right.
-    """
-
-    reason: str
-    required: bool = True
-
-
-@dataclass(frozen=True)
 class Attempt:
     """What a low-level call came to.
 
@@ -182,16 +156,22 @@ class Backend(ABC):
     ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
+    ``interface`` names what it implements where the documentation of that says which calls may be refused
+    (`poolproof.references.refusals`).
     """
 
     product: Product | None = None
+    interface: str = ""
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        """Why no call of that operator and dtypes can be made here, or None if they can."""
+        """Why no call of that operator and dtypes can be made here, or None if they can.
+
+        What a contract forbids need not be said: who judges looks that up.
+        """
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
@@ -199,10 +179,6 @@ class Backend(ABC):
 
         Raises nothing that the implementation itself reports.
         """
-
-    def refusal(self, call: Call) -> Refusal | None:
-        """The documented rule by which this implementation turns ``call`` down, or None if it must run it."""
-        return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""

@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Refusal, Status, Tensor
+from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ class TorchEager(Backend):
     def __init__(self, device: str) -> None:
         self._torch = _import_torch(device)
         self._device = device
+        self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -37,12 +37,6 @@ class TorchEager(Backend):
             return f"torch pools no {dtype}"
         if index_dtype != "int64":
             return "torch takes int64 indices only"
-        return None
-
-    def refusal(self, call: Call) -> Refusal | None:
-        if self._device != "cpu" and call.deterministic and call.operator.is_backward:
-            reason = f"torch lists {call.operator.aten} on {self._device} as not deterministic"
-            return Refusal(reason, required=False)
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
@@ -149,30 +143,16 @@ def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
     return True
 
 
-def _windowed_arguments(call: Call) -> tuple[Any, ...]:
-    attributes, rank = call.attributes, call.operator.spatial_rank
-    kernel = list(attributes.kernel_size)
-    padding = list(expand(attributes.padding, rank, (0,)))
-    dilation = list(expand(attributes.dilation, rank, (1,)))
-    return kernel, list(attributes.stride), padding, dilation, attributes.ceil_mode
-
-
 def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
     function = getattr(torch.ops.aten, str(call.operator.aten)).grad_input
     gradient, values, indices, out = (views[name] for name in call.operator.tensors)
-    if call.operator.pooling == "adaptive":
-        function(gradient, values, indices, grad_input=out)
-    else:
-        function(gradient, values, *_windowed_arguments(call), indices, grad_input=out)
+    function(gradient, values, *call.operator.passed(call.attributes), indices, grad_input=out)
 
 
 def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
     function = getattr(torch.ops.aten, str(call.operator.aten)).out
     values, out, indices = (views[name] for name in call.operator.tensors)
-    if call.operator.pooling == "adaptive":
-        function(values, list(call.attributes.output_size), out=out, indices=indices)
-    else:
-        function(values, *_windowed_arguments(call), out=out, indices=indices)
+    function(values, *call.operator.passed(call.attributes), out=out, indices=indices)
 
 
 _INVOKE: dict[bool, Callable[[Any, Call, Mapping[str, Any]], None]] = {True: _backward, False: _forward}

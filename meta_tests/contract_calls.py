@@ -11,7 +11,7 @@ from poolproof.references.contract import (
     SIGNATURES,
     ContractCall,
 )
-from poolproof.references.contract.examples import base_recipe
+from poolproof.references.contract.examples import base_template
 
 DATA = Path(__file__).parent / "data" / "observed_statuses.jsonl.gz"
 CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
@@ -35,5 +35,5 @@ def observed_call(row: dict[str, Any]) -> ContractCall:
 
 
 def made(api: str, **fields: Any) -> ContractCall:
-    """The base call of an API with fields of its recipe changed."""
-    return base_recipe(api).changed(fields).call()
+    """The base call of an API with fields of its template changed."""
+    return base_template(api).changed(fields).call()

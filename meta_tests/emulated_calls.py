@@ -19,6 +19,7 @@ from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.oracle import scatter_sums
+from poolproof.references.windows import Adaptive
 
 POISON = 0xA5
 
@@ -80,7 +81,7 @@ def draw_geometry(rng: np.random.Generator, operator: Operator, dilates: bool) -
     leading = [int(n) for n in rng.integers(1, 6, size=rng.integers(1, 3))]
     while True:
         sizes = [int(n) for n in rng.integers(1, 15 if rank == 2 else 9, size=rank)]
-        if operator.pooling == "adaptive":
+        if operator.windows is Adaptive:
             return adaptive(leading, sizes, [int(n) for n in rng.integers(1, 12, size=rank)])
         kernel = [int(n) for n in rng.integers(1, 5, size=rank)]
         if operator.indices == "mask" and set(kernel) == {1}:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from poolproof.reports.rows.history import add
+from poolproof.reports.figures.history import add
 
 PATIENCE = 300.0
 """Seconds that a writer waits for the others; the first time all of them load their libraries."""

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolproof.backends.base import Backend, Call, Outcome, Refusal, Status
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
-from poolproof.references.geometry import adaptive_axis, expand, windowed_axis
+from poolproof.references.geometry import Axis
 from poolproof.references.operators import Operator
 
 
@@ -31,19 +31,18 @@ class Scatter(Backend):
             return "no masks"
         return "no int8 indices" if index_dtype == "int8" else None
 
-    def refusal(self, call: Call) -> Refusal | None:
+    def objection(self, call: Call) -> str:
         axes = _axes(call)
-        if not call.operator.is_backward and any(axis.has_empty_window() for axis in axes):
-            return Refusal("windows without a cell are refused")
-        return None
+        empty = not call.operator.is_backward and any(axis.has_empty_window() for axis in axes)
+        return "windows without a cell are refused" if empty else ""
 
     def environment(self) -> Mapping[str, str]:
         return {"numpy": np.__version__}
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        refusal = self.refusal(call)
-        if refusal:
-            return Outcome(Status.REFUSED, code=161002, message=refusal.reason)
+        objection = self.objection(call)
+        if objection:
+            return Outcome(Status.REFUSED, code=161002, message=objection)
         started = time.perf_counter()
         if call.operator.is_backward:
             self.backward(call)
@@ -97,19 +96,8 @@ class Scatter(Backend):
         where.array[...] = indices.reshape(where.shape)
 
 
-def _axes(call: Call) -> list:
-    attributes, rank = call.attributes, call.operator.spatial_rank
-    sizes = call.tensors["self"].shape[-rank:]
-    if call.operator.pooling == "adaptive":
-        return list(map(adaptive_axis, sizes, attributes.output_size))
-    kernel = expand(attributes.kernel_size, rank)
-    lists = (
-        kernel,
-        expand(attributes.stride, rank, kernel),
-        expand(attributes.padding, rank, (0,)),
-        expand(attributes.dilation, rank, (1,)),
-    )
-    return [windowed_axis(*axis, attributes.ceil_mode) for axis in zip(sizes, *lists, strict=True)]
+def _axes(call: Call) -> list[Axis]:
+    return list(call.attributes.axes(call.tensors["self"].shape[-call.operator.spatial_rank :]))
 
 
 class Lost(Scatter):
@@ -289,8 +277,8 @@ class WindowLocalIndices(Scatter):
 class IndexOutsideForEmptyWindow(Scatter):
     """Windows without a cell are accepted and get an index behind the plane."""
 
-    def refusal(self, call):  # type: ignore[no-untyped-def]
-        return None
+    def objection(self, call):  # type: ignore[no-untyped-def]
+        return ""
 
     def forward(self, call):  # type: ignore[no-untyped-def]
         if any(axis.has_empty_window() for axis in _axes(call)):
@@ -304,7 +292,7 @@ class RefusesDilation(Scatter):
     """Legal calls with dilation are turned down."""
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if max(call.attributes.dilation, default=1) > 1:
+        if call.attributes.is_dilated:
             return Outcome(Status.REFUSED, code=161002, message="dilation must be 1")
         return super().run(call, mode)
 
@@ -374,7 +362,7 @@ class Crashing(Scatter):
     """Dies on the first call with ceil_mode."""
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.ceil_mode:
+        if call.attributes.rounds_up:
             os.kill(os.getpid(), 11)
         return super().run(call, mode)
 
@@ -392,7 +380,7 @@ class Hanging(Scatter):
     """Never returns from a call with ceil_mode."""
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        while call.attributes.ceil_mode:
+        while call.attributes.rounds_up:
             time.sleep(1)
         return super().run(call, mode)
 
@@ -401,7 +389,7 @@ class Exiting(Scatter):
     """Ends its process on a call with ceil_mode."""
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.ceil_mode:
+        if call.attributes.rounds_up:
             os._exit(7)
         return super().run(call, mode)
 
@@ -422,7 +410,7 @@ class LosesContext(Scatter):
         return not self.lost
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        self.lost |= call.attributes.ceil_mode
+        self.lost |= call.attributes.rounds_up
         if self.lost:
             return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
         return super().run(call, mode)

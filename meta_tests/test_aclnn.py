@@ -162,7 +162,7 @@ def test_an_npu_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def questions(*shapes: tuple[int, ...]) -> list[Question]:
     return [
         Question(
-            Case(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
+            Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
             holding(*USUAL_CHECKS),
         )
         for shape in shapes
@@ -187,7 +187,7 @@ def test_a_segmentation_fault_costs_one_case(tmp_path: Path, monkeypatch: pytest
 
 def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", "hang_on_idle_core")
-    adds_in_a_scratch_area = Case(
+    adds_in_a_scratch_area = Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         dtype="float16",
         index_dtype="int32",

@@ -37,7 +37,7 @@ def test_json_round_trip(case: Case) -> None:
 
 def test_the_id_is_that_of_the_content() -> None:
     """Pinned: an id that changes breaks waivers, histories and links."""
-    case = Case(
+    case = Case.of(
         operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),)
     )
     operator, rest = '"operator":"MaxPool2dWithIndicesBackward"', '"kernel_size":[3,3],"layouts":{"self":"sliced"}'
@@ -76,13 +76,29 @@ GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kern
         ({"layouts": {"out": "sliced"}}, "has no tensor 'out'"),
         ({"layouts": {"grad_input": "expanded"}}, "cannot be expanded"),
         ({"layouts": ["self"]}, "must map tensors to layouts"),
-        ({"operator": "AdaptiveMaxPool2d", "kernel_size": []}, "needs an output_size"),
+        (
+            {"operator": "AdaptiveMaxPool2d"},
+            "a case of AdaptiveMaxPool2d has no field 'kernel_size'; it has operator, shape",
+        ),
+        ({"output_size": [3, 3]}, "has no field 'output_size'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, object], message: str) -> None:
     with pytest.raises(CaseError, match=message) as error:
         Case.from_json(json.dumps(GOOD | change))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        ("AdaptiveMaxPool3d", "needs an output_size of length 3"),
+        ("MaxPool3dWithArgmax", "kernel_size of .* has length"),
+    ],
+)
+def test_windows_need_their_sizes(operator: str, message: str) -> None:
+    with pytest.raises(CaseError, match=message):
+        Case.from_record({"operator": operator, "shape": [1, 4, 4, 4]})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"shape": [1]}', "null"])
@@ -96,7 +112,7 @@ def test_what_is_no_case_at_all_is_said_too(text: str) -> None:
 def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) -> None:
     layout = Layout(name, offset)
     assert Layout.parse(str(layout)) == layout
-    case = Case(
+    case = Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         shape=(2, 3, 4, 5, 6),
         kernel_size=(2,),
@@ -112,6 +128,8 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
 
 
 def test_memory_is_counted_before_it_is_taken() -> None:
-    case = Case(operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),))
+    case = Case.of(
+        operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),)
+    )
     tensors = place(contents(case), POISONS[0]).tensors
     assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())

@@ -22,7 +22,7 @@ from poolproof.references.contract import (
     ERRATA,
     SIGNATURES,
     Follows,
-    Status,
+    ReturnCode,
     TensorArgument,
     clauses,
     expectations,
@@ -32,7 +32,7 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.examples import base_recipe
+from poolproof.references.contract.examples import base_template
 from poolproof.references.contract.expectation import contract_of, find_rule
 from poolproof.references.contract.rules import Rule, always
 from poolproof.references.products import PRODUCTS, Product
@@ -233,7 +233,7 @@ def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
     for product in clause.products:
         expected = expectations(product, violating_call(product, clause.id))
         if clause.status is None:
-            assert expected.code.status == Status.SUCCESS
+            assert expected.code.status == ReturnCode.SUCCESS
             assert expected.page is not None and expected.page.clause == clause.id
         else:
             phase = None if clause.is_early_success else clause.phase
@@ -245,7 +245,7 @@ def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
 def test_a_kept_clause_does_not_answer(clause: Any) -> None:
     _, rule = find_rule(clause.id)
     for product in set(clause.products) & set(supporting_products(clause.api)):
-        assert not rule.decides(base_recipe(clause.api).call(), product)
+        assert not rule.decides(base_template(clause.api).call(), product)
 
 
 UNAVOIDABLE = {
@@ -287,8 +287,8 @@ def test_a_breach_breaks_one_clause_only() -> None:
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_the_call_that_everything_starts_from_is_legal_by_code_and_page(api: str) -> None:
     for product in supporting_products(api):
-        expected = expectations(product, base_recipe(api).call())
-        assert (expected.code.status, expected.code.clause, expected.page) == (Status.SUCCESS, None, None)
+        expected = expectations(product, base_template(api).call())
+        assert (expected.code.status, expected.code.clause, expected.page) == (ReturnCode.SUCCESS, None, None)
 
 
 BEYOND_THE_PAGE = {
@@ -311,7 +311,7 @@ def test_legal_calls_are_accepted(api: str, product: Product) -> None:
     assert bool(calls) == (product in supporting_products(api))
     for name, call in calls.items():
         expected = expectations(product, call)
-        assert expected.code.status == Status.SUCCESS, name
+        assert expected.code.status == ReturnCode.SUCCESS, name
         assert expected.erratum == BEYOND_THE_PAGE.get((api, name)), name
 
 
@@ -415,5 +415,5 @@ def test_only_the_code_answers_where_the_page_is_silent_or_agrees(clause: str) -
 def test_lists_that_kill_the_process_are_marked() -> None:
     call = made(MASK).with_lists({"kernelSize": (), "padding": None})
     expected = expectations(A3, call)
-    assert expected.code.crashes and expected.code.status == Status.NULL_POINTER
+    assert expected.code.crashes and expected.code.status == ReturnCode.NULL_POINTER
     assert not expectations(A3, made(MASK).with_lists({"kernelSize": ()})).code.crashes

@@ -25,7 +25,7 @@ from poolproof.references.contract import (
     ContractCall,
     ContractError,
     Follows,
-    Status,
+    ReturnCode,
     TensorArgument,
     clauses,
     expectations,
@@ -35,7 +35,7 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.examples import Recipe, base_recipe
+from poolproof.references.contract.examples import Template, base_template
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.geometry import pooled_size
 from poolproof.references.products import PRODUCTS, Product
@@ -209,7 +209,7 @@ def test_any_call_survives_json(call: ContractCall) -> None:
 
 
 @st.composite
-def legal_recipes(draw: st.DrawFn) -> Recipe:
+def legal_templates(draw: st.DrawFn) -> Template:
     """Windowed calls that are legal by construction: every axis has room for a window."""
     api = draw(st.sampled_from(WINDOWED_APIS))
     rank = SIGNATURES[api].spatial_rank
@@ -217,7 +217,7 @@ def legal_recipes(draw: st.DrawFn) -> Recipe:
     padding = tuple(draw(st.integers(0, size // 2)) for size in kernel)
     room = zip(kernel, padding, strict=True)
     spatial = tuple(draw(st.integers(max(1, size - 2 * pad), size + 6)) for size, pad in room)
-    return base_recipe(api).changed(
+    return base_template(api).changed(
         {
             "shape": (*draw(st.tuples(st.integers(1, 3), st.integers(1, 3))), *spatial),
             "kernel_size": kernel,
@@ -228,27 +228,29 @@ def legal_recipes(draw: st.DrawFn) -> Recipe:
     )
 
 
-@given(legal_recipes())
+@given(legal_templates())
 @settings(max_examples=100, deadline=None)
-def test_windowed_calls_that_fit_are_accepted(recipe: Recipe) -> None:
-    call = recipe.call()
+def test_windowed_calls_that_fit_are_accepted(template: Template) -> None:
+    call = template.call()
     rank = call.signature.spatial_rank
-    axes = zip(recipe.shape[2:], recipe.kernel_size, recipe.stride or recipe.kernel_size, recipe.padding, strict=True)
-    windows = tuple(pooled_size(*axis, 1, recipe.ceil_mode) for axis in axes)
+    axes = zip(
+        template.shape[2:], template.kernel_size, template.stride or template.kernel_size, template.padding, strict=True
+    )
+    windows = tuple(pooled_size(*axis, 1, template.ceil_mode) for axis in axes)
     assert call.tensor(call.signature.pooled).shape[-rank:] == windows
-    for product in supporting_products(recipe.api):
-        if product.name in ("910", "310P") or recipe.kernel_size != (1, 1):
-            assert expectations(product, call).code.status == Status.SUCCESS
+    for product in supporting_products(template.api):
+        if product.name in ("910", "310P") or template.kernel_size != (1, 1):
+            assert expectations(product, call).code.status == ReturnCode.SUCCESS
 
 
-@given(legal_recipes(), st.data())
+@given(legal_templates(), st.data())
 @settings(max_examples=100, deadline=None)
-def test_padding_above_half_the_kernel_is_refused_on_any_axis(recipe: Recipe, data: st.DataObject) -> None:
-    axis = data.draw(st.integers(0, len(recipe.kernel_size) - 1))
-    padding = list(recipe.padding)
-    padding[axis] = recipe.kernel_size[axis] // 2 + 1
-    call = recipe.changed({"padding": tuple(padding)}).call()
-    product = supporting_products(recipe.api)[0]
+def test_padding_above_half_the_kernel_is_refused_on_any_axis(template: Template, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, len(template.kernel_size) - 1))
+    padding = list(template.padding)
+    padding[axis] = template.kernel_size[axis] // 2 + 1
+    call = template.changed({"padding": tuple(padding)}).call()
+    product = supporting_products(template.api)[0]
     expected = expectations(product, call).code
-    assert expected.status == Status.INVALID_PARAMETER
+    assert expected.status == ReturnCode.INVALID_PARAMETER
     assert expected.clause is not None and ".padding.at-most-" in expected.clause

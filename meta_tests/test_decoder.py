@@ -21,9 +21,11 @@ from scatter_backends import Scatter
 CODES = ("base_four_weights", "colour_ids", "binary_weights")
 
 GEOMETRIES = (
-    Case(operator="MaxPool2dWithIndicesBackward", shape=(2, 9, 11, 13), kernel_size=(3,), stride=(1,), padding=(1,)),
-    Case(operator="MaxPool2dWithIndicesBackward", shape=(3, 4, 17, 9), kernel_size=(3, 2), stride=(2, 1), padding=(1,)),
-    Case(
+    Case.of(operator="MaxPool2dWithIndicesBackward", shape=(2, 9, 11, 13), kernel_size=(3,), stride=(1,), padding=(1,)),
+    Case.of(
+        operator="MaxPool2dWithIndicesBackward", shape=(3, 4, 17, 9), kernel_size=(3, 2), stride=(2, 1), padding=(1,)
+    ),
+    Case.of(
         operator="MaxPool2dWithIndicesBackward",
         shape=(8, 19, 15),
         kernel_size=(4, 3),
@@ -32,7 +34,7 @@ GEOMETRIES = (
         dilation=(2, 3),
         ceil_mode=True,
     ),
-    Case(
+    Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         shape=(2, 14, 5, 8, 7),
         kernel_size=(2, 3, 2),
@@ -40,10 +42,10 @@ GEOMETRIES = (
         padding=(1, 1, 0),
         dilation=(1, 2, 2),
     ),
-    Case(operator="MaxPool3dWithArgmaxBackward", shape=(9, 6, 6, 6), kernel_size=(3,), stride=(2,), ceil_mode=True),
-    Case(operator="AdaptiveMaxPool2dBackward", shape=(2, 5, 10, 7), output_size=(7, 11)),
-    Case(operator="AdaptiveMaxPool2dBackward", shape=(6, 40, 33), output_size=(24, 40)),
-    Case(operator="AdaptiveMaxPool3dBackward", shape=(2, 6, 5, 6, 4), output_size=(4, 9, 3)),
+    Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(9, 6, 6, 6), kernel_size=(3,), stride=(2,), ceil_mode=True),
+    Case.of(operator="AdaptiveMaxPool2dBackward", shape=(2, 5, 10, 7), output_size=(7, 11)),
+    Case.of(operator="AdaptiveMaxPool2dBackward", shape=(6, 40, 33), output_size=(24, 40)),
+    Case.of(operator="AdaptiveMaxPool3dBackward", shape=(2, 6, 5, 6, 4), output_size=(4, 9, 3)),
 )
 INDICES = ("in_window", "crowded", "forward", "tile_borders")
 
@@ -131,7 +133,7 @@ def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, co
 
 def test_colours_of_large_planes_are_told_in_digits() -> None:
     """bfloat16: 300 windows that never meet, 256 integers; the second plane carries the number's higher digit."""
-    case = Case(
+    case = Case.of(
         operator="MaxPool2dWithIndicesBackward",
         shape=(1, 2, 30, 10),
         dtype="bfloat16",

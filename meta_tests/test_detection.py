@@ -9,7 +9,9 @@ from poolproof.references.standards import STANDARDS
 from poolproof.score.race import HONEST
 from poolproof.suites.cases.case import Case
 
-MANY_PLANES = Case(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,))
+MANY_PLANES = Case.of(
+    operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)
+)
 ALL = {*STANDARDS, "interval"}
 
 

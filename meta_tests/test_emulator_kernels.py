@@ -25,6 +25,7 @@ from emulator_driver import Emulator, View, dense
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import BACKWARDS, FORWARDS, OPERATORS, Operator
+from poolproof.references.windows import Adaptive, Windowed
 
 PRODUCTS = ("A2", "A3", "950")
 HALVES = ("float16", "bfloat16")
@@ -61,7 +62,7 @@ def dilates(operator: Operator, product: str) -> bool:
 
 def model(operator: Operator, product: str, geometry: Geometry) -> AccumulationModel:
     """The 950's adaptive backward adds in the value type; everything else in float32."""
-    return NATIVE if operator.pooling == "adaptive" and product == "950" else ACC32
+    return NATIVE if operator.windows is Adaptive and product == "950" else ACC32
 
 
 def check(case: BackwardCase, indices: np.ndarray, emulator: Emulator, accumulation: AccumulationModel) -> str:
@@ -97,7 +98,7 @@ def test_forward_values(emulators: dict[str, Emulator], product: str, operator: 
     if not runs_on(operator, product):
         pytest.skip("refused on this product")
     for rng in draws(2, CASES // 2):
-        geometry = draw_geometry(rng, operator, product == "950" and operator.pooling == "windowed")
+        geometry = draw_geometry(rng, operator, product == "950" and operator.windows is Windowed)
         values = draw_values(rng, geometry.input_shape, str(rng.choice(["float32", *HALVES])))
         index_dtype = str(rng.choice(forward_index_types(operator, product)))
         check_forward(emulators[product], operator, geometry, values, index_dtype, rng)

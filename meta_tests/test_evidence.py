@@ -58,7 +58,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
-    case = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
+    case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
     judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
@@ -87,7 +87,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
-    case = Case(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
+    case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
     row = judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation())
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
@@ -96,7 +96,7 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
 def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "MOST_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
-        case = Case(operator=BACKWARD, shape=shape, kernel_size=(2,))
+        case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
         judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
@@ -131,7 +131,7 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
-        line = Case(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+        line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
         command = ["replay", "--backend", "scatter_backends:lost", *arguments, line]
         program = "from poolproof.suites.cli import main; main()"
         ended = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path)

@@ -42,12 +42,7 @@ def compare_with_torch(case: Case) -> list[str]:
     values = contents(case).values
     tensor = torch.from_numpy(values.copy()).to(getattr(torch, case.dtype))
     function = getattr(torch.ops.aten, case.api.aten)
-    if case.api.pooling == "adaptive":
-        out, indices = function(tensor, list(case.output_size))
-    else:
-        rank = case.api.spatial_rank
-        lists = (case.kernel_size, case.stride, expand(case.padding, rank, (0,)), expand(case.dilation, rank, (1,)))
-        out, indices = function(tensor, *map(list, lists), case.ceil_mode)
+    out, indices = function(tensor, *case.api.passed(case.attributes))
     if tuple(out.shape) != case.pooled_shape:
         return [f"shape {tuple(out.shape)} against {case.pooled_shape}: {case.to_json()}"]
     maxima, flat = forward_maximum(values.reshape(case.planes, *case.spatial_shape), case.axes)
@@ -148,8 +143,8 @@ def test_every_backward_has_a_producer_of_its_geometry() -> None:
     for operator in OPERATORS.values():
         if operator.producer:
             producer = OPERATORS[operator.producer]
-            assert (producer.spatial_rank, producer.pooling, producer.indices) == (
+            assert (producer.spatial_rank, producer.windows, producer.indices) == (
                 operator.spatial_rank,
-                operator.pooling,
+                operator.windows,
                 operator.indices,
             )

@@ -22,7 +22,7 @@ ASPECT = holding("interval", "unreached")
 
 
 def question(seed: int, ceil_mode: bool) -> Question:
-    case = Case(
+    case = Case.of(
         operator="MaxPool2dWithIndicesBackward",
         shape=(1, 2, 5, 5),
         kernel_size=(2,),
@@ -56,8 +56,8 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
     rows = judged(backend, tmp_path, timeout=1.0 if backend == "hanging" else 20.0)
     assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
     for row, asked in zip(rows, QUESTIONS, strict=True):
-        assert row["verdict"] == (verdict if asked.case.ceil_mode else Verdict.CONFORMS)
-        if asked.case.ceil_mode:
+        assert row["verdict"] == (verdict if asked.case.attributes.rounds_up else Verdict.CONFORMS)
+        if asked.case.attributes.rounds_up:
             assert words in row["reason"]
             assert row["judged_at"] > 1.7e9
             assert Case.from_json(row["case"]) == asked.case
@@ -71,7 +71,7 @@ def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
     rows = judged("loses_context", tmp_path)
     assert [row["verdict"] for row in rows] == [
-        Verdict.VIOLATES if asked.case.ceil_mode else Verdict.CONFORMS for asked in QUESTIONS
+        Verdict.VIOLATES if asked.case.attributes.rounds_up else Verdict.CONFORMS for asked in QUESTIONS
     ]
 
 

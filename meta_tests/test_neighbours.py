@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from poolproof.references.operators import OPERATORS
+from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -15,7 +16,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter_backends import Scatter
 
-PLAIN = Case(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
+PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
 
 
 def state_cases() -> list[Case]:
@@ -29,16 +30,19 @@ def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
     for case, other in found:
         assert other.pooled_shape == case.pooled_shape
         assert other.layouts == case.layouts
-        assert replace(other, kernel_size=case.kernel_size, stride=case.stride) == case
-        assert other.attributes.kernel_size != case.attributes.kernel_size
+        assert replace(other, attributes=case.attributes) == case
+        assert other.attributes.sizes != case.attributes.sizes
+        assert replace(other.attributes, kernel_size=(), stride=()) == replace(
+            case.attributes, kernel_size=(), stride=()
+        )
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        Case(operator="AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
+        Case.of(operator="AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
         replace(PLAIN, shape=(0, 3, 6, 7, 8)),
-        Case(operator="MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
+        Case.of(operator="MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
     ],
     ids=["adaptive", "empty", "one cell per window, no room for two"],
 )
@@ -53,10 +57,12 @@ def test_neighbours_are_legal_and_near() -> None:
     assert PLAIN not in found
 
 
-@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.pooling == "windowed"])
+@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.windows is Windowed])
 def test_every_known_geometry_is_a_target(name: str) -> None:
     operator = OPERATORS[name]
-    asked = {(target.case.spatial_shape, target.case.kernel_size) for target in targets(operator, "float32", "int32")}
-    known = {(geometry.spatial, geometry.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
+    asked = {
+        (target.case.spatial_shape, target.case.attributes.sizes) for target in targets(operator, "float32", "int32")
+    }
+    known = {(geometry.spatial, geometry.windows.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
     assert len(known) > 5
     assert known <= asked

@@ -17,9 +17,9 @@ from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.figures.tables import records
 from poolproof.reports.pages.run import write_run_page
-from poolproof.reports.rows.history import add, query, read_entries
 from poolproof.reports.rows.schema import to_table
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall

@@ -45,7 +45,7 @@ def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
     assert conclusion.overall is Overall.VIOLATES
     assert conclusion.reasons == (
         "deviating and not waived: 1 of 71 judged cases",
-        "not judged: 1 of 72 planned cases, in 1 cell",
+        "not judged: 1 of 72 planned cases, in 1 group",
     )
 
 

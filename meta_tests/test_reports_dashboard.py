@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import MOST_POINTS, read_trends
 from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.rows.history import add, read_entries
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_browser import DESK, PHONE, Visit, chromium

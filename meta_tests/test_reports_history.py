@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.rows.history import ENTRY, ROWS, HistoryError, add, query, read_entries
+from poolproof.reports.figures.history import ENTRY, ROWS, HistoryError, add, query, read_entries
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main

@@ -72,7 +72,7 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
     assert "%0Apoolproof replay" in lines[0]
     summary = (tmp_path / "step.md").read_text()
     assert "❌ poolproof: violates" in summary
-    assert "- not judged: 1 of 72 planned cases, in 1 cell" in summary
+    assert "- not judged: 1 of 72 planned cases, in 1 group" in summary
 
 
 def test_gitlab_gets_a_code_quality_report(digest: Digest) -> None:

@@ -112,7 +112,7 @@ def test_the_evidence_of_a_run_stands_in_its_bundle(tmp_path: Path) -> None:
 def test_an_incomplete_run(tmp_path: Path) -> None:
     ended = run_session(tmp_path / "run", "reports_backends:Busy", "--dtype", "float16", "--dtype", "float32")
     assert ended.status == Overall.INCOMPLETE
-    assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 cell" in ended.output
+    assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 group" in ended.output
     assert "<strong>incomplete</strong>" in ended.page
     assert "no device is free" in ended.page
 

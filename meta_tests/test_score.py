@@ -46,7 +46,7 @@ def a2() -> Survey:
 
 
 def question(**fields: object) -> Question:
-    case = Case(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", **fields)  # type: ignore[arg-type]
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", **fields)  # type: ignore[arg-type]
     return Question(case, holding(*CHECKS))
 
 
@@ -83,7 +83,7 @@ def test_a_death_is_a_violation_of_the_question_in_flight(a2: Survey) -> None:
 
 
 def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
-    case = Case(
+    case = Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         dtype="float16",
         index_dtype="int32",
@@ -99,7 +99,7 @@ def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
 def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     """With half precision rounded wrongly everywhere, a rounding that is questionable proves nothing."""
     monkeypatch.setenv("POOLPROOF_EMULATOR_NANS", "ignore")
-    forward = Case(
+    forward = Case.of(
         operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 8, 8), kernel_size=(2,), values="nan"
     )
     result = race("nan_loses", Question(forward, holding("maximum")), PLAIN)

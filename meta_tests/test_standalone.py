@@ -28,14 +28,14 @@ def run_program(text: str, folder: Path, *arguments: str, **environment: str) ->
     return ended.stdout
 
 
-STRIDED = Case(
+STRIDED = Case.of(
     operator="MaxPool3dWithArgmaxBackward",
     shape=(1, 1, 2, 2, 2),
     kernel_size=(1,),
     gradient="ones",
     layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
 )
-EXPANDED = Case(
+EXPANDED = Case.of(
     operator=BACKWARD,
     shape=(2, 3, 4, 5),
     dtype="bfloat16",
@@ -44,7 +44,7 @@ EXPANDED = Case(
     deterministic=True,
     layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
 )
-ADAPTIVE = Case(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
+ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
 
 def test_a_program_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
@@ -69,15 +69,15 @@ THROUGH_ACLNN = {
     "adaptive": ("A3", replace(ADAPTIVE, dtype="float32", index_dtype="int64")),
     "a mask": (
         "A2",
-        Case(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
+        Case.of(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
     ),
     "a mask to be made": (
         "A2",
-        Case(operator="MaxPool2dWithMask", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
+        Case.of(operator="MaxPool2dWithMask", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
     ),
     "channels last": (
         "950",
-        Case(
+        Case.of(
             operator=BACKWARD,
             index_dtype="int32",
             shape=(2, 3, 6, 8),
@@ -85,7 +85,7 @@ THROUGH_ACLNN = {
             layouts=tuple((name, "nhwc") for name in ("grad_input", "grad_output", "indices", "self")),
         ),
     ),
-    "an empty batch": ("A2", Case(operator=BACKWARD, index_dtype="int32", shape=(0, 3, 6, 8), kernel_size=(2,))),
+    "an empty batch": ("A2", Case.of(operator=BACKWARD, index_dtype="int32", shape=(0, 3, 6, 8), kernel_size=(2,))),
 }
 
 
@@ -100,7 +100,7 @@ def test_a_program_makes_the_call_through_aclnn(tmp_path: Path, name: str) -> No
 
 
 def test_a_program_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
-    case = Case(operator=BACKWARD, index_dtype="int32", shape=(1, 3, 4, 6), kernel_size=(2,))
+    case = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 3, 4, 6), kernel_size=(2,))
     defect = {"POOLPROOF_EMULATOR_DEFECTS": "gradient_of_first_plane"}
     output = run_program(program(case, "emulator-a2"), tmp_path, str(library()), **defect)
     first, *rest = output.splitlines()
@@ -109,7 +109,7 @@ def test_a_program_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None
 
 
 def test_a_program_says_what_a_library_refused(tmp_path: Path) -> None:
-    case = Case(
+    case = Case.of(
         operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 6, 8), kernel_size=(2,), dilation=(2,)
     )
     path = tmp_path / "call.py"
@@ -130,7 +130,7 @@ def test_a_program_says_which_library_is_missing(tmp_path: Path) -> None:
 
 def test_replay_leaves_a_program_of_a_call_that_crashes(tmp_path: Path) -> None:
     environment = os.environ | {"POOLPROOF_EMULATOR_DEFECTS": "crash_on_uneven_cores"}
-    line = Case(operator=BACKWARD, index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)).to_json()
+    line = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)).to_json()
     replay = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", "replay", line]
     options = ["--backend", "emulator-a2", "--evidence", "left"]
     judged = subprocess.run([*replay, *options], capture_output=True, text=True, cwd=tmp_path, env=environment)
@@ -144,7 +144,7 @@ def test_replay_leaves_a_program_of_a_call_that_crashes(tmp_path: Path) -> None:
 
 def test_there_is_no_program_for_other_backends_and_large_calls() -> None:
     assert program(STRIDED, "scatter_backends:honest") == ""
-    one_cell = Case(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 1, 4, 4), kernel_size=(1,))
+    one_cell = Case.of(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 1, 4, 4), kernel_size=(1,))
     assert program(one_cell, "aclnn") == ""
     side = int(MOST_VALUES**0.5) + 1
-    assert program(Case(operator=FORWARD, shape=(1, side, side), kernel_size=(2,)), "torch-cpu") == ""
+    assert program(Case.of(operator=FORWARD, shape=(1, side, side), kernel_size=(2,)), "torch-cpu") == ""

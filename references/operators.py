@@ -9,33 +9,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
+
 
 @dataclass(frozen=True)
 class Operator:
     """One API of the family.
 
-    ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``pooling`` tells how windows
-    are laid out. ``producer`` is the forward whose indices a backward consumes (None for a forward).
+    ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``windows`` is the kind of windows,
+    whose attributes a call has. ``producer`` is the forward whose indices a backward consumes (None for a forward).
     ``aten`` is torch's name, None where torch has no such operator. ``indices`` says how indices are stored:
     one integer per window (``plane``: flat over the unpadded plane of one (n, c)) or those integers as int32
-    in the first bytes of an int8 mask (``mask``).
+    in the first bytes of an int8 mask (``mask``). ``takes_tags``: its page names a format tag for channels last.
     """
 
     name: str
     spatial_rank: int
-    pooling: Literal["windowed", "adaptive"]
+    windows: type[Windows]
     aten: str | None
     producer: str | None = None
     indices: Literal["plane", "mask"] = "plane"
+    takes_tags: bool = False
+
+    def __post_init__(self) -> None:
+        if self.windows not in KINDS:
+            raise TypeError(f"{self.name} has {self.windows.__name__} windows, which are not among `Windows`")
 
     @property
     def is_backward(self) -> bool:
         return self.producer is not None
 
     @property
-    def takes_tags(self) -> bool:
-        """Whether its page names a format tag that says channels last."""
-        return self.spatial_rank == 2 and self.pooling == "windowed" and self.indices == "plane"
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes that the API takes, in its order."""
+        return self.windows.attributes() if self.windows.told_to_backward or not self.is_backward else ()
+
+    def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
+        """What the API is passed of a call's windows: a value for each of `attributes`."""
+        given = windows.passed()
+        return tuple(getattr(given, attribute.name) for attribute in self.attributes)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -53,16 +65,23 @@ class Operator:
 
 
 _FAMILY = (
-    Operator("MaxPool3dWithArgmaxBackward", 3, "windowed", "max_pool3d_with_indices_backward", "MaxPool3dWithArgmax"),
-    Operator("MaxPool2dWithIndicesBackward", 2, "windowed", "max_pool2d_with_indices_backward", "MaxPool2dWithIndices"),
-    Operator("MaxPool2dWithMaskBackward", 2, "windowed", None, "MaxPool2dWithMask", indices="mask"),
-    Operator("AdaptiveMaxPool2dBackward", 2, "adaptive", "adaptive_max_pool2d_backward", "AdaptiveMaxPool2d"),
-    Operator("AdaptiveMaxPool3dBackward", 3, "adaptive", "adaptive_max_pool3d_backward", "AdaptiveMaxPool3d"),
-    Operator("MaxPool3dWithArgmax", 3, "windowed", "max_pool3d_with_indices"),
-    Operator("MaxPool2dWithIndices", 2, "windowed", "max_pool2d_with_indices"),
-    Operator("MaxPool2dWithMask", 2, "windowed", None, indices="mask"),
-    Operator("AdaptiveMaxPool2d", 2, "adaptive", "adaptive_max_pool2d"),
-    Operator("AdaptiveMaxPool3d", 3, "adaptive", "adaptive_max_pool3d"),
+    Operator("MaxPool3dWithArgmaxBackward", 3, Windowed, "max_pool3d_with_indices_backward", "MaxPool3dWithArgmax"),
+    Operator(
+        "MaxPool2dWithIndicesBackward",
+        2,
+        Windowed,
+        "max_pool2d_with_indices_backward",
+        "MaxPool2dWithIndices",
+        takes_tags=True,
+    ),
+    Operator("MaxPool2dWithMaskBackward", 2, Windowed, None, "MaxPool2dWithMask", indices="mask"),
+    Operator("AdaptiveMaxPool2dBackward", 2, Adaptive, "adaptive_max_pool2d_backward", "AdaptiveMaxPool2d"),
+    Operator("AdaptiveMaxPool3dBackward", 3, Adaptive, "adaptive_max_pool3d_backward", "AdaptiveMaxPool3d"),
+    Operator("MaxPool3dWithArgmax", 3, Windowed, "max_pool3d_with_indices"),
+    Operator("MaxPool2dWithIndices", 2, Windowed, "max_pool2d_with_indices", takes_tags=True),
+    Operator("MaxPool2dWithMask", 2, Windowed, None, indices="mask"),
+    Operator("AdaptiveMaxPool2d", 2, Adaptive, "adaptive_max_pool2d"),
+    Operator("AdaptiveMaxPool3d", 3, Adaptive, "adaptive_max_pool3d"),
 )
 
 OPERATORS = {operator.name: operator for operator in _FAMILY}

@@ -13,12 +13,12 @@ from poolproof.reports.bundle.packing import package as write_bundle
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.history import Entries, read_entries
+from poolproof.reports.figures.history import add as add_to_history
+from poolproof.reports.figures.history import query as query_history
 from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.rows.history import Entries, read_entries
-from poolproof.reports.rows.history import add as add_to_history
-from poolproof.reports.rows.history import query as query_history
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal import comparison as terminal_comparison
@@ -153,7 +153,7 @@ def history_query(folder: Path, sql: str, form: str) -> None:
     \b
     Views:
       runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
-      cells  one line per run and cell: counts, precision, times
+      cells  one line per run and group of its matrix: counts, precision, times
       rows   one line per run and case, with all columns of the report
 
     \b

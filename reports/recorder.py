@@ -21,14 +21,13 @@ from rich.console import Console
 
 from poolproof.reports.ci import services as ci
 from poolproof.reports.ci.junit import write_junit
-from poolproof.reports.errors import BadInput
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import PRECISION_PAGE, write_run_page, write_run_summary
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.waivers import Waivers, to_records
 
@@ -144,7 +143,7 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     """Open the run in the controlling process.
 
     ``record`` says what is run on what: plan, seed, arguments, planned_cases (what is left to do), backends and
-    mandatory (`coverage.Cell`). A resumed run keeps its id and its start.
+    mandatory (`coverage.Owed`). A resumed run keeps its id and its start.
     """
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):

@@ -37,6 +37,7 @@ from poolproof.score.race import HONEST, backend_name, in_processes
 from poolproof.suites.cases.case import INDEX_DTYPES, Case
 from poolproof.suites.cases.operands import POISONS, Contents, contents, place
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
 from poolproof.suites.running.sandbox import survey
 
@@ -65,7 +66,7 @@ class Peer:
             pairs = _dtype_pairs(backend, fields["operator"])
             if pairs:
                 dtype, index_dtype = lots.choice(pairs)
-                found.append(Case(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
+                found.append(Case.of(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
         return [case for case in found if not case.has_empty_window()]
 
 
@@ -76,7 +77,7 @@ def _dtype_pairs(backend: Backend, operator: str) -> list[tuple[str, str]]:
         (dtype, index_dtype)
         for dtype, index_dtype in pairs
         if (index_dtype == "int8") == (kind == "mask")
-        and backend.unsupported(OPERATORS[operator], dtype, index_dtype) is None
+        and unsupported(backend, OPERATORS[operator], dtype, index_dtype) is None
     ]
 
 
@@ -190,7 +191,9 @@ def uniform_cases(backend: Backend, exponent: int) -> list[Case]:
             if operator.name in _ADAPTIVE
             else {"kernel_size": (3,), "stride": (1,), "padding": (1,)}
         )
-        case = Case(operator=operator.name, shape=(1, 16, *spatial), gradient="uniform", scale=exponent, **attributes)
+        case = Case.of(
+            operator=operator.name, shape=(1, 16, *spatial), gradient="uniform", scale=exponent, **attributes
+        )
         found += [
             replace(case, dtype=dtype, index_dtype=index_dtype, seed=seed)
             for dtype, index_dtype in _dtype_pairs(backend, operator.name)
@@ -270,7 +273,7 @@ def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
     content = contents(case)
     call = place(content, POISONS[0] if peer.poisons else 0)
     if backend.run(call).status is not Status.COMPLETED:
-        return backend.refusal(call) is not None
+        return refusal(backend, case, call) is not None
     return STANDARDS[peer.standard].judge(_deviations(content, call)).passed is not False
 
 

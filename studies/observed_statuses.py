@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from poolproof.references.contract import ContractCall, Outcome, expectations, predict
+from poolproof.references.contract import Answer, ContractCall, expectations, predict
 from poolproof.references.products import PRODUCTS
 
 _CALL = ("api", "tensors", "lists", "ceilMode", "null_outputs")
@@ -65,10 +65,10 @@ def main(path: Path) -> int:
     return int(agreed != total)
 
 
-def _spoken(outcome: Outcome) -> str:
-    if outcome.crashes:
-        return f"a crash by {outcome.clause} (else {outcome.status})"
-    return f"{outcome.status} by {outcome.clause} in phase {outcome.phase}" if outcome.clause else "success"
+def _spoken(answer: Answer) -> str:
+    if answer.crashes:
+        return f"a crash by {answer.clause} (else {answer.status})"
+    return f"{answer.status} by {answer.clause} in phase {answer.phase}" if answer.clause else "success"
 
 
 if __name__ == "__main__":

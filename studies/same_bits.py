@@ -20,6 +20,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.strategies import cases as strategy_of
+from poolproof.suites.judging.owed import unsupported
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import Subject
@@ -84,7 +85,7 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
 
 def supported_index_dtype(operator: Operator, dtype: str, backend: Backend) -> str | None:
     for index_dtype in ("int64", "int32"):
-        if backend.unsupported(operator, dtype, index_dtype) is None:
+        if unsupported(backend, operator, dtype, index_dtype) is None:
             return index_dtype
     return None
 

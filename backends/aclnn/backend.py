@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 from poolproof.backends.aclnn.attempt import attempt
-from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
@@ -21,18 +20,15 @@ from poolproof.backends.base import (
     BackendUnavailable,
     Call,
     Outcome,
-    Refusal,
     Status,
 )
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.contract import ContractCall, clauses, expectations
+from poolproof.references.contract import ContractCall
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product, product_of
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
 """Number of the one NPU to use; without it the workers of a run share out those that are here."""
-
-_STATEMENTS = {clause.id: clause.statement for clause in clauses()}
 
 
 class Aclnn(Backend):
@@ -59,20 +55,7 @@ class Aclnn(Backend):
         self._usable = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        if operator.name not in self._operators:
-            return f"symbol aclnn{operator.name} is not exported"
-        expected = expectations(self.product, smallest_call(operator, dtype, index_dtype))
-        answer = expected.code if expected.page is None else expected.page
-        return f"{self.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
-
-    def refusal(self, call: Call) -> Refusal | None:
-        expected = expectations(self.product, contract_call(call))
-        refusing = [outcome for outcome in expected.acceptable if outcome.status]
-        if not refusing:
-            return None
-        clause = refusing[0].clause or ""
-        reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause}: {_STATEMENTS.get(clause, '')}"
-        return Refusal(reason, required=len(refusing) == len(expected.acceptable))
+        return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return replace(self.product.accumulation(call.operator.name, call.dtype), saturates=self._device.saturates)

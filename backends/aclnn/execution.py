@@ -77,19 +77,10 @@ class TwoPhase:
                 addresses[name] = allocations[name] + tensor.guard
             for name, tensor in call.tensors.items():
                 objects[name] = stack.enter_context(tensor_object(device, describe(tensor), addresses[name]))
-            attributes = call.attributes
-            if call.operator.pooling == "adaptive":
-                lists: tuple[object, ...] = ()
-                if not call.operator.is_backward:
-                    lists = (stack.enter_context(list_object(device, attributes.output_size)),)
-            else:
-                values = (
-                    attributes.kernel_size,
-                    attributes.stride,
-                    attributes.padding or (0,),
-                    attributes.dilation or (1,),
-                )
-                lists = (*(stack.enter_context(list_object(device, value)) for value in values), attributes.ceil_mode)
+            lists = [
+                value if isinstance(value, bool) else stack.enter_context(list_object(device, value))
+                for value in call.operator.passed(call.attributes)
+            ]
             inputs = (objects[name] for name in call.operator.inputs)
             outputs = (objects[name] for name in call.operator.outputs)
             yield Operands(call, (*inputs, *lists, *outputs), objects, addresses, allocations)

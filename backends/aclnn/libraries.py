@@ -70,7 +70,7 @@ class Libraries:
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
         """(phase one, phase two) of an operator, or None if the libraries do not have it."""
-        prototypes = operator_prototypes(operator.name, operator.pooling == "windowed", operator.is_backward)
+        prototypes = operator_prototypes(operator)
         phases = [self.find(name, prototype) for name, prototype in prototypes.items()]
         return None if None in phases else (phases[0], phases[1])
 

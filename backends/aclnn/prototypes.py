@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
+from poolproof.references.operators import Operator
+
 Prototype = tuple[object, tuple[object, ...]]
 """(result type, argument types)."""
 
@@ -64,24 +66,16 @@ BASE: dict[str, Prototype] = {
 }
 
 _ENDING = (POINTER(c_uint64), _Out)
-_WINDOWED_BACKWARD = (*(_Handle,) * 3, *(_Handle,) * 4, c_bool, _Handle, *_ENDING)
-_ADAPTIVE_BACKWARD = (*(_Handle,) * 3, _Handle, *_ENDING)
-_WINDOWED_FORWARD = (_Handle, *(_Handle,) * 4, c_bool, *(_Handle,) * 2, *_ENDING)
-_ADAPTIVE_FORWARD = (_Handle, _Handle, *(_Handle,) * 2, *_ENDING)
-
 _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
 """(workspace, workspace size, executor, stream)."""
 
 
-def operator_prototypes(name: str, windowed: bool, backward: bool) -> dict[str, Prototype]:
-    """Both phases of ``aclnn<name>``."""
-    first = {
-        (True, True): _WINDOWED_BACKWARD,
-        (False, True): _ADAPTIVE_BACKWARD,
-        (True, False): _WINDOWED_FORWARD,
-        (False, False): _ADAPTIVE_FORWARD,
-    }[windowed, backward]
-    return {f"aclnn{name}GetWorkspaceSize": (Status, first), f"aclnn{name}": (Status, _SECOND_PHASE)}
+def operator_prototypes(operator: Operator) -> dict[str, Prototype]:
+    """Both phases of an operator. Phase one takes a pointer for every argument but flags."""
+    attributes = (c_bool if attribute.is_flag else _Handle for attribute in operator.attributes)
+    first = (*(_Handle for _ in operator.inputs), *attributes, *(_Handle for _ in operator.outputs), *_ENDING)
+    name = f"aclnn{operator.name}"
+    return {f"{name}GetWorkspaceSize": (Status, first), name: (Status, _SECOND_PHASE)}
 
 
 def declare(function: object, prototype: Prototype) -> None:

@@ -14,28 +14,28 @@ from poolproof.references.contract.examples import (
     violating_pair,
 )
 from poolproof.references.contract.expectation import (
+    Answer,
     Clause,
     Expectation,
     Follows,
-    Outcome,
     clauses,
     expectations,
     predict,
 )
-from poolproof.references.contract.vocabulary import OUT_POINTERS, SIGNATURES, Signature, Status
+from poolproof.references.contract.vocabulary import OUT_POINTERS, SIGNATURES, ReturnCode, Signature
 
 __all__ = [
     "ERRATA",
     "OUT_POINTERS",
     "SIGNATURES",
+    "Answer",
     "Clause",
     "ContractCall",
     "ContractError",
     "Expectation",
     "Follows",
-    "Outcome",
+    "ReturnCode",
     "Signature",
-    "Status",
     "TensorArgument",
     "clauses",
     "expectations",

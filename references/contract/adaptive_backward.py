@@ -72,7 +72,7 @@ def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Rule, ...]
     return (
         *format_same("gradOutput", "gradInput", "indices"),
         not_private(*_TENSORS),
-        listed_tags(_ND, "F2", breach=Breach(recipe={"tag": unlisted})),
+        listed_tags(_ND, "F2", breach=Breach(template={"tag": unlisted})),
         Rule(
             name="rank",
             statement=f"The tensors have rank {ranks[0]} or {ranks[1]}.",
@@ -108,7 +108,7 @@ def _batch_rules() -> tuple[Rule, Rule]:
         "shape.batch.divisible",
         "gradOutput and self agree in N and C (where pooled lengths divide self's).",
         lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
-        Breach(recipe={"output_size": _one_window}, tensors=tensors),
+        Breach(template={"output_size": _one_window}, tensors=tensors),
         reach=PRE_950,
         page=Page("refuses", "C11"),
     )
@@ -142,7 +142,7 @@ ADAPTIVE_2D_BACKWARD = ClauseTable.of(
         lambda call, product: (
             not tag_fits(call.tensor("self")) or (call.tensor("self").rank == 3 and call.tensor("self").format != "NCL")
         ),
-        Breach(recipe={"shape": (3, 6, 7), "tag": "ND"}),
+        Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
         source="observed",
         page=Page("allows", "C2"),
     ),

@@ -52,7 +52,7 @@ def _hollow() -> Rule:
         name="shape.hollow",
         statement="No axis of self but the first has length 0.",
         decides=lambda call, product: min(call.tensor("self").shape[1:]) < 1,
-        breach=Breach(recipe={"shape": lambda shape: (shape[0], 0, *shape[2:])}),
+        breach=Breach(template={"shape": lambda shape: (shape[0], 0, *shape[2:])}),
     )
 
 
@@ -67,7 +67,7 @@ def _size_positive(page: Page | None = None) -> Rule:
         statement="Every value of outputSize is at least 1.",
         decides=lambda call, product: min(call.attribute("outputSize"), default=1) < 1,
         page=page,
-        breach=Breach(recipe={"output_size": last_is(0)}),
+        breach=Breach(template={"output_size": last_is(0)}),
     )
 
 
@@ -127,7 +127,7 @@ ADAPTIVE_2D = ClauseTable.of(
         dict.fromkeys(("A2", "950", "910"), ("NCHW", "NCL", "NHWC")),
         "E29",
         reach={"A2": True, "950": True, "910": True, "310P": False, "310B": False},
-        breach=Breach(recipe={"shape": (3, 6, 7), "tag": "ND"}),
+        breach=Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
     ),
     shape_same("indicesOut", "outputOut"),
     _hollow(),
@@ -147,7 +147,7 @@ ADAPTIVE_2D = ClauseTable.of(
         "format.general",
         "On 910, and with DOUBLE data, tensors of rank 4 are tagged NCHW or NHWC.",
         _unsupported_by_general_path,
-        Breach(recipe={"tag": "HWCN", "dtype": "DOUBLE"}),
+        Breach(template={"tag": "HWCN", "dtype": "DOUBLE"}),
         page=Page("refuses", "E29"),
     ),
     assembly(
@@ -157,14 +157,14 @@ ADAPTIVE_2D = ClauseTable.of(
         lambda call, product: (
             _outputs_retagged(call, product) and not all(tag_fits(call.tensor(name)) for name in _OUTPUTS)
         ),
-        Breach(recipe={"shape": (3, 6, 7), "output_size": (3, 7), "tag": "NCHW"}),
+        Breach(template={"shape": (3, 6, 7), "output_size": (3, 7), "tag": "NCHW"}),
         page=Page("allows", "C1"),
     ),
     assembly(
         "shape.outputOut.general",
         "On 910, and with DOUBLE data, outputOut has self's leading axes and outputSize.",
         _general_shape_differs,
-        Breach(recipe={"dtype": "DOUBLE"}, tensors=_OUTPUT_MISFITS),
+        Breach(template={"dtype": "DOUBLE"}, tensors=_OUTPUT_MISFITS),
         page=Page("refuses", "E27"),
     ),
     assembly(
@@ -239,9 +239,9 @@ ADAPTIVE_3D = ClauseTable.of(
         statement="self is tagged NCDHW or NCHW; on 950 also ND.",
         decides=lambda call, product: call.tensor("self").format not in product.value_in(_TAGS_3D),
         tables=(_TAGS_3D,),
-        breach=Breach(recipe={"tag": "NDHWC"}),
+        breach=Breach(template={"tag": "NDHWC"}),
     ),
-    listed_tags({"950": ("NCDHW", "NCHW")}, "F2", reach=ONLY_950, breach=Breach(recipe={"tag": "ND"})),
+    listed_tags({"950": ("NCDHW", "NCHW")}, "F2", reach=ONLY_950, breach=Breach(template={"tag": "ND"})),
     *format_same("outputOut"),
     Rule(
         name="length.outputSize",
@@ -284,14 +284,14 @@ ADAPTIVE_3D = ClauseTable.of(
         decides=lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
         status=None,
         page=Page("refuses", "E37"),
-        breach=Breach(recipe={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
+        breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
     _exit(),
     assembly(
         "format.rank",
         "The outputs' tags have the outputs' rank (at rank 4, or where outputSize divides self's lengths).",
         _retagged_wrongly,
-        Breach(recipe={"shape": (3, 5, 6, 7), "tag": "NCDHW"}),
+        Breach(template={"shape": (3, 5, 6, 7), "tag": "NCDHW"}),
         page=Page("allows", "C1"),
     ),
     Rule(

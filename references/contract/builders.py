@@ -23,7 +23,7 @@ from poolproof.references.contract.rules import (
     Statement,
     always,
 )
-from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, Status
+from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, ReturnCode
 from poolproof.references.products import Product
 
 FLOATS = ("FLOAT", "FLOAT16", "BF16")
@@ -39,7 +39,7 @@ _UNLISTED_TAGS = {"A2": "NC", "950": "NC", "910": "NHWC", "310P": "NHWC", "310B"
 
 _DATA = ("dtype", ("BF16", "FLOAT16", "INT32"))
 _INDEX = ("index_dtype", ("INT64", "INT8", "FLOAT"))
-"""Field of a recipe and what to put there for a dtype that a list does not hold, the most tempting first."""
+"""Field of a template and what to put there for a dtype that a list does not hold, the most tempting first."""
 
 _PLAIN_ORDER = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
@@ -87,7 +87,7 @@ def null_outputs() -> tuple[Rule, ...]:
             name=f"null.{name}",
             statement=f"The out-pointer {name} is not null.",
             decides=_output_is_null(name),
-            status=Status.NULL_POINTER,
+            status=ReturnCode.NULL_POINTER,
             source="code",
             page=Page("silent", "E12"),
             breach=Breach(null_outputs=(name,)),
@@ -96,7 +96,7 @@ def null_outputs() -> tuple[Rule, ...]:
     )
 
 
-def not_null(name: str, page: Page | None = None, status: Status = Status.NULL_POINTER) -> Rule:
+def not_null(name: str, page: Page | None = None, status: ReturnCode = ReturnCode.NULL_POINTER) -> Rule:
     """A tensor or list that must be there."""
     is_list = name in ("kernelSize", "stride", "padding", "dilation", "outputSize")
     return Rule(
@@ -133,7 +133,7 @@ def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Rule:
         statement=lambda products: f"{tensor} is {_words_on(products, allowed)}.",
         decides=lambda call, product: call.tensor(tensor).dtype not in product.value_in(allowed),
         tables=(allowed,),
-        breach=lambda product: Breach(recipe={field: _outside(product.value_in(allowed), candidates)}),
+        breach=lambda product: Breach(template={field: _outside(product.value_in(allowed), candidates)}),
     )
     return replace(rule, **fields)
 
@@ -196,7 +196,7 @@ def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Rule:
         status=None,
         tables=(allowed, _UNLISTED_TAGS),
         page=Page("refuses", erratum),
-        breach=lambda product: Breach(recipe={"tag": product.value_in(_UNLISTED_TAGS)}),
+        breach=lambda product: Breach(template={"tag": product.value_in(_UNLISTED_TAGS)}),
     )
     return replace(rule, **fields)
 
@@ -229,7 +229,7 @@ def kernel_positive() -> Rule:
         name="kernelSize.positive",
         statement="Every value of kernelSize is at least 1.",
         decides=_attribute_below("kernelSize", 1),
-        breach=Breach(recipe={"kernel_size": last_is(0)}),
+        breach=Breach(template={"kernel_size": last_is(0)}),
     )
 
 
@@ -247,7 +247,7 @@ def padding_not_negative() -> Rule:
         name="padding.not-negative",
         statement="Every value of padding is at least 0.",
         decides=_attribute_below("padding", 0),
-        breach=Breach(recipe={"padding": last_is(-1)}),
+        breach=Breach(template={"padding": last_is(-1)}),
     )
 
 
@@ -258,7 +258,7 @@ def padding_at_most_half(page: Page | None = None) -> Rule:
         decides=padding_exceeds(2),
         source="code" if page else "page",
         page=page,
-        breach=Breach(recipe={"padding": last_is(2)}),
+        breach=Breach(template={"padding": last_is(2)}),
     )
 
 
@@ -267,7 +267,7 @@ def dilation_positive(**fields: Any) -> Rule:
         name="dilation.positive",
         statement="Every value of dilation is at least 1.",
         decides=_attribute_below("dilation", 1),
-        breach=Breach(recipe={"dilation": last_is(0)}),
+        breach=Breach(template={"dilation": last_is(0)}),
     )
     return replace(rule, **fields)
 
@@ -277,7 +277,7 @@ def dilation_one(**fields: Any) -> Rule:
         name="dilation.one",
         statement="Every value of dilation is 1.",
         decides=lambda call, product: set(attribute(call, "dilation")) != {1},
-        breach=Breach(recipe={"dilation": last_is(2)}),
+        breach=Breach(template={"dilation": last_is(2)}),
     )
     return replace(rule, **fields)
 
@@ -293,7 +293,7 @@ def plane_bounded(spatial_rank: int, **fields: Any) -> Rule:
         statement=f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
         decides=lambda call, product: plane(call) > INT32_MAX,
         reach=PRE_950,
-        breach=Breach(recipe={"shape": shape_above}),
+        breach=Breach(template={"shape": shape_above}),
     )
     return replace(rule, **fields)
 
@@ -303,7 +303,7 @@ def some_window_fits(**fields: Any) -> Rule:
         name="shape.pooled",
         statement="At least one window fits along every axis.",
         decides=lambda call, product: nothing_pooled(call),
-        breach=Breach(recipe={"kernel_size": last_is(16)}),
+        breach=Breach(template={"kernel_size": last_is(16)}),
     )
     return replace(rule, **fields)
 
@@ -323,10 +323,10 @@ def empty_exit(statement: str, tensors: tuple[str, ...], page: Page | None = Non
         name="empty",
         statement=statement,
         decides=lambda call, product: any(call.tensor(name).is_empty for name in tensors),
-        status=Status.SUCCESS,
+        status=ReturnCode.SUCCESS,
         source="code",
         page=page,
-        breach=Breach(recipe={"shape": without_batches}),
+        breach=Breach(template={"shape": without_batches}),
     )
 
 
@@ -339,7 +339,7 @@ def assembly(name: str, statement: Statement, decides: Decides, breach: Breach |
         name=name,
         statement=statement,
         decides=decides,
-        status=Status.INTERNAL_NULL,
+        status=ReturnCode.INTERNAL_NULL,
         source="code",
         stage="assembly",
         breach=breach,
@@ -353,7 +353,7 @@ def tag_rank_fits(**fields: Any) -> Rule:
         "format.rank",
         "The format tag's own rank is the tensors' rank.",
         lambda call, product: not tag_fits(call.tensor("self")),
-        Breach(recipe={"tag": "NCHW"}),
+        Breach(template={"tag": "NCHW"}),
         page=Page("refuses", "C1"),
     )
     return replace(rule, **fields)
@@ -365,7 +365,7 @@ def tiling(name: str, statement: Statement, decides: Decides, breach: Breach | B
         name=name,
         statement=statement,
         decides=decides,
-        status=Status.INTERNAL_NULL,
+        status=ReturnCode.INTERNAL_NULL,
         source="observed",
         stage="tiling",
         phase=2,

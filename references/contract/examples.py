@@ -1,6 +1,6 @@
 """Calls made to order: one that breaks a given clause and no earlier one, one that breaks two, and legal ones.
 
-Every call starts from a legal one per API. A clause's breach (beside its rule) changes the recipe of that call, from
+Every call starts from a legal one per API. A clause's breach (beside its rule) changes the template of that call, from
 which everything else is rebuilt to fit, or patches single arguments; nothing here is written out call by call.
 """
 
@@ -21,7 +21,7 @@ from poolproof.references.products import Product
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Template:
     """What determines a legal call; every shape but self's follows."""
 
     api: str
@@ -36,7 +36,7 @@ class Recipe:
     ceil_mode: bool = False
     output_size: Shape = ()
 
-    def changed(self, fields: Mapping[str, Any]) -> Recipe:
+    def changed(self, fields: Mapping[str, Any]) -> Template:
         """With fields replaced by values, or by functions of the old value."""
         return replace(self, **{name: _changed(getattr(self, name), change) for name, change in fields.items()})
 
@@ -73,7 +73,7 @@ def violating_call(product: Product, clause: str) -> ContractCall:
     """
     contract, rule = find_rule(clause)
     _require_product(clause, rule, product)
-    return _broken(base_recipe(contract.api), rule.breach_on(product))
+    return _broken(base_template(contract.api), rule.breach_on(product))
 
 
 def violating_pair(product: Product, first: str, second: str) -> ContractCall | None:
@@ -91,7 +91,7 @@ def violating_pair(product: Product, first: str, second: str) -> ContractCall | 
     merged = _merged(*breaches)
     if merged is None or rule.status is None or other.status is None:
         return None
-    base = base_recipe(contract.api)
+    base = base_template(contract.api)
     call = _broken(base, merged)
     is_hidden = NOTHING_TO_BREAK not in breaches and call in [_broken(base, breach) for breach in breaches]
     return call if not is_hidden and expectations(product, call).code.clause == first else None
@@ -105,9 +105,9 @@ def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
     """
     if product not in supporting_products(api):
         return {}
-    base = base_recipe(api)
+    base = base_template(api)
     variants = [variant for variant in _variants(api) if variant.reach is None or product.value_in(variant.reach)]
-    calls = {variant.name: base.changed(variant.recipe).call() for variant in variants}
+    calls = {variant.name: base.changed(variant.template).call() for variant in variants}
     return calls | {name: _viewed(base.call(), view) for name, view in _VIEWS.items()}
 
 
@@ -118,9 +118,9 @@ def supporting_products(api: str) -> Products:
     return tuple(product for product in contract.products if not any(product in products for products in refusing))
 
 
-def base_recipe(api: str) -> Recipe:
+def base_template(api: str) -> Template:
     """The legal call of an API that every example starts from."""
-    return Recipe(api=api, **_BASES[api])
+    return Template(api=api, **_BASES[api])
 
 
 # Bases.
@@ -160,7 +160,7 @@ class _Variant:
     """One edge of what is legal: its name, what it changes in the base, and where it is legal (None: everywhere)."""
 
     name: str
-    recipe: Mapping[str, Any]
+    template: Mapping[str, Any]
     reach: Reach | None = None
 
 
@@ -376,8 +376,8 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
 # Breaches.
 
 
-def _broken(base: Recipe, breach: Breach) -> ContractCall:
-    call = base.changed(breach.recipe).call()
+def _broken(base: Template, breach: Breach) -> ContractCall:
+    call = base.changed(breach.template).call()
     patched = {name: _patched(call.tensor(name), patch) for name, patch in breach.tensors.items()}
     call = call.with_tensors(patched).with_lists(breach.lists)
     return replace(call, null_outputs=frozenset(breach.null_outputs))
@@ -401,7 +401,7 @@ def _merged(first: Breach, second: Breach) -> Breach | None:
     if _touched(first) & _touched(second):
         return None
     return Breach(
-        recipe={**first.recipe, **second.recipe},
+        template={**first.template, **second.template},
         tensors=_merged_tensors(first.tensors, second.tensors),
         lists={**first.lists, **second.lists},
         null_outputs=(*first.null_outputs, *second.null_outputs),
@@ -411,9 +411,9 @@ def _merged(first: Breach, second: Breach) -> Breach | None:
 def _touched(breach: Breach) -> set[tuple[str, str]]:
     """The arguments that a breach changes; of a null tensor, all of it."""
     touched = {("list", name) for name in breach.lists} | {("output", name) for name in breach.null_outputs}
-    for name in breach.recipe:
+    for name in breach.template:
         listed = [argument for argument, field in _LIST_FIELDS.items() if field == name]
-        touched.add(("list", listed[0]) if listed else ("recipe", name))
+        touched.add(("list", listed[0]) if listed else ("template", name))
     for name, patch in breach.tensors.items():
         touched |= {(name, field) for field in (("shape", "dtype", "format") if patch is None else patch)}
     return touched

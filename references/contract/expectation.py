@@ -11,7 +11,7 @@ from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import ASKED_OUTRIGHT
 from poolproof.references.contract.rules import Contract, Products, Rule, require_values
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.contract.windowed_backward import MASK_BACKWARD, MAX_POOL_2D_BACKWARD, MAX_POOL_3D_BACKWARD
 from poolproof.references.contract.windowed_forward import MASK, MAX_POOL_2D, MAX_POOL_3D
 from poolproof.references.products import PRODUCTS, Product
@@ -38,7 +38,7 @@ CONTRACTS = contracts_of(PRODUCTS.values())
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Answer:
     """One answer to a call.
 
     status
@@ -51,15 +51,15 @@ class Outcome:
         The library's code dies instead of returning ``status``.
     """
 
-    status: Status
+    status: ReturnCode
     phase: int | None = None
     clause: str | None = None
     crashes: bool = False
 
     @property
-    def phase_one(self) -> Status:
+    def phase_one(self) -> ReturnCode:
         """What phase one returns."""
-        return self.status if self.phase == 1 else Status.SUCCESS
+        return self.status if self.phase == 1 else ReturnCode.SUCCESS
 
     def matches(self, phase_one: int, phase_two: int | None = None) -> bool:
         """Whether these returns are this answer; a phase two that was not run contradicts nothing."""
@@ -91,12 +91,12 @@ class Expectation:
         The known disagreement behind ``page`` (a key of `ERRATA`).
     """
 
-    code: Outcome
-    page: Outcome | None = None
+    code: Answer
+    page: Answer | None = None
     erratum: str | None = None
 
     @property
-    def acceptable(self) -> tuple[Outcome, ...]:
+    def acceptable(self) -> tuple[Answer, ...]:
         """A library is right when it answers as the code does or as the page promises."""
         return (self.code,) if self.page is None else (self.code, self.page)
 
@@ -124,17 +124,17 @@ class Clause:
     products: Products
     statement: str
     source: str
-    status: Status | None
+    status: ReturnCode | None
     phase: int
     stage: str
     page: str
-    page_status: Status | None
+    page_status: ReturnCode | None
     erratum: str | None
     crashes: bool
 
     @property
     def is_early_success(self) -> bool:
-        return self.status is Status.SUCCESS
+        return self.status is ReturnCode.SUCCESS
 
 
 def contract_of(api: str) -> Contract:
@@ -159,7 +159,7 @@ def clauses(api: str | None = None) -> tuple[Clause, ...]:
     return tuple(_clause(contract, rule) for contract in chosen for rule in contract.rules)
 
 
-def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> Status:
+def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> ReturnCode:
     """What phase one returns by the library's code.
 
     Without ``tiling``, what its host code returns where no operator's tiling runs.
@@ -185,14 +185,14 @@ def _rules(product: Product, call: ContractCall, tiling: bool) -> Rules:
     return tuple((contract.id(rule), rule) for rule in contract.on(product) if tiling or rule.stage != "tiling")
 
 
-def _by_code(rules: Rules, product: Product, call: ContractCall) -> Outcome:
+def _by_code(rules: Rules, product: Product, call: ContractCall) -> Answer:
     for clause, rule in rules:
         if rule.status is not None and rule.decides(call, product):
             return _answer(clause, rule, rule.status)
-    return Outcome(Status.SUCCESS)
+    return Answer(ReturnCode.SUCCESS)
 
 
-def _by_page(rules: Rules, product: Product, call: ContractCall) -> tuple[Outcome | None, str | None]:
+def _by_page(rules: Rules, product: Product, call: ContractCall) -> tuple[Answer | None, str | None]:
     """The page's answer, None where it is silent, and the erratum behind it.
 
     Pages name no order of checks, so the code's is taken. Behind an answer that an earlier clause of the code would
@@ -206,16 +206,16 @@ def _by_page(rules: Rules, product: Product, call: ContractCall) -> tuple[Outcom
         if reading == "silent":
             return None, None
         if rule.page and reading == "refuses":
-            return Outcome(rule.page.status, 1, clause), erratum
+            return Answer(rule.page.status, 1, clause), erratum
         if rule.status is not None and reading == "agrees":
             return _answer(clause, rule, rule.status), waived
         waived = waived or erratum
-    return Outcome(Status.SUCCESS), waived
+    return Answer(ReturnCode.SUCCESS), waived
 
 
-def _answer(clause: str, rule: Rule, status: Status) -> Outcome:
-    phase = None if status is Status.SUCCESS else rule.phase
-    return Outcome(status, phase, clause, rule.crashes)
+def _answer(clause: str, rule: Rule, status: ReturnCode) -> Answer:
+    phase = None if status is ReturnCode.SUCCESS else rule.phase
+    return Answer(status, phase, clause, rule.crashes)
 
 
 def _clause(contract: Contract, rule: Rule) -> Clause:

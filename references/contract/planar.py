@@ -29,7 +29,7 @@ from poolproof.references.contract.facts import (
 )
 from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS, ONLY_950, PRE_950, Reach
 from poolproof.references.contract.rules import Breach, Page, Products, Rule
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
 
@@ -39,7 +39,7 @@ def padding_at_most_kernel() -> Rule:
         name="padding.at-most-kernel",
         statement="Padding is at most the kernel on every axis.",
         decides=padding_exceeds(1),
-        breach=Breach(recipe={"padding": last_is(3)}),
+        breach=Breach(template={"padding": last_is(3)}),
     )
 
 
@@ -65,7 +65,7 @@ def no_hollow_plane(**fields: Any) -> Rule:
         name="shape.hollow",
         statement="C, H and W of self are not 0; only N may be.",
         decides=lambda call, product: is_hollow(call),
-        breach=Breach(recipe={"shape": (2, 0, 6, 7)}),
+        breach=Breach(template={"shape": (2, 0, 6, 7)}),
     )
     return replace(rule, **fields)
 
@@ -85,7 +85,7 @@ def computed_plane_bounded(**fields: Any) -> Rule:
     rule = plane_bounded(
         2,
         decides=lambda call, product: plane(call) > INT32_MAX and not runs_on_blocks(call, product),
-        status=Status.INTERNAL_NULL,
+        status=ReturnCode.INTERNAL_NULL,
         source="code",
         page=Page("silent", "E36"),
     )
@@ -98,7 +98,7 @@ def result_tag_rank_fits(reach: Reach, **fields: Any) -> Rule:
         statement=_result_tag_statement,
         decides=_result_tag_misfits,
         reach=reach,
-        breach=Breach(recipe={"shape": (3, 6, 7), "tag": "NCHW"}),
+        breach=Breach(template={"shape": (3, 6, 7), "tag": "NCHW"}),
     )
     return replace(rule, **fields)
 
@@ -109,7 +109,7 @@ def blocks_tag_fits(**fields: Any) -> Rule:
         "format.blocks",
         _blocks_statement,
         _tag_has_no_blocks,
-        Breach(recipe={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
+        Breach(template={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
         page=Page("allows", "C8"),
     )
     return replace(rule, **fields)
@@ -122,7 +122,7 @@ def channels_last_fits(tensor: str, **fields: Any) -> Rule:
         statement=f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
         decides=misreads_channels_last,
         reach=PRE_950,
-        breach=Breach(recipe={"tag": "NHWC"}),
+        breach=Breach(template={"tag": "NHWC"}),
     )
     return replace(rule, **fields)
 

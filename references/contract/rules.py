@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import Reach
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
 Products = tuple[Product, ...]
@@ -42,15 +42,15 @@ class Page:
 
     reading: Literal["refuses", "allows", "silent", "agrees"]
     erratum: str
-    status: Status = Status.INVALID_PARAMETER
+    status: ReturnCode = ReturnCode.INVALID_PARAMETER
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breach:
     """How to break one rule, starting from a legal call.
 
-    recipe
-        Fields of `Recipe` to replace; the call built from them is consistent in everything else.
+    template
+        Fields of `Template` to replace; the call built from them is consistent in everything else.
     tensors
         Per tensor: None for a null pointer, or fields to replace by values or by functions of the old value.
     lists
@@ -59,7 +59,7 @@ class Breach:
         Out-pointers to make null.
     """
 
-    recipe: Mapping[str, Any] = field(default_factory=dict)
+    template: Mapping[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     lists: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     null_outputs: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Rule:
     statement: Statement
     decides: Decides
     breach: Breach | BreachOf
-    status: Status | None = Status.INVALID_PARAMETER
+    status: ReturnCode | None = ReturnCode.INVALID_PARAMETER
     reach: Reach | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
     products: Products = ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class Status(IntEnum):
+class ReturnCode(IntEnum):
     """The return codes that this family of APIs uses (the library's page of aclnn return codes)."""
 
     SUCCESS = 0

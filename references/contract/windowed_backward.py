@@ -54,7 +54,7 @@ from poolproof.references.contract.planar import (
 )
 from poolproof.references.contract.reach import BEFORE_A2, ONLY_310, ONLY_950, PRE_950, SINCE_A2
 from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
 
@@ -86,7 +86,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
     *format_same("gradOutput", "gradInput"),
     not_private("self", "gradOutput", "gradInput"),
     indices_not_private(),
-    listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(recipe={"tag": "NDHWC"})),
+    listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(template={"tag": "NDHWC"})),
     rank_in("gradOutput", (4, 5)),
     rank_in("gradInput", (4, 5)),
     rank_in("indices", (4, 5)),
@@ -179,7 +179,7 @@ def _planar_tiling() -> tuple[Rule, ...]:
         computed_plane_bounded(stage="tiling", phase=2),
         channels_last_fits(
             "gradOutput",
-            status=Status.INTERNAL_NULL,
+            status=ReturnCode.INTERNAL_NULL,
             stage="tiling",
             phase=2,
             source="observed",
@@ -196,7 +196,7 @@ def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
 def _breach_of_indices_rank(product: Product) -> Breach:
     if product.value_in(PRE_950):
         return Breach(tensors={"indices": {"shape": unbatched}})
-    return Breach(recipe={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
+    return Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
 
 
 MAX_POOL_2D_BACKWARD = ClauseTable.of(
@@ -233,7 +233,7 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "dtype.indices.int32",
         "indices is INT32; INT8 passes the argument checks only.",
         lambda call, product: call.tensor("indices").dtype == "INT8",
-        Breach(recipe={"index_dtype": "INT8"}),
+        Breach(template={"index_dtype": "INT8"}),
         reach=PRE_950,
         page=Page("refuses", "E16"),
     ),
@@ -264,13 +264,13 @@ MASK_BACKWARD = ClauseTable.of(
         name="length.kernelSize.null-lists",
         statement="Where kernelSize holds neither one nor two values, stride, padding and dilation are not null.",
         decides=_length_that_kills,
-        status=Status.NULL_POINTER,
+        status=ReturnCode.NULL_POINTER,
         source="observed",
         page=Page("refuses", "C9"),
         crashes=True,
         breach=Breach(lists={"kernelSize": (1, 1, 1), "stride": None}),
     ),
-    length_in("kernelSize", (1, 2), status=Status.NULL_POINTER, source="code", page=Page("refuses", "E20")),
+    length_in("kernelSize", (1, 2), status=ReturnCode.NULL_POINTER, source="code", page=Page("refuses", "E20")),
     *null_outputs(),
     not_null("indices"),
     not_null("stride", UNNAMED),
@@ -289,7 +289,7 @@ MASK_BACKWARD = ClauseTable.of(
         decides=lambda call, product: call.tensor("self").rank == 3,
         status=None,
         page=Page("refuses", "E19"),
-        breach=Breach(recipe={"shape": (3, 6, 7), "kernel_size": (1, 1), "padding": (0, 0)}),
+        breach=Breach(template={"shape": (3, 6, 7), "kernel_size": (1, 1), "padding": (0, 0)}),
     ),
     *planar_lengths(),
     *_planar_values(dilation_one()),

@@ -47,9 +47,9 @@ from poolproof.references.contract.planar import (
 )
 from poolproof.references.contract.reach import BEFORE_A2, ONLY_310B, ONLY_950, PRE_950, SINCE_A2
 from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
-from poolproof.references.contract.vocabulary import Status
+from poolproof.references.contract.vocabulary import ReturnCode
 
-_F1 = Page("refuses", "F1", Status.NULL_POINTER)
+_F1 = Page("refuses", "F1", ReturnCode.NULL_POINTER)
 _TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
 
 
@@ -68,13 +68,13 @@ MAX_POOL_3D = ClauseTable.of(
     "3d-fwd",
     *null_outputs(),
     not_supported(BEFORE_A2, page=Page("agrees", "E35")),
-    not_null("self", _F1, Status.INVALID_PARAMETER),
-    not_null("kernelSize", _F1, Status.INVALID_PARAMETER),
-    not_null("stride", _F1, Status.INVALID_PARAMETER),
-    not_null("padding", _F1, Status.INVALID_PARAMETER),
-    not_null("dilation", _F1, Status.INVALID_PARAMETER),
-    not_null("out", _F1, Status.INVALID_PARAMETER),
-    not_null("indices", _F1, Status.INVALID_PARAMETER),
+    not_null("self", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("kernelSize", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("stride", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("padding", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("dilation", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("out", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("indices", _F1, ReturnCode.INVALID_PARAMETER),
     dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     dtype_same("out"),
@@ -85,7 +85,7 @@ MAX_POOL_3D = ClauseTable.of(
         statement="The format tag is NDHWC, NCDHW, NCHW or ND.",
         decides=lambda call, product: call.tensor("self").format not in _TAGS_ON_950,
         reach=ONLY_950,
-        breach=Breach(recipe={"tag": "NC"}),
+        breach=Breach(template={"tag": "NC"}),
     ),
     listed_tags({"A2": ("NCDHW", "ND")}, "F2", reach=PRE_950),
     length_in("kernelSize", (1, 3)),
@@ -103,7 +103,7 @@ MAX_POOL_3D = ClauseTable.of(
     plane_bounded(
         3,
         decides=lambda call, product: wrapped(prod(self_axes(call).spatial)) > INT32_MAX,
-        status=Status.INTERNAL_NULL,
+        status=ReturnCode.INTERNAL_NULL,
         stage="assembly",
         source="code",
         page=Page("silent", "E36"),
@@ -135,7 +135,7 @@ def _planar_exit() -> Rule:
     return empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out"))
 
 
-def _channels_last_fits(status: Status) -> Rule:
+def _channels_last_fits(status: ReturnCode) -> Rule:
     return channels_last_fits("out", status=status, stage="assembly", source="code", page=Page("refuses", "F2"))
 
 
@@ -162,7 +162,7 @@ MAX_POOL_2D = ClauseTable.of(
     _planar_exit(),
     computed_plane_bounded(stage="assembly"),
     result_tag_rank_fits(SINCE_A2, page=Page("allows", "C3")),
-    _channels_last_fits(Status.INVALID_PARAMETER),
+    _channels_last_fits(ReturnCode.INVALID_PARAMETER),
 )
 
 MASK = ClauseTable.of(
@@ -196,5 +196,5 @@ MASK = ClauseTable.of(
     computed_plane_bounded(stage="assembly"),
     result_tag_rank_fits(PRE_950, page=Page("allows", "C1")),
     blocks_tag_fits(),
-    _channels_last_fits(Status.INTERNAL_NULL),
+    _channels_last_fits(ReturnCode.INTERNAL_NULL),
 )

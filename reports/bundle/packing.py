@@ -2,7 +2,7 @@
 
 run.json, rows/, evidence/       the run as it was recorded, byte for byte: unpacked, the bundle is a run's folder
 verdict.json                     the overall verdict, with the sentences that say why
-tables/*.csv                     verdicts, coverage of the mandatory cells, clauses, checks, precision, failures
+tables/*.csv                     verdicts, coverage of the mandatory groups, clauses, checks, precision, failures
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
 rejudge.py                       judges a file of evidence again, with numpy alone

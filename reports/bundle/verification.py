@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_texts
-from poolproof.reports.errors import BadInput
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
+from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
 
@@ -62,9 +61,8 @@ class Verification:
 
     @property
     def overall(self) -> Overall:
-        """Contradictions weigh most; another suite's bundle can only be judged by other rules than its own."""
-        overalls = {step.overall for step in self.steps}
-        return next(kind for kind in (Overall.VIOLATES, Overall.INCOMPLETE, Overall.CONFORMS) if kind in overalls)
+        """That of the gravest step; another suite's bundle can only be judged by other rules than its own."""
+        return gravest({step.overall: True for step in self.steps})
 
 
 def verify(bundle: Path, fingerprint: str | None = None) -> Verification:
@@ -168,8 +166,8 @@ def _derived_step(digest: Digest) -> Step:
 
 def _stored_verdict(folder: Path) -> str:
     try:
-        return str(json.loads((folder / VERDICT).read_text(encoding="utf-8"))["verdict"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(read_record(folder / VERDICT, NotABundle, "the bundle is damaged", ["verdict"])["verdict"])
+    except NotABundle:
         return "unreadable"
 
 

@@ -70,7 +70,7 @@ def _examples(digest: Digest, backend: str, operator: str) -> str:
 
 
 def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
-    """Per test case what is missing of it; mandatory cells that are told apart by other columns are left out."""
+    """Per test case what is missing of it; mandatory groups that are told apart by other columns are left out."""
     if not set(_TEST_CASE).issubset(coverage.columns):
         return {}
     gaps = coverage[coverage["missing"] > 0]

@@ -12,6 +12,7 @@ from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.grouping import what_failed
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -23,7 +24,7 @@ _MOST_OF_GITHUB = 10
 
 @dataclass(frozen=True)
 class Annotation:
-    """One remark; ``level`` is "error" or "warning", ``place`` names the cell it is about."""
+    """One remark; ``level`` is "error" or "warning", ``place`` names what it is about."""
 
     level: str
     place: str
@@ -70,8 +71,8 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
 def _failures(digest: Digest) -> list[Annotation]:
     remarks = []
     for row in records(digest.failures):
-        what = row["violated"] or row["verdict"]
-        title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what} ({count_of(row['cases'], 'case')})"
+        what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
+        title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
         place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
         remarks.append(Annotation("error", place, title, f"{row['reason']}\n{replay_line(row)}"))
     return remarks

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures import drift, tables
+from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
-from poolproof.reports.figures.tables import CELL, KIND
+from poolproof.reports.rows.grouping import GROUP, KIND
 from poolproof.reports.rows.store import read_rows, read_run
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 
 KEY = ("backend", "aspect", "case_id")
 """What makes a case of one run the same as a case of the other."""
@@ -47,7 +48,7 @@ class Comparison:
     newly_failing, fixed
         One line per kind of failure: the columns of `KIND`, dtype, number of ``cases``, one ``case_id``.
     newly_unjudged
-        Per `CELL` how many ``cases`` were judged before and are not now, and ``because``.
+        Per `GROUP` how many ``cases`` were judged before and are not now, and ``because``.
     precision, time
         See `drift`.
     environment
@@ -70,6 +71,13 @@ class Comparison:
         """Whether nothing that is told changed."""
         told = (self.newly_failing, self.fixed, self.newly_unjudged, self.less_precise, self.drifted, self.environment)
         return all(table.empty for table in told)
+
+    @property
+    def in_one_line(self) -> str:
+        """The numbers of the comparison."""
+        told = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
+        parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in told.items()]
+        return ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
 
     def of_backend(self, backend: str) -> Comparison:
         """The part that is about one backend; transitions and what surrounds the runs stay whole."""
@@ -94,9 +102,7 @@ class Comparison:
     @property
     def overall(self) -> Overall:
         """Violates when something fails that did not, incomplete when something is judged no more."""
-        if len(self.newly_failing):
-            return Overall.VIOLATES
-        return Overall.INCOMPLETE if len(self.newly_unjudged) else Overall.CONFORMS
+        return gravest({Overall.VIOLATES: len(self.newly_failing), Overall.INCOMPLETE: len(self.newly_unjudged)})
 
 
 def compare(before: Path, after: Path) -> Comparison:
@@ -124,10 +130,10 @@ def compare(before: Path, after: Path) -> Comparison:
 def _matched(before: Path, after: Path) -> pd.DataFrame:
     """All cases of both runs, with state_before, state_after and the times of both calls."""
     left, right = _cases(before), _cases(after)
-    for name in (*CELL, "state"):
+    for name in (*GROUP, "state"):
         categories = pd.Index(left[name].cat.categories).union(right[name].cat.categories)
         left[name], right[name] = (frame[name].cat.set_categories(categories) for frame in (left, right))
-    both = left.merge(right, on=[*CELL, "case_id"], how="outer", suffixes=("_before", "_after"))
+    both = left.merge(right, on=[*GROUP, "case_id"], how="outer", suffixes=("_before", "_after"))
     for name in ("state_before", "state_after"):
         both[name] = both[name].cat.add_categories([ABSENT]).fillna(ABSENT)
     return both
@@ -135,8 +141,8 @@ def _matched(before: Path, after: Path) -> pd.DataFrame:
 
 def _cases(folder: Path) -> pd.DataFrame:
     """The cases of a run, small enough for millions: what few values can say is held as categories."""
-    rows = read_rows(folder, [*CELL, "case_id", "verdict", "call_seconds"], pc.field("aspect") != "")
-    table = rows.to_pandas(categories=[*CELL, "verdict"])
+    rows = read_rows(folder, [*GROUP, "case_id", "verdict", "call_seconds"], pc.field("aspect") != "")
+    table = rows.to_pandas(categories=[*GROUP, "verdict"])
     verdicts = table.pop("verdict")
     table["state"] = verdicts.map(lambda verdict: _STATES.get(verdict, verdict)).astype("category")
     return table.drop_duplicates(list(KEY))
@@ -178,45 +184,45 @@ def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
 def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
     """What was judged before and is not now.
 
-    A case that is merely absent is excused where its cell is still judged, with another seed or fewer cases.
+    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases.
     """
     was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED)]
     lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
-    lost = lost.groupby([*CELL, "state_after"], observed=True).size().rename("cases").reset_index()
-    lost = lost.astype(dict.fromkeys([*CELL, "state_after"], str))
-    judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(CELL)].drop_duplicates().astype(str)
+    lost = lost.groupby([*GROUP, "state_after"], observed=True).size().rename("cases").reset_index()
+    lost = lost.astype(dict.fromkeys([*GROUP, "state_after"], str))
+    judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(GROUP)].drop_duplicates().astype(str)
     plans = [_planned(run) for run in runs]
     still_judged = set(judged_now.itertuples(index=False, name=None))
     excused = [
         line.state_after == ABSENT
         and key in still_judged
         and (runs[0]["seed"] != runs[1]["seed"] or plans[1][key] < plans[0][key])
-        for line, key in zip(lost.itertuples(), lost[list(CELL)].itertuples(index=False, name=None), strict=True)
+        for line, key in zip(lost.itertuples(), lost[list(GROUP)].itertuples(index=False, name=None), strict=True)
     ]
     return _with_reasons(lost[~np.array(excused, bool)], after)
 
 
 def _planned(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
-    """How many cases each `CELL` owes, clauses together."""
+    """How many cases each `GROUP` owes, clauses together."""
     planned: Counter[tuple[Any, ...]] = Counter()
-    for cell in run["mandatory"]:
-        planned[tuple(cell.get(name) for name in CELL)] += cell["planned"]
+    for owed in run["mandatory"]:
+        planned[tuple(owed.get(name) for name in GROUP)] += owed["planned"]
     return planned
 
 
 def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
-    """The lines per `CELL`, each with the commonest reason that the run gives for it."""
-    skipped = tables.load(after, [*CELL, "reason"], tables.WAS_SKIPPED)
-    reasons = skipped.groupby(list(CELL))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
-    summed = lost.groupby(list(CELL), as_index=False)["cases"].sum().merge(reasons, on=list(CELL), how="left")
+    """The lines per `GROUP`, each with the commonest reason that the run gives for it."""
+    skipped = tables.load(after, [*GROUP, "reason"], tables.WAS_SKIPPED)
+    reasons = skipped.groupby(list(GROUP))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
+    summed = lost.groupby(list(GROUP), as_index=False)["cases"].sum().merge(reasons, on=list(GROUP), how="left")
     summed["because"] = summed["because"].fillna(NEVER_ASKED)
     return summed.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
 
 
 def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
     """Precision per group over the cases that conform in both runs."""
-    rows = read_rows(folder, ["case_id", *drift.GROUP, *tables.PRECISION], tables.CONFORMS)
-    return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), drift.GROUP)
+    rows = read_rows(folder, ["case_id", *drift.MEASURED, *tables.PRECISION], tables.CONFORMS)
+    return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), drift.MEASURED)
 
 
 def _environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import Overall, gravest
 from poolproof.reports.waivers.review import STALE, Review
 
 
@@ -42,14 +42,14 @@ class Conclusion:
 def conclude(
     counts: pd.DataFrame, coverage: pd.DataFrame, reviews: Sequence[Review], run: Mapping[str, Any]
 ) -> Conclusion:
-    """From the verdict counts, the coverage of the mandatory cells and the waivers' states.
+    """From the verdict counts, the coverage of the mandatory groups and the waivers' states.
 
-    A deviation outweighs a gap: a run that has both violates. The sentences name both.
+    A run that has deviations and gaps violates; the sentences name both.
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
     gaps = [*_unjudged(totals, coverage), *_unfinished(run)]
-    overall = Overall.VIOLATES if deviations else Overall.INCOMPLETE if gaps else Overall.CONFORMS
+    overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run))
 
@@ -71,8 +71,8 @@ def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[st
 def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     if missing:
-        cells = count_of(int((coverage["missing"] > 0).sum()), "cell")
-        return [f"not judged: {missing:,} of {count_of(planned, 'planned case')}, in {cells}"]
+        groups = count_of(int((coverage["missing"] > 0).sum()), "group")
+        return [f"not judged: {missing:,} of {count_of(planned, 'planned case')}, in {groups}"]
     return [] if totals["judged"] else ["no case was judged"]
 
 

@@ -1,4 +1,4 @@
-"""Whether everything that had to be judged was: the mandatory cells of a run against its rows."""
+"""Whether everything that had to be judged was: the mandatory groups of a run against its rows."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ NEVER_ASKED = "never asked"
 """Why a case was not judged when no row says so."""
 
 COUNTS = ("planned", "judged", "missing", "because")
-"""Columns of a coverage table besides those that tell the cells apart."""
+"""Columns of a coverage table besides those that tell the groups apart."""
 
 _WAS_JUDGED = pc.field("verdict").isin([str(verdict) for verdict in sorted(JUDGED)])
 
-Cell = Mapping[str, Any]
-"""A mandatory cell: columns with the value that rows of the cell have, and ``planned``, how many of them there are."""
+Owed = Mapping[str, Any]
+"""A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
 
-def cell_columns(mandatory: Sequence[Cell]) -> list[str]:
-    """The columns that the cells are told apart by."""
-    return list(dict.fromkeys(name for cell in mandatory for name in cell if name != "planned"))
+def told_apart_by(mandatory: Sequence[Owed]) -> list[str]:
+    """The columns that the mandatory groups are told apart by."""
+    return list(dict.fromkeys(name for owed in mandatory for name in owed if name != "planned"))
 
 
-def coverage(rows: pa.Table, mandatory: Sequence[Cell]) -> pd.DataFrame:
-    """The cells with how many cases were ``judged`` and are ``missing``, and the commonest reason (``because``)."""
-    by_columns: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in mandatory:
-        by_columns.setdefault(tuple(cell_columns([cell])), []).append(cell)
-    parts = [_coverage(rows, list(columns), pd.DataFrame(cells)) for columns, cells in by_columns.items()]
+def coverage(rows: pa.Table, mandatory: Sequence[Owed]) -> pd.DataFrame:
+    """The groups with how many cases were ``judged`` and are ``missing``, and the commonest reason (``because``)."""
+    by_columns: dict[tuple[str, ...], list[Owed]] = {}
+    for owed in mandatory:
+        by_columns.setdefault(tuple(told_apart_by([owed])), []).append(owed)
+    parts = [_coverage(rows, list(columns), pd.DataFrame(groups)) for columns, groups in by_columns.items()]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COUNTS)
 
 
-def _coverage(rows: pa.Table, columns: list[str], cells: pd.DataFrame) -> pd.DataFrame:
+def _coverage(rows: pa.Table, columns: list[str], groups: pd.DataFrame) -> pd.DataFrame:
     judged = rows.filter(_WAS_JUDGED).group_by(columns).aggregate([([], "count_all")]).to_pandas()
     reasons = rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pandas()
     commonest = reasons.sort_values(["count_all", "reason"], ascending=[False, True]).drop_duplicates(columns)
-    cells = cells.merge(judged.rename(columns={"count_all": "judged"}), on=columns, how="left")
-    cells = cells.merge(commonest[[*columns, "reason"]].rename(columns={"reason": "because"}), on=columns, how="left")
-    cells["judged"] = cells["judged"].fillna(0).astype("int64")
-    cells["missing"] = (cells["planned"] - cells["judged"]).clip(lower=0)
-    cells["because"] = cells["because"].fillna(NEVER_ASKED).where(cells["missing"] > 0, "")
-    return cells
+    groups = groups.merge(judged.rename(columns={"count_all": "judged"}), on=columns, how="left")
+    groups = groups.merge(commonest[[*columns, "reason"]].rename(columns={"reason": "because"}), on=columns, how="left")
+    groups["judged"] = groups["judged"].fillna(0).astype("int64")
+    groups["missing"] = (groups["planned"] - groups["judged"]).clip(lower=0)
+    groups["because"] = groups["because"].fillna(NEVER_ASKED).where(groups["missing"] > 0, "")
+    return groups

@@ -14,7 +14,7 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
-from poolproof.reports.figures.coverage import cell_columns, coverage
+from poolproof.reports.figures.coverage import coverage, told_apart_by
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
@@ -39,7 +39,7 @@ class Digest:
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """The mandatory cells that miss something."""
+        """The mandatory groups that miss something."""
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
@@ -49,7 +49,7 @@ class Digest:
 
     @property
     def asked(self) -> pd.DataFrame:
-        """The counts without the cells that a backend does not have at all."""
+        """The counts without the groups that a backend does not have at all."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
 
     @cached_property
@@ -74,7 +74,7 @@ def read_digest(folder: Path) -> Digest:
     run = read_run(folder)
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
-    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *cell_columns(mandatory), *scope_columns(waivers)])
+    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *told_apart_by(mandatory), *scope_columns(waivers)])
     rows = read_rows(folder, list(columns))
     counts = tables.verdict_counts(rows)
     covered = coverage(rows, mandatory)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-GROUP = ("backend", "operator", "dtype")
+MEASURED = ("backend", "operator", "dtype")
 """What precision and time are compared per."""
 
 SLOWER, FASTER = "slower", "faster"
@@ -43,7 +43,7 @@ STATISTICS = (
 
 
 def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Lines of `GROUP`, statistic, before, after and worse for every statistic that moved; worse ones first.
+    """Lines of `MEASURED`, statistic, before, after and worse for every statistic that moved; worse ones first.
 
     Both frames are those of `tables.precision` over the same cases.
     """
@@ -55,12 +55,14 @@ def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
             values = float(before.loc[group, statistic.name]), float(after.loc[group, statistic.name])
             if not math.isclose(*values, rel_tol=1e-9) and not all(map(math.isnan, values)):
                 lines.append((*group, statistic.meaning, *values, statistic.is_worse(*values)))
-    table = pd.DataFrame(lines, columns=[*GROUP, "statistic", "before", "after", "worse"]).astype({"worse": bool})
-    return table.sort_values(["worse", *GROUP], ascending=[False, True, True, True], kind="stable", ignore_index=True)
+    table = pd.DataFrame(lines, columns=[*MEASURED, "statistic", "before", "after", "worse"]).astype({"worse": bool})
+    return table.sort_values(
+        ["worse", *MEASURED], ascending=[False, True, True, True], kind="stable", ignore_index=True
+    )
 
 
 def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
-    """Per `GROUP` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
+    """Per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
 
     ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole
     interval lies beyond `TOLERATED_RATIO`; the interval comes from order statistics, so it supposes nothing about
@@ -68,9 +70,9 @@ def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     """
     timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
     ratios = timed["call_seconds_after"] / timed["call_seconds_before"]
-    groups = ratios.groupby([timed[name].astype(str) for name in GROUP])
+    groups = ratios.groupby([timed[name].astype(str) for name in MEASURED])
     lines = [(*group, *_median_interval(np.sort(values.to_numpy()))) for group, values in groups]
-    table = pd.DataFrame(lines, columns=[*GROUP, "ratio", "low", "high", "cases"])
+    table = pd.DataFrame(lines, columns=[*MEASURED, "ratio", "low", "high", "cases"])
     table["drift"] = ""
     enough = table["cases"] >= FEWEST_CASES
     table.loc[enough & (table["low"] > TOLERATED_RATIO), "drift"] = SLOWER

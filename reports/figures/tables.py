@@ -1,4 +1,4 @@
-"""Rows as tables: verdicts per cell, precision, failures, and where each check was judged.
+"""Rows as tables: verdicts per group, precision, failures, and where each check was judged.
 
 Rows come as Arrow tables of the columns that a question needs, because a run may have millions; answers are small
 pandas frames. Nothing prints.
@@ -15,19 +15,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.errors import BadInput
 from poolproof.reports.rows.evidence import file_name
+from poolproof.reports.rows.grouping import GROUP, KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, Verdict
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 
-CELL = ("backend", "operator", "dtype", "index_dtype", "aspect")
-"""What one square of a verdict matrix stands for."""
-
-KIND = ("backend", "operator", "verdict", "violated")
-"""Failures that agree in these are taken for one defect."""
-
-COUNTED = (*CELL, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
+COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
 """Columns that the counts of this module need."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
@@ -63,7 +57,7 @@ def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expressio
     return read_rows(folder, columns, where).to_pandas()
 
 
-def verdict_counts(rows: pa.Table, by: Sequence[str] = CELL) -> pd.DataFrame:
+def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
     """Per group the number of cases judged, and how they ended.
 
     Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
@@ -91,10 +85,10 @@ def records(frame: pd.DataFrame) -> list[Record]:
 
 
 def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
-    """The verdict counts per `CELL` as lines of a matrix."""
+    """The verdict counts per `GROUP` as lines of a matrix."""
     lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
     for record in records(counts.reset_index()):
-        backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in CELL)
+        backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
         lines.setdefault((backend, operator, dtype, index_dtype), {})[aspect] = record
     return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
 
@@ -113,7 +107,7 @@ def products(rows: pa.Table) -> dict[str, str]:
 
 
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
-    """How many cells or cases were not judged, as columns backend, verdict, reason and count, most first."""
+    """How many groups or cases were not judged, as columns backend, verdict, reason and count, most first."""
     skipped = rows.filter(WAS_SKIPPED).group_by(["backend", "verdict", "reason"], use_threads=False)
     counts = skipped.aggregate([([], "count_all")]).to_pandas().rename(columns={"count_all": "count"})
     return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
@@ -166,7 +160,7 @@ def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
 
     ``cases`` counts its kind, ``violated`` names the checks.
     """
-    wanted = [*CELL, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
+    wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED))
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"] = failed["shrunk"].isna()
@@ -202,8 +196,7 @@ def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Recor
 
 def with_violated(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the column ``violated``: the names of the violated checks as one text."""
-    names = rows["checks_violated"].map(lambda checks: "" if checks is None else ", ".join(checks))
-    return rows.assign(violated=names.astype("str"))
+    return rows.assign(violated=rows["checks_violated"].map(violated_text).astype("str"))
 
 
 def _word_counts(lists: pa.ChunkedArray) -> pd.Series:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from poolproof.reports.rows.history import Entries, connect
+from poolproof.reports.figures.history import Entries, connect
 
 IMPLEMENTATION = ("backend", "product")
 """What is accepted or refused as a whole."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from poolproof.reports.figures.comparison import WORDS, Comparison
-from poolproof.reports.figures.drift import GROUP
-from poolproof.reports.figures.tables import CELL, records
-from poolproof.reports.pages.render import write_page
-from poolproof.reports.pages.run import VERDICT_CLASSES
+from poolproof.reports.figures.drift import MEASURED
+from poolproof.reports.figures.tables import records
+from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
+from poolproof.reports.rows.grouping import GROUP
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.comparison import in_one_line
 
 
 def write_comparison(comparison: Comparison, overall: Overall, path: Path, template: str) -> Path:
@@ -22,7 +21,7 @@ def write_comparison(comparison: Comparison, overall: Overall, path: Path, templ
         after=comparison.after,
         word=WORDS[overall],
         verdict_class=VERDICT_CLASSES[overall],
-        one_line=in_one_line(comparison),
+        one_line=comparison.in_one_line,
         newly_failing=records(comparison.newly_failing),
         fixed=records(comparison.fixed),
         newly_unjudged=records(comparison.newly_unjudged),
@@ -32,6 +31,6 @@ def write_comparison(comparison: Comparison, overall: Overall, path: Path, templ
         time=records(comparison.time),
         drifted=records(comparison.drifted),
         environment=records(comparison.environment),
-        cell=CELL,
         group=GROUP,
+        measured=MEASURED,
     )

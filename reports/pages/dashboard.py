@@ -20,20 +20,19 @@ from typing import Any
 
 import pandas as pd
 
-from poolproof.reports.errors import BadInput
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
+from poolproof.reports.figures.history import Entries, HistoryError
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import SQUARE, Trends, read_trends
 from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
-from poolproof.reports.pages.render import figure, write_page
-from poolproof.reports.pages.run import VERDICT_CLASSES, paint
+from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, read_evidence
-from poolproof.reports.rows.history import Entries, HistoryError
+from poolproof.reports.rows.grouping import KIND
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
 MOST_CASES = 12
 """Failing cases of one square that get a page, one per kind, the commonest kinds first."""
@@ -45,8 +44,6 @@ _MARK = "poolproof-dashboard"
 _POINTS = "points"
 Square = tuple[str, ...]
 """The values of the columns `SQUARE`."""
-
-_KIND = ("backend", "operator", "dtype", "verdict", "violated")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Implementation:
     def overall(self) -> Overall:
         """As of the newest runs of all squares."""
         totals = self.totals
-        return Overall.VIOLATES if totals["violates"] else Overall.INCOMPLETE if totals["missing"] else Overall.CONFORMS
+        return gravest({Overall.VIOLATES: totals["violates"], Overall.INCOMPLETE: totals["missing"]})
 
 
 def write_dashboard(entries: Entries, site: Path) -> Path:
@@ -107,7 +104,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
-        runs=[run | {"backends": ", ".join(json.loads(run["backends"]))} for run in _newest(entries.runs)],
+        runs=_newest(entries.runs),
         total_runs=len(entries.runs),
     )
 
@@ -137,16 +134,11 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, li
     pages: dict[tuple[str, str], dict[str, str]] = {}
     for line in records(trends.current):
         square, implementation = _square_of(line), (line["backend"], line["product"])
-        painted = line | {"page": f"squares/{page_name(*square)}", "kind": _kind(line)}
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
         squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
         pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
     changes = _changes(entries, trends.last_two)
     return [Implementation(*key, operators, changes[key], pages[key]) for key, operators in squares.items()]
-
-
-def _kind(line: Record) -> str:
-    """The class a square is painted with: what is missing counts for more than what is waived."""
-    return "incomplete" if line["missing"] and not line["violates"] else paint(line)
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[tuple[str, str], Comparison | None]:
@@ -167,7 +159,7 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record
     """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
-    failed = {run: records(tables.failures(entries.paths[run], _KIND)) for run in failing_runs}
+    failed = {run: records(tables.failures(entries.paths[run], (*KIND, "dtype"))) for run in failing_runs}
     own = ("backend", "operator", "dtype")
     return {
         _square_of(line): [
@@ -196,8 +188,8 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
         site / about["page"],
         "square.html.j2",
         square=about,
-        kind=_kind(line),
-        aspects=[aspect | {"kind": _kind(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
+        kind=paint(line),
+        aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MOST_CASES],
         more_cases=len(cases[MOST_CASES:]),
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, WORST_ERROR)],
@@ -277,7 +269,12 @@ def _points(points: pd.DataFrame) -> list[Record]:
 
 
 def _newest(runs: pd.DataFrame) -> list[Record]:
-    return records(runs.tail(MOST_RUNS))[::-1]
+    return [
+        run
+        | {"backends": ", ".join(json.loads(run["backends"]))}
+        | {"verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])]}
+        for run in records(runs.tail(MOST_RUNS))[::-1]
+    ]
 
 
 def _write_assets(site: Path) -> None:

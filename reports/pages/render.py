@@ -14,7 +14,23 @@ from markupsafe import Markup
 
 from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.figures.tables import records
+from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.rows.grouping import what_failed
+from poolproof.reports.rows.verdicts import Overall
+
+VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
+"""How the style sheet paints an overall verdict."""
+
+_MARKS = {"good": "✅", "bad": "❌", "incomplete": "⚠️"}
+"""The same in Markdown."""
+
+_SQUARE_CLASSES = (("violates", "bad"), ("missing", "incomplete"), ("waived", "waived"), ("judged", "good"))
+"""How it paints a square of a verdict matrix: by the first of these counts that is not zero."""
+
+
+def paint(counts: Record) -> str:
+    """The class of a square of a verdict matrix in the style sheet."""
+    return next((paint for name, paint in _SQUARE_CLASSES if counts.get(name)), "none")
 
 
 def render(template: str, **values: Any) -> str:
@@ -55,6 +71,8 @@ def _environment() -> Environment:
         "words": lambda text: text.replace("_", " "),
         "breakable": _breakable,
         "replay_line": replay_line,
+        "mark": _MARKS.__getitem__,
+        "what_failed": what_failed,
         "cell": _table_cell,
         "script_json": _script_json,
     }

@@ -9,16 +9,12 @@ from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.render import write_page
+from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
-from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
 PRECISION_PAGE = "precision.html"
 """Name of the page on precision, which is written before this one where there is any to tell of."""
-
-VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
-"""How the style sheet paints the verdict of a run."""
 
 _MOST_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "skipped"), 0)
@@ -70,28 +66,21 @@ def _failure(folder: Path, row: Record) -> Record:
 
 
 def _gap(gap: Record) -> Record:
-    """A mandatory cell with something missing; ``cell`` are the columns it is told apart by."""
-    cell = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
-    return {"cell": " ".join(cell)} | {name: gap[name] for name in COUNTS}
+    """A mandatory group with something missing; ``group`` are the columns it is told apart by."""
+    group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
+    return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
 
 
 def _matrix(digest: Digest, aspects: list[str]) -> dict[str, list[Record]]:
-    """Per backend one line for each operator and pair of dtypes, with a cell for each aspect."""
+    """Per backend one line for each operator and pair of dtypes, with a square for each aspect."""
     matrix: dict[str, list[Record]] = {}
     for line in matrix_lines(digest.asked):
-        cells = [line.aspects.get(aspect, _NOTHING) for aspect in aspects]
+        squares = [line.aspects.get(aspect, _NOTHING) for aspect in aspects]
         matrix.setdefault(line.backend, []).append(
             {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype}
-            | {"cells": [cell | {"kind": paint(cell)} for cell in cells]}
+            | {"squares": [square | {"kind": paint(square)} for square in squares]}
         )
     return matrix
-
-
-def paint(counts: Record) -> str:
-    """The class of a square of a verdict matrix in the style sheet."""
-    if counts["violates"]:
-        return "bad"
-    return "waived" if counts["waived"] else "good" if counts["judged"] else "none"
 
 
 def _contract(digest: Digest) -> list[Record]:

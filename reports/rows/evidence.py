@@ -26,14 +26,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.errors import BadInput
+from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
+from poolproof.reports.rows.verdicts import BadInput
 
 OWED = ("got", "low", "high", "flags")
 """Arrays without which nothing can be judged again."""
@@ -112,14 +113,14 @@ def read_evidence(path: Path) -> Evidence:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
-        meta = json.loads(str(arrays.pop("meta")))
+        told = str(arrays.pop("meta"))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
     for name, array in arrays.items():
         if array.dtype != _dtype(name, path):
             raise EvidenceError(f"{path}: array {name!r} must be {_DTYPES[name]}, not {array.dtype}")
     _check_shapes(arrays, path)
-    return Evidence(arrays, meta)
+    return Evidence(arrays, cast(Meta, parse_record(told, str(path), EvidenceError)))
 
 
 def evidence_path(folder: Path, case_id: str, backend: str) -> Path:

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from poolproof.reports.errors import BadInput
+from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import SCHEMA, Row, to_table
+from poolproof.reports.rows.verdicts import BadInput
 
 ROWS_PER_PART = 5000
 
@@ -131,16 +132,7 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> None:
 
 def read_run(folder: Path) -> dict[str, Any]:
     """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
-    try:
-        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotARun(f"{folder} is no run: it has no run.json") from None
-    except ValueError as error:
-        raise NotARun(f"{folder}/run.json is damaged: {error}") from error
-    missing = [entry for entry in RUN_ENTRIES if entry not in run]
-    if missing:
-        raise NotARun(f"{folder}/run.json has no entry {missing[0]!r}: it was written by something else")
-    return run
+    return read_record(folder / "run.json", NotARun, f"{folder} is no run", RUN_ENTRIES)
 
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:

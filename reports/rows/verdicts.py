@@ -1,8 +1,13 @@
-"""The verdicts a row can carry, what they mean for a run, and the exit statuses that tell a script."""
+"""The verdicts a row can carry, which outweighs which, and the exit statuses that tell a script."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
+
+
+class BadInput(Exception):
+    """Something given cannot be used; the text is one sentence for the person who gave it."""
 
 
 class Verdict(StrEnum):
@@ -16,6 +21,13 @@ class Verdict(StrEnum):
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
     NOT_RUN = "not run"
+
+    @property
+    def overall(self) -> Overall:
+        """How a session ends that reached this verdict and no graver one."""
+        if self in FAILED:
+            return Overall.VIOLATES
+        return Overall.INCOMPLETE if self in SKIPPED else Overall.CONFORMS
 
 
 JUDGED = frozenset(
@@ -51,6 +63,20 @@ class Overall(IntEnum):
     @property
     def word(self) -> str:
         return self.name.lower().replace("_", " ")
+
+    @classmethod
+    def of_word(cls, word: str) -> Overall:
+        """The one that a record names by its word."""
+        return cls[word.upper().replace(" ", "_")]
+
+
+BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.CONFORMS)
+"""Which outweighs which: a deviation outweighs a gap, whatever else conforms."""
+
+
+def gravest(causes: Mapping[Overall, object]) -> Overall:
+    """The gravest ending for which there is a cause; what nothing speaks against conforms."""
+    return next((overall for overall in BY_GRAVITY if causes.get(overall)), Overall.CONFORMS)
 
 
 MEANINGS = {

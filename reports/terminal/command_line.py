@@ -7,14 +7,24 @@ from typing import Any, NoReturn
 
 import click
 from rich.console import Console
+from rich.text import Text
 
-from poolproof.reports.errors import BadInput
-from poolproof.reports.rows.verdicts import MEANINGS, Overall
+from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
     ["\b\nExit statuses:", *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items())]
 )
 """What ``poolproof --help`` says below the commands."""
+
+
+STYLES = {Overall.CONFORMS: "green", Overall.VIOLATES: "red", Overall.INCOMPLETE: "yellow"}
+"""How an overall verdict is painted."""
+
+
+def ending(word: str, overall: Overall, text: str) -> Text:
+    """The line at the end that says it all: a word for the verdict, the exit status, and why."""
+    line = Text(f"\n{word.upper()}", style=f"bold {STYLES[overall]}")
+    return line.append(f" (exit status {int(overall)}){text and f': {text}'}", style="default not bold")
 
 
 class CommandGroup(click.Group):

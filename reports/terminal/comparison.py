@@ -12,51 +12,35 @@ from rich.text import Text
 
 from poolproof.reports.figures.comparison import WORDS, Comparison
 from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.figures.drift import GROUP
-from poolproof.reports.figures.tables import CELL, Record, records
+from poolproof.reports.figures.drift import MEASURED
+from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.rows.grouping import GROUP
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.command_line import ending
 
-_STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
 _MOST_LINES = 12
-_FAILURE = ("cases", *GROUP, "verdict", "violated", "case_id")
+_FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
 
 
 def show(comparison: Comparison, overall: Overall, console: Console) -> None:
     """Print what changed; ``overall`` is how the command will end."""
     for part in summary(comparison):
         console.print(part, soft_wrap=isinstance(part, Text))
-    ending = Text(f"\n{WORDS[overall].upper()}", style=_STYLES[overall])
-    ending.append(f" (exit status {int(overall)}): {in_one_line(comparison)}", style="default not bold")
-    console.print(ending, soft_wrap=True)
+    console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
 
 
 def summary(comparison: Comparison) -> list[RenderableType]:
     """A table for everything that changed; nothing for what did not."""
-    precision = (*GROUP, "statistic", "before", "after")
+    precision = (*MEASURED, "statistic", "before", "after")
     return [
         *_section("Newly failing", comparison.newly_failing, _FAILURE, "red"),
-        *_section("Newly not judged", comparison.newly_unjudged, ("cases", *CELL, "because"), "yellow"),
+        *_section("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
         *_section("Fixed", comparison.fixed, _FAILURE, "green"),
         *_section("Cases that changed their state", comparison.transitions, ("cases", "before", "after")),
         *_section("Precision that got worse", comparison.less_precise, precision, "yellow"),
-        *_section("Time that drifted", comparison.drifted, (*GROUP, "ratio", "low", "high", "cases"), "yellow"),
+        *_section("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
         *_section("Environment", comparison.environment, ("what", "before", "after")),
     ]
-
-
-def in_one_line(comparison: Comparison) -> str:
-    """The numbers of a comparison."""
-    parts = [
-        f"{_cases(comparison.newly_failing):,} newly failing",
-        f"{_cases(comparison.fixed):,} fixed",
-        f"{_cases(comparison.newly_unjudged):,} newly not judged",
-        f"{count_of(comparison.shared, 'case')} in both runs",
-    ]
-    return ", ".join(parts)
-
-
-def _cases(frame: pd.DataFrame) -> int:
-    return int(frame["cases"].sum())
 
 
 def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str = "") -> list[RenderableType]:

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import records
-
-_STYLES = {"conforms": "green", "violates": "red", "incomplete": "yellow"}
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.command_line import STYLES
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
@@ -27,7 +27,7 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
-        verdict = Text(run["verdict"], style=_STYLES[run["verdict"]])
+        verdict = Text(run["verdict"], style=STYLES[Overall.of_word(run["verdict"])])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "missing"))
         table.add_row(started, run["plan"], ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
     if len(runs):

@@ -16,11 +16,11 @@ from poolproof.reports.figures.conclusion import Conclusion, count_of
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.grouping import what_failed
+from poolproof.reports.terminal.command_line import ending
 from poolproof.reports.waivers.review import Review, State
 
 _MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
-_STYLES = {Overall.CONFORMS: "bold green", Overall.VIOLATES: "bold red", Overall.INCOMPLETE: "bold yellow"}
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 
@@ -47,8 +47,6 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
 def conclusion_line(conclusion: Conclusion) -> Text:
     """The line that a CI engineer reads: verdict, exit status, and why."""
     totals = conclusion.totals
-    line = Text(f"\n{conclusion.overall.word.upper()}", style=_STYLES[conclusion.overall])
-    line.append(f" (exit status {int(conclusion.overall)}): ", style="default not bold")
     notes = [*conclusion.reasons]
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
@@ -57,8 +55,7 @@ def conclusion_line(conclusion: Conclusion) -> Text:
         notes.append(f"{totals['waived']:,} waived")
     if conclusion.narrowed:
         notes.append(conclusion.narrowed)
-    line.append("; ".join(notes), style="default not bold")
-    return line
+    return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
@@ -85,12 +82,12 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
             table.add_section()
             table.add_row(Text(line.backend, style="bold"))
             backend = line.backend
-        cells = [_cell(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
-        table.add_row(line.operator, line.dtype, line.index_dtype, *cells, _cell(line.total))
+        squares = [_square(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
+        table.add_row(line.operator, line.dtype, line.index_dtype, *squares, _square(line.total))
     return table
 
 
-def _cell(counts: Record) -> Text:
+def _square(counts: Record) -> Text:
     text = Text(str(counts["judged"]))
     if counts["violates"]:
         text.append(f" ✗{counts['violates']}", style="bold red")
@@ -162,7 +159,7 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
-    """The mandatory cells with something missing, those of an operator and dtype together, the largest gaps first."""
+    """The mandatory groups with something missing, those of an operator and dtype together, the largest gaps first."""
     if gaps.empty:
         return []
     columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect", "clause")]
@@ -170,12 +167,12 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
     worst = together.sort_values("missing", ascending=False, kind="stable")
     lines = (
         (
-            f"{cell['missing']:>6,}",
-            f"of {cell['planned']:,}",
-            " ".join(str(cell[name]) for name in columns if cell[name] not in (None, "")),
-            Text(cell["because"]),
+            f"{gap['missing']:>6,}",
+            f"of {gap['planned']:,}",
+            " ".join(str(gap[name]) for name in columns if gap[name] not in (None, "")),
+            Text(gap["because"]),
         )
-        for cell in records(worst.head(_MOST_GAPS))
+        for gap in records(worst.head(_MOST_GAPS))
     )
     parts = _listing("Planned, but not judged", lines)
     if len(worst) > _MOST_GAPS:
@@ -188,7 +185,7 @@ def _failures(failed: pd.DataFrame) -> list[RenderableType]:
         return []
     lines: list[RenderableType] = [Text("\nViolations, one of each kind", style="bold red")]
     for row in records(failed.head(_MOST_FAILURES)):
-        what = f"{row['violated'] or row['verdict']} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
+        what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
         lines.append(Text(f"  {row['reason']}"))
         lines.append(Text(f"  {replay_line(row)}", style="cyan"))

@@ -18,9 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from poolproof.reports.errors import BadInput
 from poolproof.reports.rows.schema import SCHEMA, Row
-from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")

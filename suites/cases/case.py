@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
-from poolproof.backends.base import Attributes
 from poolproof.references.formats import FORMATS
-from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
+from poolproof.references.geometry import Axis
 from poolproof.references.operators import Operator, find_operator
+from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, expanded_axis, extent
 from poolproof.suites.cases.recipes import RECIPES
 
@@ -36,8 +36,10 @@ class Case:
         Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
     shape
         Shape of ``self``: ([N,] C, *spatial).
-    kernel_size, stride, padding, dilation, ceil_mode, output_size
-        Attributes as passed to the API, see `Attributes`.
+
+    Attributes
+    ----------
+        The windows, as passed to the API; in JSON their fields stand here.
     gradient, indices, values
         Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
     scale
@@ -50,18 +52,14 @@ class Case:
         Everything random in the data derives from it.
     literals
         (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
+
     """
 
     operator: str
     shape: tuple[int, ...]
     dtype: str = "float32"
     index_dtype: str = "int64"
-    kernel_size: tuple[int, ...] = ()
-    stride: tuple[int, ...] = ()
-    padding: tuple[int, ...] = ()
-    dilation: tuple[int, ...] = ()
-    ceil_mode: bool = False
-    output_size: tuple[int, ...] = ()
+    attributes: Windows
     gradient: str = "integers"
     indices: str = "forward"
     values: str = "normal"
@@ -73,12 +71,24 @@ class Case:
 
     def to_json(self) -> str:
         """Canonical one-line JSON; fields at their default are left out."""
-        record: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.default is MISSING or value != field.default:
-                record[field.name] = dict(value) if field.name in ("layouts", "literals") else value
-        return json.dumps(record, separators=(",", ":"))
+        return json.dumps(dict(_spelled(self)), separators=(",", ":"))
+
+    @classmethod
+    def of(cls, operator: str, **fields: Any) -> Case:
+        """A case from its fields as JSON has them, flat, but already of the right types."""
+        return cls(operator=operator, **_with_windows(find_operator(operator), fields))
+
+    @classmethod
+    def smallest(cls, operator: Operator, dtype: str = "float32", index_dtype: str = "int64") -> Case:
+        """One window over one small plane."""
+        rank = operator.spatial_rank
+        return cls(
+            operator=operator.name,
+            shape=(1, *(SMALLEST,) * rank),
+            dtype=dtype,
+            index_dtype=index_dtype,
+            attributes=operator.windows.smallest(rank),
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Case:
@@ -94,13 +104,17 @@ class Case:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Case:
         """From a mapping of field names to JSON values, checked."""
-        unknown = sorted(set(record) - {field.name for field in fields(cls)})
-        if unknown:
-            raise CaseError(f"a case has no field {unknown[0]!r}; it has {', '.join(f.name for f in fields(cls))}")
         for required in ("operator", "shape"):
             if required not in record:
                 raise CaseError(f"a case needs the field {required!r}")
-        case = cls(**{name: _READERS[name](name, value) for name, value in record.items()})
+        api = find_operator(_read_operator("operator", record["operator"]))
+        readers = _readers(api)
+        unknown = sorted(set(record) - set(readers))
+        if unknown:
+            raise CaseError(f"a case of {api.name} has no field {unknown[0]!r}; it has {', '.join(readers)}")
+        missing = {field.name: () for field in fields(api.windows) if field.default is MISSING}
+        read = {name: readers[name](name, value) for name, value in record.items()}
+        case = cls(**_with_windows(api, missing | read))
         case._check()
         return case
 
@@ -114,10 +128,6 @@ class Case:
         return find_operator(self.operator)
 
     @property
-    def attributes(self) -> Attributes:
-        return Attributes(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.output_size)
-
-    @property
     def leading_shape(self) -> tuple[int, ...]:
         """([N,] C)."""
         return self.shape[: -self.api.spatial_rank]
@@ -129,15 +139,7 @@ class Case:
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """The windows along each spatial axis."""
-        if self.api.pooling == "adaptive":
-            return tuple(map(adaptive_axis, self.spatial_shape, self.output_size))
-        rank = self.api.spatial_rank
-        kernel = expand(self.kernel_size, rank)
-        stride = expand(self.stride, rank, kernel)
-        padding = expand(self.padding, rank, (0,))
-        dilation = expand(self.dilation, rank, (1,))
-        lengths = zip(self.spatial_shape, kernel, stride, padding, dilation, strict=True)
-        return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
+        return self.attributes.axes(self.spatial_shape)
 
     @cached_property
     def pooled_shape(self) -> tuple[int, ...]:
@@ -185,8 +187,8 @@ class Case:
 
     @property
     def taps(self) -> int:
-        """Cells of one window, those outside the plane included; windowed operators only."""
-        return prod(expand(self.kernel_size, self.api.spatial_rank))
+        """Cells of the largest window, those outside the plane included."""
+        return prod(axis.positions.shape[1] for axis in self.axes)
 
     @property
     def has_bit_mask(self) -> bool:
@@ -203,7 +205,11 @@ class Case:
             raise CaseError(f"{api.name} takes a shape of {api.spatial_rank + 1} or {api.spatial_rank + 2} axes")
         if min(self.shape) < 0:
             raise CaseError(f"shape {list(self.shape)} has a negative length")
-        _check_attributes(self)
+        try:
+            self.attributes.check(api.spatial_rank, api.name)
+            self.axes  # noqa: B018  (built once and kept)
+        except ValueError as error:
+            raise CaseError(str(error)) from error
         for tensor, values in self.literals:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
             if tensor not in api.inputs or len(values) != count:
@@ -228,27 +234,14 @@ class Case:
             raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
 
 
-def _check_attributes(case: Case) -> None:
-    rank = case.api.spatial_rank
-    if case.api.pooling == "adaptive":
-        if len(case.output_size) != rank:
-            raise CaseError(f"{case.api.name} needs an output_size of length {rank}")
-    else:
-        for name, lengths in (
-            ("kernel_size", (1, rank)),
-            ("stride", (0, 1, rank)),
-            ("padding", (0, 1, rank)),
-            ("dilation", (0, 1, rank)),
-        ):
-            if len(getattr(case, name)) not in lengths:
-                raise CaseError(f"{name} of {case.api.name} has length {' or '.join(map(str, sorted(set(lengths))))}")
-        for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
-            if min(getattr(case, name), default=least) < least:
-                raise CaseError(f"{name} must be at least {least}")
-    try:
-        case.axes  # noqa: B018  (built once and kept)
-    except ValueError as error:
-        raise CaseError(str(error)) from error
+def _spelled(owner: Case | Windows) -> Iterator[tuple[str, Any]]:
+    """(name, value) of every field that is not at its default, those of the windows in their owner's midst."""
+    for field in fields(owner):
+        value = getattr(owner, field.name)
+        if field.name == "attributes":
+            yield from _spelled(value)
+        elif field.default is MISSING or value != field.default:
+            yield field.name, dict(value) if field.name in ("layouts", "literals") else value
 
 
 _ITEM_SIZES = {name: fmt.dtype.itemsize for name, fmt in FORMATS.items()} | {"int8": 1, "int32": 4, "int64": 8}
@@ -310,13 +303,27 @@ def _read_literals(name: str, value: Any) -> tuple[tuple[str, tuple[float, ...]]
     return tuple(sorted((tensor, tuple(values)) for tensor, values in value.items()))
 
 
+def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a case, those of its windows gathered into one."""
+    names = {attribute.name for attribute in api.windows.attributes()}
+    windows = api.windows(**{name: value for name, value in flat.items() if name in names})
+    return {"attributes": windows} | {name: value for name, value in flat.items() if name not in names}
+
+
+@cache
+def _readers(api: Operator) -> dict[str, Any]:
+    """How each field that a case of ``api`` has in JSON is read."""
+    attributes = {each.name: _read_boolean if each.is_flag else _read_integers for each in api.windows.attributes()}
+    return _READERS | attributes
+
+
 _READERS: dict[str, Any] = {
     "operator": _read_operator,
+    "shape": _read_integers,
     "dtype": _read_word(tuple(FORMATS)),
     "index_dtype": _read_word(INDEX_DTYPES),
-    **dict.fromkeys(("shape", "kernel_size", "stride", "padding", "dilation", "output_size"), _read_integers),
     **dict.fromkeys(("scale", "seed"), _read_integer),
-    **dict.fromkeys(("ceil_mode", "deterministic"), _read_boolean),
+    "deterministic": _read_boolean,
     **dict.fromkeys(("gradient", "indices", "values"), _read_recipe),
     "layouts": _read_layouts,
     "literals": _read_literals,

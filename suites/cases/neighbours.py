@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poolproof.references.geometry import expand
 from poolproof.suites.cases.case import Case, CaseError
 
 
 def neighbours(case: Case) -> list[Case]:
     """Same shapes with other attributes, another layout, other data, and an empty batch; those that are legal."""
     candidates = [
-        _other_attributes(case),
+        replace(case, attributes=case.attributes.other(), layouts=(), literals=()),
         replace(case, layouts=_other_layouts(case)),
         replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
         replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if _is_batched(case) else None,
@@ -24,24 +23,13 @@ def neighbours(case: Case) -> list[Case]:
 
 def twin(case: Case) -> Case | None:
     """Tensors of the same shapes and layouts, but a kernel of another size; None where there is no such case."""
-    if case.api.pooling == "adaptive" or 0 in case.shape or case.literals:
+    if 0 in case.shape or case.literals:
         return None
-    rank = case.api.spatial_rank
-    lengths = expand(case.kernel_size, rank)
-    stride = expand(case.stride, rank, lengths)
-    for number in range(rank):
-        for change in (-1, 1):
-            kernel = (*lengths[:number], lengths[number] + change, *lengths[number + 1 :])
-            candidate = replace(case, kernel_size=kernel, stride=stride)
-            if _is_legal(candidate) and candidate.pooled_shape == case.pooled_shape and not candidate.has_bit_mask:
-                return candidate
+    for windows in case.attributes.resized(case.api.spatial_rank):
+        candidate = replace(case, attributes=windows)
+        if _is_legal(candidate) and candidate.pooled_shape == case.pooled_shape and not candidate.has_bit_mask:
+            return candidate
     return None
-
-
-def _other_attributes(case: Case) -> Case | None:
-    if case.api.pooling == "adaptive":
-        return replace(case, output_size=case.output_size[::-1], layouts=(), literals=())
-    return replace(case, stride=(1,), padding=(), dilation=(), ceil_mode=not case.ceil_mode, layouts=(), literals=())
 
 
 def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ limits where kernels switch to another route.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.layouts import LAYOUTS, TAGS, Layout, expanded_axis
@@ -169,10 +170,7 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
     budget = _choose(draw, profile.budgets)
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
-    if operator.pooling == "adaptive":
-        spatial, attributes = _adaptive_geometry(draw, operator.spatial_rank, remaining, profile)
-    else:
-        spatial, attributes = _windowed_geometry(draw, operator.spatial_rank, remaining, profile)
+    spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
     data: dict[str, Any] = {"values": _choose(draw, profile.values)}
     if operator.is_backward:
         data["gradient"] = _choose(draw, profile.gradients)
@@ -185,7 +183,7 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
         shape=(*leading, *spatial),
         deterministic=_choose(draw, profile.deterministic),
         seed=_between(draw, 0, 2**32 - 1),
-        **attributes,
+        attributes=windows,
         **data,
     )
     if profile.tagged:
@@ -239,12 +237,10 @@ def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length <= remaining] or [1]
 
 
-def _adaptive_geometry(
-    draw: Draw, rank: int, remaining: int, profile: Profile
-) -> tuple[tuple[int, ...], dict[str, Any]]:
+def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
     if profile.huge:
         windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
-        return _huge_plane(draw, rank), {"output_size": (*(1,) * (rank - 2), *windows_wanted)}
+        return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *windows_wanted))
     sizes: list[int] = []
     outputs: list[int] = []
     windows = 4 * remaining
@@ -254,7 +250,7 @@ def _adaptive_geometry(
         sizes.append(size)
         outputs.append(output)
         remaining, windows = max(remaining // size, 1), max(windows // output, 1)
-    return tuple(sizes), {"output_size": tuple(outputs)}
+    return tuple(sizes), Adaptive(tuple(outputs))
 
 
 def _adaptive_output(draw: Draw, size: int) -> int:
@@ -271,17 +267,14 @@ def _adaptive_output(draw: Draw, size: int) -> int:
     return _between(draw, 1, size)
 
 
-def _windowed_geometry(
-    draw: Draw, rank: int, remaining: int, profile: Profile
-) -> tuple[tuple[int, ...], dict[str, Any]]:
+def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windowed]:
     if profile.huge:
         kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
-        attributes = {"kernel_size": (*(1,) * (rank - 2), kernel, kernel), "stride": (stride,), "padding": (0,)}
-        return _huge_plane(draw, rank), attributes | {"dilation": (1,)}
+        return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     known = [geometry for geometry in known_geometries(rank) if geometry.cells <= remaining]
     if profile.known_geometries and known and _between(draw, 0, 3) == 3:
         geometry = _choose(draw, known)
-        return geometry.spatial, geometry.attributes()
+        return geometry.spatial, geometry.attributes
     ceil_mode = _flip(draw)
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
@@ -296,8 +289,20 @@ def _windowed_geometry(
             axis = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(axis)
         remaining = max(remaining // axis.size, 1)
-    attributes = _spelled_lists(draw, axes) | {"ceil_mode": ceil_mode}
-    return tuple(axis.size for axis in axes), attributes
+    windows = Windowed(
+        tuple(axis.kernel for axis in axes),
+        tuple(axis.stride for axis in axes),
+        tuple(axis.padding for axis in axes),
+        tuple(axis.dilation for axis in axes),
+        ceil_mode,
+    )
+    return tuple(axis.size for axis in axes), _shortened(windows) if _flip(draw) else windows
+
+
+_GEOMETRIES: Mapping[type[Windows], Callable[[Draw, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
+    "strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry}
+)
+"""How the lengths of a plane and its windows are drawn together."""
 
 
 _STYLES = (
@@ -374,20 +379,13 @@ def _with_an_empty_window(draw: Draw) -> _WindowedAxis:
     return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
 
 
-def _spelled_lists(draw: Draw, axes: Sequence[_WindowedAxis]) -> dict[str, Any]:
-    """The attribute lists, shortened to one value or none where that means the same."""
-    lists = {
-        "kernel_size": tuple(axis.kernel for axis in axes),
-        "stride": tuple(axis.stride for axis in axes),
-        "padding": tuple(axis.padding for axis in axes),
-        "dilation": tuple(axis.dilation for axis in axes),
-    }
-    if not _flip(draw):
-        return lists
-    shortened = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
-    if lists["stride"] == lists["kernel_size"]:
-        shortened["stride"] = ()
-    return shortened
+def _shortened(windows: Windowed) -> Windowed:
+    """The same windows, by lists of one value or none where that is possible."""
+    lists = {each.name: getattr(windows, each.name) for each in windows.attributes() if not each.is_flag}
+    single = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
+    if windows.stride == windows.kernel_size:
+        single["stride"] = ()
+    return replace(windows, **single)
 
 
 def _all_tagged(case: Case, layout: str) -> Case:

@@ -6,11 +6,13 @@ that is known to reach the branch its name tells of; drawn cases reach most of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
 
@@ -45,8 +47,8 @@ def _case(operator: Operator, dtype: str, index_dtype: str, **fields: Any) -> Ca
 _PLANAR_SELF = (0.0850, -0.5147, -0.0212, -0.5654, -0.3222, 0.5847, 1.7510, 0.9954, 0.1842, 0.8392, 0.4835, 0.9213)
 _PAIR = ("grad_output", (0.4757, 0.1726))
 _SINGLE = ("grad_output", (0.4757,))
-_PLANAR = {"shape": (1, 1, 4, 3), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
-_VOLUME = {"shape": (1, 1, 2, 2, 2), "kernel_size": (2, 2, 2), "stride": (2, 2, 2), "padding": (0, 0, 0)}
+_PLANAR = {"shape": (1, 1, 4, 3), "attributes": Windowed((2, 2), (2, 2), (0, 0))}
+_VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Windowed((2, 2, 2), (2, 2, 2), (0, 0, 0))}
 
 _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "MaxPool3dWithArgmaxBackward": ({**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},),
@@ -55,10 +57,10 @@ _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "MaxPool2dWithMaskBackward": ({**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},),
     # The page's index is 6, in a plane of four cells.
     "AdaptiveMaxPool2dBackward": (
-        {"shape": (1, 1, 2, 2), "output_size": (1, 1), "literals": (_SINGLE, ("indices", (3,)))},
+        {"shape": (1, 1, 2, 2), "attributes": Adaptive((1, 1)), "literals": (_SINGLE, ("indices", (3,)))},
     ),
     "AdaptiveMaxPool3dBackward": (
-        {"shape": (1, 1, 2, 2, 2), "output_size": (1, 1, 1), "literals": (_SINGLE, ("indices", (6,)))},
+        {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1)), "literals": (_SINGLE, ("indices", (6,)))},
     ),
 }
 """The pages print no more digits than these. Tags are those that this suite gives all tensors, not the pages' ND."""
@@ -66,51 +68,52 @@ _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 
 def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
     rank = operator.spatial_rank
-    if operator.pooling == "windowed":
-        given = {"indices": "in_window"} if operator.is_backward else {}
-        for name, fields in (*_branches(rank), *_long_kernels(rank)):
-            yield name, 1, {**fields, **given}
+    own = _OWN[operator.windows]
+    given = {"indices": "in_window"} if operator.is_backward else {}
+    for name, fields in own.anywhere(rank):
+        yield name, 1, {**fields, **given}
     yield "strides of axes of length 1 that mean nothing", 1, _odd_units(operator)
     if not operator.is_backward:
         yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
         return
-    if operator.pooling == "adaptive":
-        yield from _adaptive(rank)
-    elif rank == 3:
-        yield from _volumes()
-    else:
-        yield from _planes()
-    yield from _everywhere(operator)
+    yield from own.backward(rank)
+    yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": own.overlapping(rank)})
+
+
+def _windowed_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    yield from _volumes() if rank == 3 else _planes()
 
 
 def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     for dilation in (2, 3):
-        spread = {"shape": (1, 2, 64, 64), "kernel_size": (2, 2), "stride": (2, 2), "dilation": (dilation,)}
+        spread = {"shape": (1, 2, 64, 64), "attributes": Windowed((2, 2), (2, 2), dilation=(dilation,))}
         yield f"dilated kernel longer than the stride, {dilation}", 1, {**spread, "indices": "crowded"}
-    rows = {"shape": (1, 1, 12, 6000), "kernel_size": (3, 3), "stride": (1, 1), "padding": (1, 1)}
+    rows = {"shape": (1, 1, 12, 6000), "attributes": Windowed((3, 3), (1, 1), (1, 1))}
     order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
     yield "rows cut across cores, deterministic", 50, {**rows, **order}
-    plane = {"shape": (2, 3, 64, 64), "kernel_size": (64, 64), "stride": (64, 64)}
+    plane = {"shape": (2, 3, 64, 64), "attributes": Windowed((64, 64), (64, 64))}
     yield "one window over a plane, again and again", 200, {**plane, "gradient": "uniform"}
 
 
 def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
-    spread = {"shape": (1, 2, 9, 9, 9), "kernel_size": (2,), "stride": (2,), "dilation": (2,)}
+    spread = {"shape": (1, 2, 9, 9, 9), "attributes": Windowed((2,), (2,), dilation=(2,))}
     yield "dilated kernel longer than the stride", 1, {**spread, "indices": "shared"}
-    slices = {"shape": (1, 1, 8, 40, 40), "kernel_size": (3, 3, 3), "stride": (1,), "padding": (1,)}
+    slices = {"shape": (1, 1, 8, 40, 40), "attributes": Windowed((3, 3, 3), (1,), (1,))}
     order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
     yield "slices cut across cores, deterministic", 50, {**slices, **order}
-    ragged = {"shape": (1, 1, 33, 65, 66), "kernel_size": (2, 4, 8), "stride": (), "ceil_mode": True}
+    ragged = {"shape": (1, 1, 33, 65, 66), "attributes": Windowed((2, 4, 8), ceil_mode=True)}
     yield "ragged last windows that do not overlap", 1, {**ragged, "indices": "last"}
     for kernel in ((6, 6, 6), (5, 7, 7), (4, 8, 8), (6, 6, 8)):
-        volume = {"shape": (1, 2, 8, 16, 16), "kernel_size": kernel, "indices": "in_window"}
-        yield f"kernel of {kernel[0] * kernel[1] * kernel[2]} cells, side by side", 1, {**volume, "stride": ()}
-        yield f"kernel of {kernel[0] * kernel[1] * kernel[2]} cells, overlapping", 1, {**volume, "stride": (1, 2, 2)}
+        volume = {"shape": (1, 2, 8, 16, 16), "indices": "in_window"}
+        side_by_side, overlapping = Windowed(kernel), Windowed(kernel, (1, 2, 2))
+        yield f"kernel of {prod(kernel)} cells, side by side", 1, {**volume, "attributes": side_by_side}
+        yield f"kernel of {prod(kernel)} cells, overlapping", 1, {**volume, "attributes": overlapping}
 
 
-def _branches(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for geometry in known_geometries(rank):
-        yield geometry.branch, {"shape": (1, 2, *geometry.spatial), **geometry.attributes()}
+        yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.attributes}
+    yield from _long_kernels(rank)
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -119,47 +122,59 @@ def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
         for length in (128, 256, 1024):
             shape, kernel, stride = [1, 2, *[2] * rank], [1] * rank, [1] * rank
             shape[axis - rank], kernel[axis], stride[axis] = 2 * length + 5, length, length // 4
-            fields = {"shape": tuple(shape), "kernel_size": tuple(kernel), "stride": tuple(stride)}
+            fields = {"shape": tuple(shape), "attributes": Windowed(tuple(kernel), tuple(stride))}
             yield f"kernel of {length} cells along axis {axis}", fields
 
 
+def _adaptive_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    for size, windows in ((1, 300), (2, 3000), (4, 300)):
+        line = (*(1,) * (rank - 1), windows)
+        many = {"shape": (1, 1, *(1,) * (rank - 1), size), "attributes": Adaptive(line), "indices": "first"}
+        for gradient in ("ones", "uniform"):
+            yield f"{windows} windows on {size} cells, {gradient}", 1, {**many, "gradient": gradient}
+    uneven = {"shape": (2, 3, *(7,) * rank), "attributes": Adaptive((5,) * rank), "indices": "crowded"}
+    yield "windows that do not divide the plane", 1, {**uneven, "gradient": "integers"}
+
+
+@dataclass(frozen=True)
+class _Own:
+    """The targets of one kind of windows, for a number of spatial axes.
+
+    ``anywhere`` are those of forwards and backwards, ``backward`` of backwards alone; ``overlapping`` windows are for
+    a plane of 7 cells along each axis.
+    """
+
+    anywhere: Callable[[int], Iterable[tuple[str, dict[str, Any]]]]
+    backward: Callable[[int], Iterable[tuple[str, int, dict[str, Any]]]]
+    overlapping: Callable[[int], Windows]
+
+
+_OWN = per_kind(
+    "targets",
+    {
+        Windowed: _Own(_windowed_anywhere, _windowed_backward, lambda _: Windowed((3,), (1,))),
+        Adaptive: _Own(lambda _: (), _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
+    },
+)
+
+
 def _odd_units(operator: Operator) -> dict[str, Any]:
-    rank = operator.spatial_rank
-    lengths = (2, *(1,) * (rank - 1))
-    sizes = {"output_size": lengths} if operator.pooling == "adaptive" else {"kernel_size": (1,)}
+    spatial = (2, *(1,) * (operator.spatial_rank - 1))
     tensor = "grad_output" if operator.is_backward else "self"
-    return {"shape": (1, *lengths), **sizes, "layouts": ((tensor, "odd_units"),)}
+    windows = operator.windows.tiling(spatial, 1)
+    return {"shape": (1, *spatial), "attributes": windows, "layouts": ((tensor, "odd_units"),)}
 
 
 def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
     """More channels than a vector register holds, so that its tail takes part too."""
-    rank = operator.spatial_rank
-    sizes = {"output_size": (2,) * rank} if operator.pooling == "adaptive" else {"kernel_size": (2,)}
+    spatial = (4,) * operator.spatial_rank
     tensors = ("out", "self") if operator.indices == "mask" else ("indices", "out", "self")
     layouts = tuple((name, "channels_last") for name in tensors)
-    return {"shape": (1, 33, *(4,) * rank), **sizes, "values": "negative_infinity", "layouts": layouts}
+    windows = operator.windows.tiling(spatial, 2)
+    return {"shape": (1, 33, *spatial), "attributes": windows, "values": "negative_infinity", "layouts": layouts}
 
 
-def _adaptive(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    for size, windows in ((1, 300), (2, 3000), (4, 300)):
-        many = {"shape": (1, 1, *(1,) * (rank - 1), size), "output_size": (*(1,) * (rank - 1), windows)}
-        for gradient in ("ones", "uniform"):
-            yield (
-                f"{windows} windows on {size} cells, {gradient}",
-                1,
-                {**many, "gradient": gradient, "indices": "first"},
-            )
-    uneven = {"shape": (2, 3, *(7,) * rank), "output_size": (5,) * rank, "indices": "crowded"}
-    yield "windows that do not divide the plane", 1, {**uneven, "gradient": "integers"}
-
-
-def _everywhere(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    rank = operator.spatial_rank
-    geometry: dict[str, Any] = {"shape": (1, 2, *(7,) * rank)}
-    if operator.pooling == "adaptive":
-        geometry["output_size"] = (9,) * rank
-    else:
-        geometry |= {"kernel_size": (3,), "stride": (1,)}
+def _everywhere(geometry: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     yield "gaps in grad_input", 1, {**geometry, "layouts": (("grad_input", "sliced"),)}
     yield "sums near the largest number", 1, {**geometry, "gradient": "near_overflow", "indices": "crowded"}
     yield "infinities, NaN and negative zeros", 1, {**geometry, "gradient": "special", "indices": "in_window"}

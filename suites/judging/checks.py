@@ -33,6 +33,7 @@ from poolproof.suites.judging.findings import (
     owed_text,
     wrong_cells,
 )
+from poolproof.suites.judging.owed import unsupported
 from poolproof.suites.judging.trial import Run, Trial, decoded_indices
 
 Judge = Callable[[Trial], Mismatch | None]
@@ -226,8 +227,7 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
     found = interval(other) if case.api.is_backward else maximum(other)
     if found is None:
         return None
-    windows = f"kernel_size {list(case.kernel_size)}, stride {list(case.stride)}"
-    return replace(found, message=f"after this call, one with {windows} is wrong: {found.message}")
+    return replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
 
 
 def _has_producer(trial: Trial) -> bool:
@@ -277,7 +277,7 @@ def memory_kept(trial: Trial) -> Mismatch | None:
 
 def _has_other_index_dtype(trial: Trial) -> bool:
     other = _other_index_dtype(trial)
-    return other is not None and trial.backend.unsupported(trial.case.api, trial.case.dtype, other) is None
+    return other is not None and unsupported(trial.backend, trial.case.api, trial.case.dtype, other) is None
 
 
 def _other_index_dtype(trial: Trial) -> str | None:

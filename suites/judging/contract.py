@@ -18,10 +18,10 @@ from typing import Any, cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import (
+    Answer,
     ContractCall,
     Expectation,
     Follows,
-    Outcome,
     clauses,
     expectations,
     legal_calls,
@@ -163,13 +163,13 @@ def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
     """The answer is that of the library's code or of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    owed = " or ".join(_answer(outcome) for outcome in expected.acceptable)
+    owed = " or ".join(_answer(answer) for answer in expected.acceptable)
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
     return mismatch("the answer", got, owed, guess=f"its text is: {made.text}" if made.text else "")
 
 
-def _answer(outcome: Outcome) -> str:
-    return f"{outcome.status:d} in phase {outcome.phase}" if outcome.phase else "success"
+def _answer(answer: Answer) -> str:
+    return f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success"
 
 
 def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:

@@ -16,6 +16,7 @@ from poolproof.backends.base import Backend, Status
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import REFUSAL, Aspect, verdict
 from poolproof.suites.judging.checks import run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
@@ -72,7 +73,7 @@ def judge(question: Question, backend: Backend) -> Row:
     started = time.perf_counter()
     row = describe(question)
     case = question.case
-    unsupported = backend.unsupported(case.api, case.dtype, case.index_dtype)
+    unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype)
     too_large = _too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
@@ -102,7 +103,6 @@ def _too_large(case: Case) -> str:
 def describe(question: Question) -> Row:
     """The columns that follow from the question alone."""
     case = question.case
-    attribute = case.output_size if case.api.pooling == "adaptive" else case.kernel_size
     return {
         "case_id": case.id,
         "case": case.to_json(),
@@ -116,11 +116,11 @@ def describe(question: Question) -> Row:
         "planes": case.planes,
         "elements": int(np.prod(case.shape)),
         "windows": int(np.prod(case.pooled_shape)),
-        "kernel_size": _list_text(attribute),
+        "kernel_size": _list_text(case.attributes.sizes),
         "overlapping": any(bool((axis.coverage() > 1).any()) for axis in case.axes),
-        "dilated": max(case.dilation, default=1) > 1,
-        "padded": max(case.padding, default=0) > 0,
-        "ceil_mode": case.ceil_mode,
+        "dilated": case.attributes.is_dilated,
+        "padded": case.attributes.is_padded,
+        "ceil_mode": case.attributes.rounds_up,
         "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
         "gradient": case.gradient if case.api.is_backward else "",
         "indices": case.indices if case.api.is_backward else "",
@@ -146,7 +146,7 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     backend, outcome = trial.backend, trial.first.outcome
     row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
     row["route"] = backend.route(trial.first.call)
-    refusal = backend.refusal(trial.first.call)
+    refusal = owed.refusal(backend, trial.case, trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:

@@ -25,6 +25,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import Layout
 from poolproof.suites.cases.operands import POISONS, Contents, contents, place
 from poolproof.suites.judging.decoder import Fault, decode
+from poolproof.suites.judging.owed import unsupported
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ class Trial:
         case = self.case
         operator = OPERATORS[case.api.producer or ""]
         for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32")):
-            if self.backend.unsupported(operator, case.dtype, index_dtype) is None:
+            if unsupported(self.backend, operator, case.dtype, index_dtype) is None:
                 literals = tuple((name, values) for name, values in case.literals if name == "self")
                 return replace(case, operator=operator.name, index_dtype=index_dtype, layouts=(), literals=literals)
         return None

@@ -10,6 +10,7 @@ import numpy as np
 from poolproof.backends.base import Backend, Status
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.cases.recipes.gradients import Landing
@@ -67,26 +68,54 @@ class Experiment:
     def forward(self, values: str) -> Trial:
         """A forward on a recipe of ``self``, with windows of several cells."""
         case = self._case(False)
-        return self.trial(replace(case, values=values, output_size=tuple(4 for _ in case.output_size)))
+        return self.trial(replace(case, values=values, attributes=_OVERLAPPING[self.operator.windows].forward(case)))
 
     def _case(self, crowded: bool) -> Case:
         """Overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
-        rank, adaptive = self.operator.spatial_rank, self.operator.pooling == "adaptive"
-        kernel = (7 if rank == 2 else 5) if crowded else 3
-        length = (3 if adaptive else 2 * kernel) if crowded else 6
+        windows = _OVERLAPPING[self.operator.windows]
+        length, attributes = windows.geometry(self.operator.spatial_rank, crowded)
         return Case(
             operator=self.operator.name,
             dtype=self.dtype,
             index_dtype=self.index_dtype,
-            shape=(*((2, 4) if crowded else PLANES), *(length,) * rank),
+            shape=(*((2, 4) if crowded else PLANES), *(length,) * self.operator.spatial_rank),
             gradient="ones",
-            indices="shared" if crowded and not adaptive else "crowded",
+            indices=windows.crowded_indices if crowded else "crowded",
             layouts=self.layouts,
-            output_size=(length * (60 if crowded else 4), *(length,) * (rank - 1)) if adaptive else (),
-            kernel_size=() if adaptive else (kernel,),
-            stride=() if adaptive else (1,),
-            padding=() if adaptive else (kernel // 2,),
+            attributes=attributes,
         )
+
+
+def _windowed(rank: int, crowded: bool) -> tuple[int, Windows]:
+    kernel = (7 if rank == 2 else 5) if crowded else 3
+    return 2 * kernel if crowded else 6, Windowed((kernel,), (1,), (kernel // 2,))
+
+
+def _adaptive(rank: int, crowded: bool) -> tuple[int, Windows]:
+    length = 3 if crowded else 6
+    return length, Adaptive((length * (60 if crowded else 4), *(length,) * (rank - 1)))
+
+
+@dataclass(frozen=True)
+class _Overlapping:
+    """How one kind of windows is made to overlap.
+
+    ``geometry``: (spatial rank, whether crowded) -> (length of each axis, windows); ``forward``: the windows of a
+    forward for the same plane; ``crowded_indices``: the recipe by which most gradients meet.
+    """
+
+    geometry: Callable[[int, bool], tuple[int, Windows]]
+    forward: Callable[[Case], Windows]
+    crowded_indices: str
+
+
+_OVERLAPPING = per_kind(
+    "probes",
+    {
+        Windowed: _Overlapping(_windowed, lambda case: case.attributes, "shared"),
+        Adaptive: _Overlapping(_adaptive, lambda case: Adaptive((4,) * case.api.spatial_rank), "crowded"),
+    },
+)
 
 
 def place(landing: Landing) -> np.ndarray:

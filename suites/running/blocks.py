@@ -52,11 +52,11 @@ class CaseAspect(Aspect):
         return direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
-        """Only a windowed pool can have a window that misses its input, and few interfaces have format tags."""
+        """Not every kind of windows can miss its input, and few interfaces have format tags."""
         tagged = self.profile.tagged
         if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
             return False
-        return not self.profile.empty_windows or subject.operator.pooling == "windowed"
+        return not self.profile.empty_windows or subject.operator.windows.can_miss_input
 
     def count(self, plan: Plan) -> int:
         """How many cases each subject gets."""

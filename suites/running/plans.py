@@ -14,8 +14,10 @@ from typing import Protocol, TypeVar
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
+from poolproof.reports.rows.grouping import GROUP
 from poolproof.suites.cases.case import INDEX_DTYPES
 from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.owed import unsupported
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -69,8 +71,8 @@ class Subject:
 
     def group(self, aspect: Aspect) -> Group:
         """What the rows of an aspect have in common."""
-        names = {"operator": self.operator.name, "dtype": self.dtype, "index_dtype": self.index_dtype}
-        return tuple(({"backend": self.backend} | names | {"aspect": aspect.id}).items())
+        values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect.id)
+        return tuple(zip(GROUP, values, strict=True))
 
 
 def subjects(name: str, backend: Backend) -> list[Subject]:
@@ -83,7 +85,7 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
         for index_dtype in INDEX_DTYPES:
             if (index_dtype == "int8") == (operator.indices == "mask"):
                 for dtype in DTYPES:
-                    reason = backend.unsupported(operator, dtype, index_dtype)
+                    reason = unsupported(backend, operator, dtype, index_dtype)
                     found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
     return found
 

@@ -249,15 +249,7 @@ _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL_CH
 
 def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
-        size = (1,) * operator.spatial_rank
-        adaptive = operator.pooling == "adaptive"
-        case = Case(
-            operator=operator.name,
-            shape=(1, *size),
-            output_size=size if adaptive else (),
-            kernel_size=() if adaptive else size,
-        )
-        Question(case, _WARM_UP).judge(backend)
+        Question(Case.smallest(operator), _WARM_UP).judge(backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91

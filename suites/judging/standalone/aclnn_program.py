@@ -207,11 +207,7 @@ def _description(tensor: Tensor) -> str:
 
 
 def _call(call: Call) -> str:
-    given = call.attributes
-    if call.operator.pooling == "adaptive":
-        lists = [] if call.operator.is_backward else [f"int_array({given.output_size})"]
-    else:
-        values = given.kernel_size, given.stride, given.padding or (0,), given.dilation or (1,)
-        lists = [*(f"int_array({value})" for value in values), f"c_bool({given.ceil_mode})"]
+    given = call.operator.passed(call.attributes)
+    lists = [f"c_bool({value})" if isinstance(value, bool) else f"int_array({value})" for value in given]
     arguments = ", ".join([*call.operator.inputs, *lists, *call.operator.outputs])
     return _CALL.format(api=f"aclnn{call.operator.name}", arguments=arguments)

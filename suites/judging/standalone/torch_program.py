@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from poolproof.backends.base import Call, Tensor
-from poolproof.references.geometry import expand
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.standalone.spelling import comparison, numbers
@@ -91,13 +88,7 @@ def _tensor(name: str, tensor: Tensor, filled: bool) -> str:
 
 
 def _call(case: Case) -> str:
-    rank = case.api.spatial_rank
-    attributes: Sequence[object]
-    if case.api.pooling == "adaptive":
-        attributes = [] if case.api.is_backward else [list(case.output_size)]
-    else:
-        padding, dilation = expand(case.padding, rank, (0,)), expand(case.dilation, rank, (1,))
-        attributes = [*map(list, (case.kernel_size, case.stride, padding, dilation)), case.ceil_mode]
+    attributes = [value if isinstance(value, bool) else list(value) for value in case.api.passed(case.attributes)]
     if case.api.is_backward:
         arguments = ["grad_output", "self", *map(str, attributes), "indices", "grad_input=grad_input"]
         return f"\ntorch.ops.aten.{case.api.aten}.grad_input({', '.join(arguments)})\n"

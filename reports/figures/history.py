@@ -4,7 +4,7 @@
     run=ID/run.json        as the run's folder has it, so that an entry is a run's folder itself
     run=ID/rows/           all rows in one Parquet file
     run=ID/evidence/       evidence of failing cases
-    run=ID/cells.parquet   the run per `tables.CELL`: counts, precision, times
+    run=ID/cells.parquet   the run per group (`grouping.GROUP`): counts, precision, times
 
 There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either
 happens or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
@@ -26,11 +26,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolproof.reports.errors import BadInput
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.figures.tables import CELL
+from poolproof.reports.rows.grouping import GROUP
+from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.store import content_hash, read_rows
+from poolproof.reports.rows.verdicts import BadInput
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 ENTRY = "entry.json"
 CELLS = "cells.parquet"
 ROWS = "rows/rows.parquet"
+
+ENTRIES = ("run", "started", "verdict", "content", "sizes")
+"""What every entry holds that this suite asks for."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -128,7 +132,7 @@ def _fill(folder: Path, digest: Digest) -> None:
     if evidence.is_dir():
         shutil.copytree(evidence, folder / "evidence")
     shutil.copyfile(digest.folder / "run.json", folder / "run.json")
-    pq.write_table(pa.Table.from_pandas(_cells(digest), preserve_index=False), folder / CELLS, compression="zstd")
+    pq.write_table(pa.Table.from_pandas(_groups(digest), preserve_index=False), folder / CELLS, compression="zstd")
     sizes = {name: (folder / name).stat().st_size for name in (ROWS, CELLS, "run.json")}
     (folder / ENTRY).write_text(json.dumps(_entry(digest, rows) | {"sizes": sizes}, indent=2) + "\n", encoding="utf-8")
 
@@ -143,18 +147,18 @@ def _merge_rows(run: Path, target: Path) -> int:
     return sum(part.metadata.num_rows for part in parts)
 
 
-def _cells(digest: Digest) -> pd.DataFrame:
-    """The run per cell: counts, what was planned, precision of what conforms, and times in seconds."""
-    rows = read_rows(digest.folder, [*CELL, *tables.PRECISION, "call_seconds", "seconds"])
-    cells = digest.counts.join(tables.precision(rows, CELL)).join(tables.times(rows, CELL)).reset_index()
+def _groups(digest: Digest) -> pd.DataFrame:
+    """The run per group: counts, what was planned, precision of what conforms, and times in seconds."""
+    rows = read_rows(digest.folder, [*GROUP, *tables.PRECISION, "call_seconds", "seconds"])
+    groups = digest.counts.join(tables.precision(rows, GROUP)).join(tables.times(rows, GROUP)).reset_index()
     covered = digest.coverage
-    if set(CELL).issubset(covered.columns):
-        owed = covered.groupby(list(CELL), dropna=False, as_index=False)[["planned", "missing"]].sum()
-        cells = cells.merge(owed, on=list(CELL), how="outer")
-    counts = cells.columns.intersection([*digest.counts.columns, "planned", "missing"])
-    cells[counts] = cells[counts].fillna(0).astype("int64")
-    cells.insert(1, "product", cells["backend"].map(digest.products).fillna(""))
-    return cells
+    if set(GROUP).issubset(covered.columns):
+        owed = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
+        groups = groups.merge(owed, on=list(GROUP), how="outer")
+    counts = groups.columns.intersection([*digest.counts.columns, "planned", "missing"])
+    groups[counts] = groups[counts].fillna(0).astype("int64")
+    groups.insert(1, "product", groups["backend"].map(digest.products).fillna(""))
+    return groups
 
 
 def _entry(digest: Digest, rows: int) -> dict[str, Any]:
@@ -186,12 +190,7 @@ def _entry_id(run: Mapping[str, Any]) -> str:
 
 
 def _read_entry(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / ENTRY).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise HistoryError(f"{folder} is half-written: it has no {ENTRY}") from None
-    except ValueError as error:
-        raise HistoryError(f"{folder / ENTRY} is damaged: {error}") from error
+    return read_record(folder / ENTRY, HistoryError, f"{folder} is half-written", ENTRIES)
 
 
 def _checked_entry(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""JSON objects that people may have damaged, cut off or mixed up, read with one sentence about what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from poolproof.reports.rows.verdicts import BadInput
+
+Record = dict[str, Any]
+
+
+def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> Record:
+    """The JSON object in a file. ``error`` says what is wrong with it; of a missing file: ``absent``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise error(f"{absent}: it has no {path.name}") from None
+    except (OSError, UnicodeDecodeError) as reason:
+        raise error(f"{path} is damaged: {reason}") from reason
+    return parse_record(text, str(path), error, entries)
+
+
+def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence[str] = ()) -> Record:
+    """The JSON object of a text that stands in ``where``, with all ``entries``."""
+    try:
+        record = json.loads(text)
+    except ValueError as reason:
+        raise error(f"{where} is damaged: {reason}") from reason
+    if not isinstance(record, dict):
+        raise error(f"{where} is damaged: it holds no JSON object")
+    missing = [entry for entry in entries if entry not in record]
+    if missing:
+        raise error(f"{where} has no entry {missing[0]!r}: it was written by something else")
+    return record
