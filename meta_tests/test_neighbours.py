@@ -21,7 +21,7 @@ PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), k
 
 def state_cases() -> list[Case]:
     planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
-    return [case for block in planned for case in block.cases()]
+    return [question.case for block in planned for question in block.questions()]
 
 
 def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
