@@ -17,6 +17,7 @@ from poolproof.references.criterion import acceptance
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
+from poolproof.references.indices import FLAT, MASK
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.oracle import scatter_sums
 from poolproof.references.windows import Adaptive
@@ -84,7 +85,7 @@ def draw_geometry(rng: np.random.Generator, operator: Operator, dilates: bool) -
         if operator.windows is Adaptive:
             return adaptive(leading, sizes, [int(n) for n in rng.integers(1, 12, size=rank)])
         kernel = [int(n) for n in rng.integers(1, 5, size=rank)]
-        if operator.indices == "mask" and set(kernel) == {1}:
+        if operator.indices is MASK and set(kernel) == {1}:
             continue  # this path has another mask
         stride = [int(n) for n in rng.integers(1, 5, size=rank)]
         padding = [int(rng.integers(0, k // 2 + 1)) for k in kernel]
@@ -193,11 +194,11 @@ def backward_case(
         "gradOutput": place(rng, gradients, True),
         "self": place(rng, values, True),
         "indices": _mask(indices, geometry)
-        if operator.indices == "mask"
+        if operator.indices is MASK
         else place(rng, indices.astype(index_dtype), True),
         "gradInput": place(rng, np.full(geometry.input_shape, np.nan, FORMATS[dtype].dtype), False),
     }
-    if operator.indices == "plane":
+    if operator.indices is FLAT:
         indices = views["indices"].array.astype(np.int64)
     return BackwardCase(operator, geometry, views), indices
 
@@ -208,8 +209,7 @@ def _dense(rng: np.random.Generator, array: NDArray, is_input: bool) -> View:
 
 def mask_shape(geometry: Geometry) -> tuple[int, ...]:
     kernel = prod(geometry.lists["kernelSize"])
-    windows = prod(axis.windows for axis in geometry.axes)
-    return (*geometry.leading, kernel, (-(-windows // 16) + 1) * 32)
+    return MASK.tensor_shape(geometry.leading, tuple(axis.windows for axis in geometry.axes), kernel)
 
 
 def _mask(indices: NDArray[np.int64], geometry: Geometry) -> View:

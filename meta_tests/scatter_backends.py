@@ -18,6 +18,7 @@ from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.geometry import Axis
+from poolproof.references.indices import MASK
 from poolproof.references.operators import Operator
 
 
@@ -27,7 +28,7 @@ class Scatter(Backend):
     survives_fork = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        if operator.indices == "mask":
+        if operator.indices is MASK:
             return "no masks"
         return "no int8 indices" if index_dtype == "int8" else None
 

@@ -18,9 +18,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(
         [aspect for aspect in CASE_ASPECTS.values() if operator.takes_tags or not aspect.profile.tagged]
-    ).flatmap(
-        lambda aspect: cases(operator, "float16", "int8" if operator.indices == "mask" else "int32", aspect.profile)
-    )
+    ).flatmap(lambda aspect: cases(operator, "float16", operator.indices.dtypes[0], aspect.profile))
 )
 
 

@@ -24,6 +24,7 @@ from emulated_calls import (
 from emulator_driver import Emulator, View, dense
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import FORMATS
+from poolproof.references.indices import MASK
 from poolproof.references.operators import BACKWARDS, FORWARDS, OPERATORS, Operator
 from poolproof.references.windows import Adaptive, Windowed
 
@@ -39,7 +40,7 @@ def emulators() -> Iterator[dict[str, Emulator]]:
 
 
 def runs_on(operator: Operator, product: str) -> bool:
-    return not (operator.indices == "mask" and product == "950")
+    return not (operator.indices is MASK and product == "950")
 
 
 def data_types(operator: Operator, product: str) -> tuple[str, ...]:
@@ -48,7 +49,7 @@ def data_types(operator: Operator, product: str) -> tuple[str, ...]:
 
 
 def index_types(operator: Operator, product: str) -> tuple[str, ...]:
-    if operator.indices == "mask":
+    if operator.indices is MASK:
         return ("int32",)
     either = product == "950" or operator.name == "AdaptiveMaxPool2dBackward"
     return ("int32", "int64") if either else ("int32",)
@@ -124,7 +125,7 @@ def check_forward(
     index_dtype: str,
     rng: np.random.Generator,
 ) -> None:
-    masked = operator.indices == "mask"
+    masked = operator.indices is MASK
     indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(geometry.output_shape, -1, index_dtype)
     views = {
         "self": spread(rng, values, True),

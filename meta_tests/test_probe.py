@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from poolproof.backends.base import Call
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
+from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
 from poolproof.suites.cli import main
 from poolproof.suites.probe import Account, take_account
@@ -18,7 +19,7 @@ from poolproof.suites.probe.sums import ROUNDINGS
 from scatter_backends import Scatter
 from switchable_backend import Switchable, Switches, round_by
 
-OPERATORS = [operator.name for operator in BACKWARDS if operator.indices == "plane"]
+OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
 WINDOWED, ADAPTIVE = "MaxPool2dWithIndicesBackward", "AdaptiveMaxPool2dBackward"
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS
+from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.precision import HISTOGRAM, Multiplicity, agreements, duels, groups
+from poolproof.reports.pages import publishing
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.precision import percent, write_precision_page
+from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
@@ -137,7 +141,6 @@ def test_two_backends_are_held_against_the_exact_sums(run: Path) -> None:
 
 def test_the_page_is_one_file_and_says_it_all(run: Path) -> None:
     page = write_precision_page(read_digest(run), run / "precision.html")
-    assert page is not None
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"(src|href)=\"(?!index\.html|#)", text)
     assert text.count("<svg") == 6
@@ -150,12 +153,30 @@ def test_the_page_is_one_file_and_says_it_all(run: Path) -> None:
 def test_a_run_without_backwards_has_no_page(tmp_path: Path, run: Path) -> None:
     RowWriter(tmp_path, "main").close()
     write_run(tmp_path, read_digest(run).run | {"probes": {}})
-    assert write_precision_page(read_digest(tmp_path), tmp_path / "precision.html") is None
+    written = publish(read_digest(tmp_path), tmp_path)
+    assert "precision.html" not in written
+    assert "precision.html" not in written["index.html"].read_text(encoding="utf-8")
+    assert not (tmp_path / "precision.html").exists()
+
+
+def test_pages_may_be_written_in_any_order(tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = read_digest(run)
+    for name in ("there", "back"):
+        (tmp_path / name).mkdir()
+    there = publish(digest, tmp_path / "there")
+    monkeypatch.setattr(publishing, "PAGES", PAGES[::-1])
+    back = publish(digest, tmp_path / "back")
+    assert set(there) == set(back) == {page.name for page in PAGES}
+    for name in ("index.html", "precision.html", "summary.md"):
+        assert there[name].read_bytes() == back[name].read_bytes()
+    package(run, tmp_path / "bundle.zip")
+    with ZipFile(tmp_path / "bundle.zip") as bundle:
+        assert set(there) <= set(bundle.namelist())
+    assert 'href="precision.html"' in there["index.html"].read_text(encoding="utf-8")
 
 
 def test_the_page_fits_a_phone_and_a_desk(run: Path) -> None:
     page = write_precision_page(read_digest(run), run / "precision.html")
-    assert page is not None
     with chromium() as browser:
         for width in (PHONE, DESK):
             for scheme in ("light", "dark"):

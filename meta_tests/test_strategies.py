@@ -26,7 +26,7 @@ from poolproof.suites.running.blocks import CaseAspect
 
 @cache
 def drawn(operator: Operator, aspect: CaseAspect, count: int = 300) -> list[Case]:
-    index_dtype = "int8" if operator.indices == "mask" else "int64"
+    index_dtype = operator.indices.dtypes[-1]
     return generate(cases(operator, "float16", index_dtype, aspect.profile), count, seed=3)
 
 
@@ -216,7 +216,7 @@ def test_subnormal_gradients_are_below_twice_the_smallest_normal() -> None:
 @pytest.mark.parametrize("recipe", RECIPES["indices"])
 def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> None:
     profile = Profile(indices=(recipe,), empty_batches=False)
-    index_dtype = "int8" if operator.indices == "mask" else "int64"
+    index_dtype = operator.indices.dtypes[-1]
     for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
         indices = contents(case).indices
         assert indices is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,11 @@ def adaptive_axis(size: int, windows: int) -> Axis:
     taps = np.arange(int((ends - starts).max()))
     positions = starts[:, None] + taps
     return _read_only(size, positions, positions < ends[:, None])
+
+
+def taps(axes: Sequence[Axis]) -> int:
+    """Cells of the largest window, those outside the input included."""
+    return prod(axis.positions.shape[1] for axis in axes)
 
 
 def expand(values: Sequence[int], rank: int, default: Sequence[int] = ()) -> tuple[int, ...]:

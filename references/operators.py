@@ -6,9 +6,11 @@ Names are the operator library's API names without the ``aclnn`` prefix. Sources
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from poolproof.references.geometry import Axis, taps
+from poolproof.references.indices import FLAT, MASK, Indices
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
 
 
@@ -18,9 +20,8 @@ class Operator:
 
     ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``windows`` is the kind of windows,
     whose attributes a call has. ``producer`` is the forward whose indices a backward consumes (None for a forward).
-    ``aten`` is torch's name, None where torch has no such operator. ``indices`` says how indices are stored:
-    one integer per window (``plane``: flat over the unpadded plane of one (n, c)) or those integers as int32
-    in the first bytes of an int8 mask (``mask``). ``takes_tags``: its page names a format tag for channels last.
+    ``aten`` is torch's name, None where torch has no such operator. ``indices`` says how indices are stored.
+    ``takes_tags``: its page names a format tag for channels last.
     """
 
     name: str
@@ -28,7 +29,7 @@ class Operator:
     windows: type[Windows]
     aten: str | None
     producer: str | None = None
-    indices: Literal["plane", "mask"] = "plane"
+    indices: Indices = FLAT
     takes_tags: bool = False
 
     def __post_init__(self) -> None:
@@ -63,6 +64,20 @@ class Operator:
     def tensors(self) -> tuple[str, ...]:
         return self.inputs + self.outputs
 
+    @property
+    def strided(self) -> tuple[str, ...]:
+        """The tensors that may be laid out in any way."""
+        return tuple(name for name in self.tensors if name != "indices" or self.indices.has_layout)
+
+    def tensor_shape(self, tensor: str, shape: tuple[int, ...], axes: Sequence[Axis]) -> tuple[int, ...]:
+        """Shape of one of ``tensors``, for ``shape`` of self and the windows along its axes."""
+        if tensor in ("self", "grad_input"):
+            return shape
+        leading, windows = shape[: -self.spatial_rank], tuple(axis.windows for axis in axes)
+        if tensor == "indices":
+            return self.indices.tensor_shape(leading, windows, taps(axes))
+        return (*leading, *windows)
+
 
 _FAMILY = (
     Operator("MaxPool3dWithArgmaxBackward", 3, Windowed, "max_pool3d_with_indices_backward", "MaxPool3dWithArgmax"),
@@ -74,12 +89,12 @@ _FAMILY = (
         "MaxPool2dWithIndices",
         takes_tags=True,
     ),
-    Operator("MaxPool2dWithMaskBackward", 2, Windowed, None, "MaxPool2dWithMask", indices="mask"),
+    Operator("MaxPool2dWithMaskBackward", 2, Windowed, None, "MaxPool2dWithMask", indices=MASK),
     Operator("AdaptiveMaxPool2dBackward", 2, Adaptive, "adaptive_max_pool2d_backward", "AdaptiveMaxPool2d"),
     Operator("AdaptiveMaxPool3dBackward", 3, Adaptive, "adaptive_max_pool3d_backward", "AdaptiveMaxPool3d"),
     Operator("MaxPool3dWithArgmax", 3, Windowed, "max_pool3d_with_indices"),
     Operator("MaxPool2dWithIndices", 2, Windowed, "max_pool2d_with_indices", takes_tags=True),
-    Operator("MaxPool2dWithMask", 2, Windowed, None, indices="mask"),
+    Operator("MaxPool2dWithMask", 2, Windowed, None, indices=MASK),
     Operator("AdaptiveMaxPool2d", 2, Adaptive, "adaptive_max_pool2d"),
     Operator("AdaptiveMaxPool3d", 3, Adaptive, "adaptive_max_pool3d"),
 )

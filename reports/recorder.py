@@ -20,11 +20,9 @@ import pytest
 from rich.console import Console
 
 from poolproof.reports.ci import services as ci
-from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.pages.precision import write_precision_page
-from poolproof.reports.pages.run import PRECISION_PAGE, write_run_page, write_run_summary
+from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
@@ -83,7 +81,8 @@ class _Run:
         compact_leftovers(self.folder)
         self.record["finished"] = time.time()
         write_run(self.folder, self.record)
-        self.digest = _publish(self.folder)
+        self.digest = read_digest(self.folder)
+        publish(self.digest, self.folder)
         if pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
@@ -246,16 +245,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
     chosen = config.getoption("ci")
     ci.annotate(run.digest, ci.service(os.environ) if chosen == "auto" else chosen, os.environ, say)
-
-
-def _publish(folder: Path) -> Digest:
-    """Write what people and CI read about the run in ``folder``."""
-    digest = read_digest(folder)
-    write_precision_page(digest, folder / PRECISION_PAGE)
-    write_run_page(digest, folder / "index.html")
-    write_run_summary(digest, folder / "summary.md")
-    write_junit(digest, folder / "junit.xml")
-    return digest
 
 
 def _check_is_run(folder: Path) -> None:

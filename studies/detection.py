@@ -34,7 +34,7 @@ from poolproof.references.operators import BACKWARDS, OPERATORS
 from poolproof.references.standards import STANDARDS, judge_all
 from poolproof.score.questions import rounds
 from poolproof.score.race import HONEST, backend_name, in_processes
-from poolproof.suites.cases.case import INDEX_DTYPES, Case
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import POISONS, Contents, contents, place
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.owed import refusal, unsupported
@@ -71,13 +71,11 @@ class Peer:
 
 
 def _dtype_pairs(backend: Backend, operator: str) -> list[tuple[str, str]]:
-    pairs = product(("float32", "float16", "bfloat16"), INDEX_DTYPES)
-    kind = OPERATORS[operator].indices
+    pairs = product(("float32", "float16", "bfloat16"), OPERATORS[operator].indices.dtypes)
     return [
         (dtype, index_dtype)
         for dtype, index_dtype in pairs
-        if (index_dtype == "int8") == (kind == "mask")
-        and unsupported(backend, OPERATORS[operator], dtype, index_dtype) is None
+        if unsupported(backend, OPERATORS[operator], dtype, index_dtype) is None
     ]
 
 

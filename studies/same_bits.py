@@ -16,6 +16,7 @@ import numpy as np
 
 from poolproof.backends.base import Backend, Status
 from poolproof.backends.registry import create
+from poolproof.references.indices import FLAT
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
@@ -47,7 +48,7 @@ def drawn(count: int) -> Iterator[Case]:
     for operator in OPERATORS.values():
         for dtype in DTYPES:
             for aspect in ("values", "precision", "special_values"):
-                if operator.indices == "plane" and CASE_ASPECTS[aspect].covers(Subject("", operator, dtype, "int64")):
+                if operator.indices is FLAT and CASE_ASPECTS[aspect].covers(Subject("", operator, dtype, "int64")):
                     seed = derive_seed("same bits", operator.name, dtype, aspect)
                     yield from generate(
                         strategy_of(operator, dtype, "int64", CASE_ASPECTS[aspect].profile), count, seed

@@ -8,7 +8,7 @@ from poolproof.backends.aclnn.operands import DTYPE_NAMES, describe_tensor, form
 from poolproof.backends.base import Call
 from poolproof.references.contract import SIGNATURES, ContractCall, TensorArgument
 from poolproof.references.operators import Operator
-from poolproof.references.windows import Windows
+from poolproof.references.windows import SMALLEST, Windows
 
 
 def contract_call(call: Call) -> ContractCall:
@@ -24,20 +24,17 @@ def contract_call(call: Call) -> ContractCall:
 
 
 def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractCall:
-    """One cell pooled into itself: legal wherever the dtypes are."""
+    """One window over a small plane: legal wherever the dtypes are."""
     api = f"aclnn{operator.name}"
     signature = SIGNATURES[api]
-    shape = (1, 1, *(2,) * operator.spatial_rank)
-    mask = (1, 1, 2**operator.spatial_rank, 64)
-    pooled = (1, 1, *(1,) * operator.spatial_rank)
-    shapes = {"self": shape, "gradInput": shape}
-    indices = mask if operator.indices == "mask" else pooled
-    tensors = {}
-    for name in signature.tensors:
-        kind = DTYPE_NAMES[index_dtype if name == signature.indices else dtype]
-        chosen = indices if name == signature.indices else shapes.get(name, pooled)
-        tensors[name] = TensorArgument.contiguous(chosen, kind, format_tag(len(chosen)))
+    shape = (1, 1, *(SMALLEST,) * operator.spatial_rank)
     windows = operator.windows.smallest(operator.spatial_rank)
+    axes = windows.axes(shape[2:])
+    tensors = {}
+    for theirs, ours in zip(signature.tensors, operator.tensors, strict=True):
+        kind = DTYPE_NAMES[index_dtype if ours == "indices" else dtype]
+        chosen = operator.tensor_shape(ours, shape, axes)
+        tensors[theirs] = TensorArgument.contiguous(chosen, kind, format_tag(len(chosen)))
     return ContractCall(api=api, tensors=tensors, **_attributes(operator, windows))
 
 

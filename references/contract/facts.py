@@ -13,6 +13,7 @@ from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
 from poolproof.references.contract.vocabulary import MASK_APIS, TAG_RANKS
 from poolproof.references.geometry import expand
+from poolproof.references.indices import MASK
 from poolproof.references.products import Product
 
 INT32_MAX = 2**31 - 1
@@ -78,10 +79,10 @@ def pooled_shape(call: ContractCall) -> Shape:
 
 
 def mask_shape(call: ContractCall) -> Shape:
-    """The int8 mask: one row per tap of the window, with room for one bit per window, in blocks of 32 bytes."""
+    """The shape that a mask should have."""
     read = self_axes(call)
-    windows = prod(pooled_spatial(call, read.spatial))
-    return (*read.batch, read.channels, prod(attribute(call, "kernelSize")), (-(-windows // 16) + 1) * 32)
+    windows = pooled_spatial(call, read.spatial)
+    return MASK.tensor_shape((*read.batch, read.channels), windows, prod(attribute(call, "kernelSize")))
 
 
 def adaptive_shape(call: ContractCall) -> Shape:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 from poolproof.references.contract.call import ContractCall, ContractError
@@ -166,16 +167,24 @@ class ClauseTable:
     def contract(self, products: Iterable[Product]) -> Contract:
         """The rules with the products on which they hold.
 
-        `ContractError` names a product that can reach a rule and has no value in one of its tables.
+        `ContractError` names a product that can reach a rule and has no value in one of its tables, or a value that is
+        no product's.
         """
         known = remaining = tuple(products)
         placed = []
         for rule in self.rules:
+            self._require_names(rule, known)
             reached = self._reached(rule, remaining)
             placed.append(replace(rule, products=reached))
             if rule.refuses_all:
                 remaining = tuple(product for product in remaining if product not in reached)
         return Contract(self.api, self.prefix, tuple(placed), known)
+
+    def _require_names(self, rule: Rule, known: Products) -> None:
+        names = {product.name for product in known}
+        for name in chain(rule.reach or (), *rule.tables):
+            if name not in names:
+                raise ContractError(f"table {rule.name} of {self.api} has a value for {name!r}, which is no product")
 
     def _reached(self, rule: Rule, remaining: Products) -> Products:
         if rule.reach is not None:

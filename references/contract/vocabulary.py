@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from poolproof.references.indices import MASK
+from poolproof.references.operators import OPERATORS
+
 
 class ReturnCode(IntEnum):
     """The return codes that this family of APIs uses (the library's page of aclnn return codes)."""
@@ -100,5 +103,5 @@ SIGNATURES = {
     "aclnnAdaptiveMaxPool3d": Signature(_ADAPTIVE_FORWARD, ("outputSize",), 3),
 }
 
-MASK_APIS = ("aclnnMaxPool2dWithMaskBackward", "aclnnMaxPool2dWithMask")
+MASK_APIS = tuple(f"aclnn{name}" for name, operator in OPERATORS.items() if operator.indices is MASK)
 """The APIs whose indices are an int8 mask."""

@@ -6,7 +6,7 @@ tables/*.csv                     verdicts, coverage of the mandatory groups, cla
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
 rejudge.py                       judges a file of evidence again, with numpy alone
-index.html, summary.md, junit.xml
+index.html and the other pages   as the run has them (`publishing.PAGES`)
 SHA256SUMS                       of every other file, as sha256sum reads it; its own hash is the fingerprint
 """
 
@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.bundle.reproducers import evidence_script, replay_line, smallest_case
-from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
-from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import evidence_path, file_name, read_evidence
 from poolproof.reports.rows.store import read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
@@ -52,7 +51,7 @@ def package(run: Path, output: Path) -> str:
         files = dict(recorded_files(run))
         for name, content in (derived_texts(digest) | _case_texts(digest)).items():
             files[name] = _text_file(Path(scratch), name, content)
-        files |= _pages(digest, Path(scratch))
+        files |= publish(digest, Path(scratch))
         sums = "".join(f"{_add(archive, name, files[name])}  {name}\n" for name in sorted(files))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)
@@ -134,14 +133,6 @@ def _shell_script(row: Record, evidence: str) -> str:
     if evidence:
         lines.append(f"# without poolproof: python ../../rejudge.py ../../evidence/{evidence}")
     return "\n".join([*lines, replay_line(row), ""])
-
-
-def _pages(digest: Digest, scratch: Path) -> dict[str, Path]:
-    return {
-        "index.html": write_run_page(digest, scratch / "index.html"),
-        "summary.md": write_run_summary(digest, scratch / "summary.md"),
-        "junit.xml": write_junit(digest, scratch / "junit.xml"),
-    }
 
 
 def _text_file(scratch: Path, name: str, content: str) -> Path:

@@ -15,6 +15,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
+from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
@@ -51,6 +52,11 @@ class Digest:
     def asked(self) -> pd.DataFrame:
         """The counts without the groups that a backend does not have at all."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
+
+    @cached_property
+    def has_statistics(self) -> bool:
+        """Whether some backward ran whose result was measured."""
+        return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
     def failures(self) -> pd.DataFrame:

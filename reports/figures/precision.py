@@ -39,7 +39,7 @@ HISTOGRAM = (
 _COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *(column for column, _ in HISTOGRAM))
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _COLUMNS = (*GROUP, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min", *_CLASSES)
-_HAS_STATISTICS = pc.field("n") > 0
+HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
 
 _ROUNDED = 1.0
 """Largest error, in ulps, of rows that say something about the rounding."""
@@ -133,7 +133,7 @@ class Duel:
 
 def groups(folder: Path) -> list[Group]:
     """All groups of a run."""
-    frame = read_rows(folder, list(_COLUMNS), _HAS_STATISTICS).to_pandas()
+    frame = read_rows(folder, list(_COLUMNS), HAS_STATISTICS).to_pandas()
     found = [
         _group(str(backend), str(operator), str(dtype), str(model), rows)
         for (backend, operator, dtype, model), rows in frame.groupby(list(GROUP), sort=True)
@@ -198,7 +198,7 @@ def _label(number: int) -> str:
 def agreements(folder: Path) -> list[Agreement]:
     """Where standards and interval disagree, and how much there was to disagree on; per backend, worst first."""
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
-    table = read_rows(folder, columns, _HAS_STATISTICS & pc.field("standards_passed").is_valid())
+    table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
     said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
     by_standard = said.groupby(["backend", "standard"], sort=True)
     found = [_agreement(str(backend), str(standard), rows) for (backend, standard), rows in by_standard]
@@ -248,7 +248,7 @@ def duels(folder: Path) -> list[Duel]:
     """Every two backends on the cases that both ran."""
     columns = ["output_digest", "mean_abs_err", "max_ulp", "n", "n_bitexact", "n_reject"]
     frame = (
-        read_rows(folder, ["backend", "operator", "dtype", "case_id", *columns], _HAS_STATISTICS)
+        read_rows(folder, ["backend", "operator", "dtype", "case_id", *columns], HAS_STATISTICS)
         .to_pandas()
         .drop_duplicates(["backend", "case_id"])
     )

@@ -14,17 +14,14 @@ from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic
 from poolproof.reports.pages.render import write_page
 
 
-def write_precision_page(digest: Digest, path: Path) -> Path | None:
-    """Write the page of a run; None, and no page, where no backward ran."""
-    found = groups(digest.folder)
-    if not found:
-        return None
+def write_precision_page(digest: Digest, path: Path) -> Path:
+    """Write the page of a run in which some backward ran; returns its path."""
     said = agreements(digest.folder)
     return write_page(
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(found),
+        backends=_by_backend(groups(digest.folder)),
         standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
         duels=duels(digest.folder),
         probes=_probes(digest.run),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from poolproof.reports.figures.clauses import follows, totals
@@ -13,15 +15,15 @@ from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.waivers.review import STALE
 
-PRECISION_PAGE = "precision.html"
-"""Name of the page on precision, which is written before this one where there is any to tell of."""
-
 _MOST_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "skipped"), 0)
 
 
-def write_run_page(digest: Digest, path: Path) -> Path:
-    """Write the page, whose links to evidence hold in the run's folder; returns its path."""
+def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """Write the page, whose links to evidence hold in the run's folder; returns its path.
+
+    ``links`` maps the names of files beside it to what they tell.
+    """
     aspects = aspects_in_order(digest.asked)
     return write_page(
         path,
@@ -31,7 +33,7 @@ def write_run_page(digest: Digest, path: Path) -> Path:
         matrix=_matrix(digest, aspects),
         precision=_precision(digest),
         contract=_contract(digest),
-        precision_page=PRECISION_PAGE if (path.parent / PRECISION_PAGE).exists() else "",
+        links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},

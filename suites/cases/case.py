@@ -14,14 +14,15 @@ from functools import cache, cached_property
 from math import prod
 from typing import Any
 
+from numpy.typing import NDArray
+
 from poolproof.references.formats import FORMATS
-from poolproof.references.geometry import Axis
+from poolproof.references.geometry import Axis, taps
+from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, expanded_axis, extent
 from poolproof.suites.cases.recipes import RECIPES
-
-INDEX_DTYPES = ("int32", "int64", "int8")
 
 
 class CaseError(ValueError):
@@ -162,12 +163,8 @@ class Case:
         return prod(axis.windows for axis in self.axes)
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
-        """Shape of one of ``api.tensors``; of a mask, the int8 buffer of the API page."""
-        if tensor in ("self", "grad_input"):
-            return self.shape
-        if tensor == "indices" and self.api.indices == "mask":
-            return (*self.leading_shape, self.taps, (-(-self.plane_windows // 16) + 1) * 32)
-        return self.pooled_shape
+        """Shape of one of ``api.tensors``."""
+        return self.api.tensor_shape(tensor, self.shape, self.axes)
 
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
@@ -188,12 +185,16 @@ class Case:
     @property
     def taps(self) -> int:
         """Cells of the largest window, those outside the plane included."""
-        return prod(axis.positions.shape[1] for axis in self.axes)
+        return taps(self.axes)
+
+    def known(self, tensor: str, elements: NDArray[Any]) -> NDArray[Any]:
+        """Those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
+        return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
     @property
     def has_bit_mask(self) -> bool:
-        """Whether indices are a mask of bits, whose order is not published: that of windows of one cell."""
-        return self.api.indices == "mask" and self.taps == 1
+        """Whether the tensor of indices holds bits, whose order is not published."""
+        return self.api.indices.are_bits(self.taps)
 
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""

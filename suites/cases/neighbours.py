@@ -35,8 +35,7 @@ def twin(case: Case) -> Case | None:
 def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:
     """Sliced where the case is contiguous, contiguous where it is not."""
     laid_out = dict(case.layouts)
-    names = [name for name in case.api.tensors if not (name == "indices" and case.api.indices == "mask")]
-    return tuple((name, "sliced") for name in sorted(names) if name not in laid_out)
+    return tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
 
 
 def _is_batched(case: Case) -> bool:

@@ -89,7 +89,7 @@ def contents(case: Case) -> Contents:
         indices = np.array(spelled_out, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
     else:
         indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
-    if case.api.indices == "plane":
+    if "indices" in case.api.strided:
         indices = _repeat_expanded(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
     drawn = Contents(case, values, indices=indices)
     gradient = literals.get("grad_output")
@@ -151,14 +151,9 @@ def _fill(tensor: Tensor, content: Contents, name: str) -> None:
         tensor.array[...] = content.gradient
     elif content.case.has_bit_mask:
         tensor.array[...] = 0 if content.mask is None else content.mask
-    elif content.case.api.indices == "mask":
-        assert content.indices is not None
-        packed = content.indices.astype(np.int32).ravel().view(np.int8)
-        tensor.array[...] = 0
-        tensor.array.reshape(-1)[: packed.size] = packed
     else:
         assert content.indices is not None
-        tensor.array[...] = content.indices.reshape(tensor.shape)
+        content.case.api.indices.encode(content.indices, tensor.array)
 
 
 def _repeat_expanded(content: NDArray, case: Case, name: str) -> NDArray:

@@ -396,9 +396,7 @@ def _all_tagged(case: Case, layout: str) -> Case:
 
 def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     """One tensor strided alone, as most real defects need it, or all of them at once."""
-    tensors = case.api.tensors
-    if case.api.indices == "mask":
-        tensors = tuple(name for name in tensors if name != "indices")
+    tensors = case.api.strided
     alone = _flip(draw)
     chosen = [_choose(draw, tensors)] if alone else list(tensors)
     layouts = {}

@@ -168,8 +168,7 @@ def _odd_units(operator: Operator) -> dict[str, Any]:
 def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
     """More channels than a vector register holds, so that its tail takes part too."""
     spatial = (4,) * operator.spatial_rank
-    tensors = ("out", "self") if operator.indices == "mask" else ("indices", "out", "self")
-    layouts = tuple((name, "channels_last") for name in tensors)
+    layouts = tuple((name, "channels_last") for name in sorted(operator.strided))
     windows = operator.windows.tiling(spatial, 2)
     return {"shape": (1, 33, *spatial), "attributes": windows, "values": "negative_infinity", "layouts": layouts}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from poolproof.references.criterion import acceptance
 from poolproof.references.formats import Float64
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
-from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.operands import POISONS, guard_and_gap_mask
 from poolproof.suites.judging.findings import (
@@ -34,7 +32,7 @@ from poolproof.suites.judging.findings import (
     wrong_cells,
 )
 from poolproof.suites.judging.owed import unsupported
-from poolproof.suites.judging.trial import Run, Trial, decoded_indices
+from poolproof.suites.judging.trial import Run, Trial
 
 Judge = Callable[[Trial], Mismatch | None]
 
@@ -101,8 +99,7 @@ def results(trial: Trial) -> Mismatch | None:
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         unwritten = _holds_poison(trial.first, name, POISONS[0]) & _holds_poison(trial.repetition(), name, POISONS[1])
-        if name == "indices" and trial.case.api.indices == "mask":
-            unwritten = unwritten.ravel()[: _known_bytes(trial.case)]
+        unwritten = trial.case.known(name, unwritten)
         if unwritten.any():
             element = first_element(unwritten)
             before = "what was in memory before the call"
@@ -324,7 +321,7 @@ def maximum(trial: Trial) -> Mismatch | None:
 @_check("indices point at the first maximum, or the last NaN, of their window", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
     owed = trial.maximum[1].reshape(trial.case.pooled_shape)
-    got = _first_indices(trial)
+    got = trial.output_indices
     return _wrong_window(trial, "indices", got != owed, got, owed)
 
 
@@ -332,7 +329,7 @@ def index_rule(trial: Trial) -> Mismatch | None:
 def index_points(trial: Trial) -> Mismatch | None:
     case = trial.case
     cells, valid = window_cells(case.axes)
-    got = _first_indices(trial).reshape(case.planes, case.plane_windows)
+    got = trial.output_indices.reshape(case.planes, case.plane_windows)
     inside = ((cells[None] == got[..., None]) & valid[None]).any(axis=-1)
     planes = trial.first.call.tensors["self"].array.astype(np.float64).reshape(case.planes, case.plane_size)
     pointed = np.take_along_axis(planes, np.where(inside, got, 0), axis=1)
@@ -351,16 +348,12 @@ def index_points(trial: Trial) -> Mismatch | None:
 def empty_window(trial: Trial) -> Mismatch | None:
     _, valid = window_cells(trial.case.axes)
     empty = np.broadcast_to(~valid.any(axis=-1), (trial.case.planes, len(valid))).reshape(trial.case.pooled_shape)
-    out, indices = trial.first.output("out").astype(np.float64), _first_indices(trial)
+    out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     return _wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or _wrong_element(
         "indices", outside, indices, legal, why
     )
-
-
-def _first_indices(trial: Trial) -> NDArray[Any]:
-    return decoded_indices(trial.case, trial.first.output("indices"))
 
 
 def _differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
@@ -408,18 +401,10 @@ def _holds_poison(run: Run, name: str, poison: int) -> NDArray[np.bool_]:
     return (output.view(np.uint8).reshape(*output.shape, output.itemsize) == poison).all(axis=-1)
 
 
-def _known_bytes(case: Case) -> int:
-    """How many of a mask's first bytes hold something known: int32 indices, or bits in an unpublished order."""
-    return 0 if case.has_bit_mask else 4 * prod(case.pooled_shape)
-
-
 def _other_bits(trial: Trial, other: Run, because: str) -> Mismatch | None:
     """The first element whose bits differ between the trial's run and another."""
     for name in trial.case.api.outputs:
-        got, owed = (np.ascontiguousarray(run.output(name)) for run in (trial.first, other))
-        if name == "indices" and trial.case.api.indices == "mask":
-            known = _known_bytes(trial.case)
-            got, owed = got.ravel()[:known], owed.ravel()[:known]
+        got, owed = (trial.case.known(name, np.ascontiguousarray(run.output(name))) for run in (trial.first, other))
         found = _wrong_element(name, _bits(got) != _bits(owed), got, owed, because)
         if found:
             return found
@@ -429,7 +414,7 @@ def _other_bits(trial: Trial, other: Run, because: str) -> Mismatch | None:
 def _other_values(trial: Trial, other: Run, because: str) -> Mismatch | None:
     """The first element whose value differs between the trial's run and another, where the criterion owes bits."""
     for name in trial.case.api.outputs:
-        if name == "indices" and trial.case.api.indices == "mask":
+        if name not in trial.case.api.strided:
             continue
         got, owed = (run.output(name).astype(np.float64) for run in (trial.first, other))
         differs = _differs(got, owed)

@@ -18,7 +18,7 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSI
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.standalone import program
-from poolproof.suites.judging.trial import Trial, decoded_indices
+from poolproof.suites.judging.trial import Trial
 
 MOST_ELEMENTS = 1_000_000
 """Cells of self, or windows, above which a case leaves no evidence."""
@@ -96,7 +96,7 @@ def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     empty = np.broadcast_to(~valid.any(axis=-1), (case.planes, case.plane_windows)).reshape(case.pooled_shape)
     maxima, indices = (owed.reshape(case.pooled_shape).astype(np.float64) for owed in trial.maximum)
     if findings[0].check in _ABOUT_INDICES:
-        got = decoded_indices(case, trial.first.output("indices")).astype(np.float64)
+        got = trial.output_indices.astype(np.float64)
         low, high = np.where(empty, -1.0, indices), np.where(empty, case.plane_size - 1.0, indices)
         return {"got": got, "low": low, "high": high, "flags": _flags({NAN: np.zeros_like(empty)})}, Meta(
             tensor="indices"

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -93,7 +92,7 @@ def _too_large(case: Case) -> str:
     """Why the case cannot be judged in this machine's memory, empty where it can."""
     needed = WORKING_COPIES * case.memory_bytes()
     if not case.api.is_backward:
-        needed += _BYTES_PER_TAP * case.plane_windows * prod(axis.positions.shape[1] for axis in case.axes)
+        needed += _BYTES_PER_TAP * case.plane_windows * case.taps
     allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     if needed <= allowed:
         return ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +98,11 @@ class Trial:
         return self.first.output("grad_input").astype(np.float64).ravel()
 
     @cached_property
+    def output_indices(self) -> Int64:
+        """The indices that the first run put out, of the pooled shape; forward operators only."""
+        return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
+
+    @cached_property
     def accepted(self) -> NDArray[np.bool_]:
         return self.acceptance.accepts(self.gradient_input)
 
@@ -166,8 +170,7 @@ class Trial:
         forward = Trial(producer, self.backend)
         if forward.first.outcome.status is not Status.COMPLETED:
             return None
-        indices = decoded_indices(producer, forward.first.output("indices"))
-        return indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
+        return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
     def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
         """The backward on other indices, all inside the plane, and what it then owes."""
@@ -208,11 +211,3 @@ class Trial:
     def _execute(self, call: Call, mode: str = "") -> Run:
         before = {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}
         return Run(call, self.backend.run(call, mode), before)
-
-
-def decoded_indices(case: Case, indices: NDArray) -> Int64:
-    """Indices of the pooled shape, read out of the mask where they are stored in one."""
-    if case.api.indices == "mask":
-        size = prod(case.pooled_shape)
-        indices = np.ascontiguousarray(indices).ravel()[: 4 * size].view(np.int32).reshape(case.pooled_shape)
-    return indices.astype(np.int64)

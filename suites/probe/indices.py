@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import window_cells
 from poolproof.references.geometry import Int64
-from poolproof.suites.judging.trial import decoded_indices
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.experiment import Experiment
 
@@ -23,7 +22,7 @@ def exact_data(experiment: Experiment) -> Observation:
         trial = experiment.forward(recipe)
         case = trial.case
         maxima = trial.maximum[0].ravel()
-        picked = decoded_indices(case, trial.first.output("indices")).reshape(case.planes, case.plane_windows)
+        picked = trial.output_indices.reshape(case.planes, case.plane_windows)
         inside = (picked >= 0) & (picked < case.plane_size)
         planes = trial.content.values.reshape(case.planes, case.plane_size)
         pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
@@ -69,7 +68,7 @@ def _seen(experiment: Experiment, recipes: tuple[str, ...]) -> tuple[NDArray, Bo
         case = trial.case
         cells, valid = window_cells(case.axes)
         values.append(trial.content.values.reshape(case.planes, case.plane_size)[:, cells])
-        indices = decoded_indices(case, trial.first.output("indices"))
+        indices = trial.output_indices
         picked.append(indices.reshape(case.planes, case.plane_windows))
     gathered = np.concatenate(values)
     shape = gathered.shape

@@ -51,7 +51,7 @@ def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], .
     """All tensors in ``memory_format``; a mask has none."""
     if memory_format == "contiguous":
         return ()
-    tensors = [name for name in operator.tensors if not (name == "indices" and operator.indices == "mask")]
+    tensors = operator.strided
     return tuple(sorted((name, memory_format) for name in tensors))
 
 

@@ -15,7 +15,6 @@ from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
 from poolproof.reports.rows.grouping import GROUP
-from poolproof.suites.cases.case import INDEX_DTYPES
 from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.owed import unsupported
 
@@ -78,15 +77,14 @@ class Subject:
 def subjects(name: str, backend: Backend) -> list[Subject]:
     """Every operator in every pair of dtypes, with what ``backend``, called ``name``, says about it.
 
-    Index dtypes that the operator's own interface does not have are left out: a mask is int8, indices are not.
+    Index dtypes that the operator's own interface does not have are left out.
     """
     found = []
     for operator in OPERATORS.values():
-        for index_dtype in INDEX_DTYPES:
-            if (index_dtype == "int8") == (operator.indices == "mask"):
-                for dtype in DTYPES:
-                    reason = unsupported(backend, operator, dtype, index_dtype)
-                    found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
+        for index_dtype in operator.indices.dtypes:
+            for dtype in DTYPES:
+                reason = unsupported(backend, operator, dtype, index_dtype)
+                found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
     return found
 
 

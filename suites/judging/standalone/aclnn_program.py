@@ -7,6 +7,7 @@ from poolproof.backends.aclnn.prototypes import DATA_TYPES
 from poolproof.backends.aclnn.prototypes import FORMATS as TAGS
 from poolproof.backends.base import Call, Tensor
 from poolproof.references.formats import FORMATS
+from poolproof.references.indices import MASK
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.standalone.spelling import comparison, numbers
 
@@ -164,7 +165,7 @@ def write(content: Contents, call: Call) -> str:
     """The program that makes ``call``, which holds ``content``."""
     case = content.case
     fmt = FORMATS[case.dtype]
-    is_mask_made = case.api.indices == "mask" and not case.api.is_backward
+    is_mask_made = case.api.indices is MASK and not case.api.is_backward
     head = _HEAD.format(
         title=f"{case.operator} ({case.dtype})",
         determinism=", deterministic" if case.deterministic else "",

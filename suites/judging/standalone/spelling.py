@@ -9,6 +9,7 @@ import textwrap
 
 import numpy as np
 
+from poolproof.references.indices import MASK
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import Contents
 
@@ -65,12 +66,12 @@ def comparison(content: Contents) -> str:
 def _of_backward(content: Contents) -> str:
     case = content.case
     loops = _BACKWARD.format(
-        cells="cells" if case.api.indices == "mask" else "indices_values",
+        cells="cells" if case.api.indices is MASK else "indices_values",
         plane_windows=case.plane_windows,
         plane_cells=case.plane_size,
         all_cells=content.landing.size,
     )
-    if case.api.indices != "mask":
+    if case.api.indices is not MASK:
         return loops
     return "\n" + numbers("cells", content.landing.cells % max(case.plane_size, 1)) + loops
 

@@ -1,0 +1,97 @@
+"""How an operator stores its indices: one object for each way there is.
+
+An index says which cell of the plane a window's maximum is in, flat over the unpadded plane of one (n, c). The
+objects know shapes, dtypes and bytes; which index is right, and who makes it, they must not know.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.geometry import Int64
+
+Shape = tuple[int, ...]
+
+
+class Indices(ABC):
+    """``dtypes``: what they may be stored in. ``has_layout``: whether the tensor may be laid out in any way."""
+
+    dtypes: tuple[str, ...]
+    has_layout: bool
+
+    @abstractmethod
+    def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:
+        """Shape of the tensor, for ([N,] C), windows along each axis, and cells of one window."""
+
+    @abstractmethod
+    def encode(self, indices: Int64, tensor: NDArray) -> None:
+        """Store an index for each window in a tensor of `tensor_shape`."""
+
+    @abstractmethod
+    def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
+        """The indices that a tensor stores, of the pooled shape."""
+
+    @abstractmethod
+    def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:
+        """The elements of a tensor (or of flags, one for each) whose meaning is published."""
+
+    @abstractmethod
+    def are_bits(self, taps: int) -> bool:
+        """Whether windows of so many cells get bits, in an order that is not published, and no indices."""
+
+
+class FlatIndices(Indices):
+    """A tensor with an integer for each window."""
+
+    dtypes = ("int32", "int64")
+    has_layout = True
+
+    def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:  # noqa: ARG002
+        return (*leading, *windows)
+
+    def encode(self, indices: Int64, tensor: NDArray) -> None:
+        tensor[...] = indices.reshape(tensor.shape)
+
+    def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
+        return tensor.astype(np.int64).reshape(pooled_shape)
+
+    def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:  # noqa: ARG002
+        return tensor
+
+    def are_bits(self, taps: int) -> bool:  # noqa: ARG002
+        return False
+
+
+class IndexMask(Indices):
+    """An int8 buffer sized for a bit per tap and window, whose first bytes hold the indices as int32."""
+
+    dtypes = ("int8",)
+    has_layout = False
+
+    def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:
+        """One row per tap, with room for a bit per window, in blocks of 32 bytes (the API pages)."""
+        return (*leading, taps, (-(-prod(windows) // 16) + 1) * 32)
+
+    def encode(self, indices: Int64, tensor: NDArray) -> None:
+        packed = indices.astype(np.int32).ravel().view(np.int8)
+        tensor[...] = 0
+        tensor.reshape(-1)[: packed.size] = packed
+
+    def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
+        stored = np.ascontiguousarray(tensor).ravel()[: 4 * prod(pooled_shape)]
+        return stored.view(np.int32).reshape(pooled_shape).astype(np.int64)
+
+    def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:
+        return tensor.ravel()[: 0 if self.are_bits(taps) else 4 * prod(pooled_shape)]
+
+    def are_bits(self, taps: int) -> bool:
+        return taps == 1
+
+
+FLAT, MASK = FlatIndices(), IndexMask()
+
+INDEX_DTYPES = (*FLAT.dtypes, *MASK.dtypes)

@@ -1,0 +1,55 @@
+"""The files that people and CI read about one run, as a list. A run's folder and its bundle hold the same ones.
+
+What is added to `PAGES` is written, packed and linked from the first page; no file depends on another being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolproof.reports.ci.junit import write_junit
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.pages.precision import write_precision_page
+from poolproof.reports.pages.run import write_run_page, write_run_summary
+
+
+@dataclass(frozen=True)
+class Page:
+    """One file. ``title`` is how the first page links to it, empty for no link.
+
+    ``has_something_to_tell`` says about which runs it is written.
+    """
+
+    name: str
+    write: Callable[[Digest, Path], Path]
+    title: str = ""
+    has_something_to_tell: Callable[[Digest], bool] = lambda _digest: True
+
+
+def _write_first_page(digest: Digest, path: Path) -> Path:
+    return write_run_page(digest, path, {page.name: page.title for page in pages_of(digest) if page.title})
+
+
+PAGES = (
+    Page("index.html", _write_first_page),
+    Page(
+        "precision.html",
+        write_precision_page,
+        "Errors beside their bounds, the standards of others, and backends side by side",
+        lambda digest: digest.has_statistics,
+    ),
+    Page("summary.md", write_run_summary),
+    Page("junit.xml", write_junit),
+)
+
+
+def pages_of(digest: Digest) -> list[Page]:
+    """The pages that have something to tell about a run."""
+    return [page for page in PAGES if page.has_something_to_tell(digest)]
+
+
+def publish(digest: Digest, folder: Path) -> dict[str, Path]:
+    """Write the pages of a run into a folder; returns their paths by name."""
+    return {page.name: page.write(digest, folder / page.name) for page in pages_of(digest)}
