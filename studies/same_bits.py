@@ -23,7 +23,8 @@ from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.strategies import cases as strategy_of
 from poolproof.suites.judging.owed import unsupported
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.plans import ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import Subject
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -47,9 +48,11 @@ def drawn(count: int) -> Iterator[Case]:
     for operator in OPERATORS.values():
         for dtype in DTYPES:
             for aspect in ("values", "precision", "special_values"):
-                if operator.indices is FLAT and ASPECTS[aspect].covers(operator):
+                if operator.indices is FLAT and CASE_ASPECTS[aspect].covers(Subject("", operator, dtype, "int64")):
                     seed = derive_seed("same bits", operator.name, dtype, aspect)
-                    yield from generate(strategy_of(operator, dtype, "int64", ASPECTS[aspect].profile), count, seed)
+                    yield from generate(
+                        strategy_of(operator, dtype, "int64", CASE_ASPECTS[aspect].profile), count, seed
+                    )
 
 
 def compared(case: Case, backends: list[Backend]) -> Counter[str]:
