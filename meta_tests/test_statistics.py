@@ -11,7 +11,7 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import floor_log2, round_to_nearest_even
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 from poolproof.references.oracle import scatter_sums
@@ -26,7 +26,7 @@ def statistics(
     outputs: np.ndarray, cells: np.ndarray, terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel
 ) -> Statistics:
     sums = scatter_sums(cells, terms, len(outputs))
-    return error_statistics(Deviations(outputs, sums, fmt), acceptance(sums, fmt, model))
+    return error_statistics(Deviations(outputs, sums, fmt), admissible(sums, fmt, model))
 
 
 def of(

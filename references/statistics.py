@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from poolproof.references.criterion import Acceptance
+from poolproof.references.criterion import Admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
@@ -23,15 +23,15 @@ ULP_EDGES = {"ulp_le05": 0.5, "ulp_le1": 1.0, "ulp_le2": 2.0, "ulp_le4": 4.0, "u
 """Upper edges of the histogram's half-open classes, in ulps."""
 
 
-def error_statistics(deviations: Deviations, acceptance: Acceptance) -> Statistics:
+def error_statistics(deviations: Deviations, admissible: Admissible) -> Statistics:
     """All statistics of one output tensor."""
     finite = _Finite(deviations)
     return (
-        _verdicts(deviations, acceptance)
+        _verdicts(deviations, admissible)
         | _differences(deviations, finite)
         | _ulps(finite, len(deviations.outputs))
         | _bias(finite)
-        | _bounds(deviations, acceptance)
+        | _bounds(deviations, admissible)
     )
 
 
@@ -52,12 +52,12 @@ class _Finite:
             self.ulps = self.absolute / deviations.fmt.ulp(self.s)
 
 
-def _verdicts(deviations: Deviations, acceptance: Acceptance) -> Statistics:
+def _verdicts(deviations: Deviations, admissible: Admissible) -> Statistics:
     cells = len(deviations.outputs)
     return {
         "n": cells,
-        "n_bits_owed": int(np.count_nonzero(acceptance.demands_bits)),
-        "n_reject": cells - int(np.count_nonzero(acceptance.accepts(deviations.outputs))),
+        "n_bits_owed": int(np.count_nonzero(admissible.demands_bits)),
+        "n_reject": cells - int(np.count_nonzero(admissible.accepts(deviations.outputs))),
     }
 
 
@@ -99,7 +99,7 @@ def _bias(finite: _Finite) -> Statistics:
     return {"n_inexact": number, "bias_ulp": _ratio(bias, number)}
 
 
-def _bounds(deviations: Deviations, acceptance: Acceptance) -> Statistics:
+def _bounds(deviations: Deviations, admissible: Admissible) -> Statistics:
     """Errors beside what the accumulation model admits, over the finite cells that a gradient reaches."""
     sums, fmt = deviations.sums, deviations.fmt
     reached = deviations.finite & (sums.count > 0)
@@ -107,13 +107,13 @@ def _bounds(deviations: Deviations, acceptance: Acceptance) -> Statistics:
     signed, exact = deviations.error[selected], sums.sum[selected]
     error = np.abs(signed)
     with np.errstate(invalid="ignore", over="ignore"):
-        low, high = acceptance.low[selected], acceptance.high[selected]
-        admissible = np.maximum(high - exact, exact - low)
+        low, high = admissible.low[selected], admissible.high[selected]
+        bound = np.maximum(high - exact, exact - low)
         room = np.where(signed > 0.0, high - exact, exact - low)
         tolerant = (room > 0.0) & (room < np.inf) & (high - low > fmt.ulp(exact))
     margin = ((room - error)[tolerant] / room[tolerant]).min() if tolerant.any() else None
     unit = fmt.ulp(np.maximum(sums.positive, sums.negative)[selected])
-    by_multiplicity = _by_multiplicity(sums.count[selected], error, admissible, unit)
+    by_multiplicity = _by_multiplicity(sums.count[selected], error, bound, unit)
     return {"margin_min": None if margin is None else float(margin), **by_multiplicity}
 
 
