@@ -13,7 +13,7 @@ import pytest
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.pages.plane import picture
-from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -106,9 +106,9 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
 
 
-def judged(folder: Path, backend: str, block: CaseBlock, most: int) -> list[Row]:
+def judged(folder: Path, backend: str, block: CaseBlock, most: int = 50, shrinks: bool = False) -> list[Row]:
     rows: list[Row] = []
-    runner = Runner(folder, "main", lambda row: row, rows.append, 60.0, shrinks=False, most_evidence=most)
+    runner = Runner(folder, "main", lambda row: row, rows.append, 60.0, shrinks, most_evidence=most)
     try:
         runner.judge(block)
     finally:
@@ -123,10 +123,24 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     block = replace(block, subject=replace(block.subject, backend=name))
     rows = [row for row in judged(tmp_path, name, block, most=3) if row["verdict"] in FAILED]
     kinds = {tuple(row["checks_violated"]) for row in rows}
-    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").iterdir()}
+    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").glob("*.npz")}
     assert left <= {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
     assert len(left) < len(rows)
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_smallest_case_leaves_evidence_of_its_own(tmp_path: Path) -> None:
+    name = "scatter_backends:lost"
+    (block,) = planned(BACKWARD, "float16", "values")
+    block = replace(block, subject=replace(block.subject, backend=name))
+    (row,) = (row for row in judged(tmp_path, name, block, shrinks=True) if row.get("shrunk"))
+    stored = read_evidence(shrunk_path(tmp_path, row["case_id"], name))
+    smallest = Case.from_json(row["shrunk"])
+    assert stored.rejected.any()
+    assert stored.arrays["got"].shape == smallest.shape
+    assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
+    assert "shrunk/" in program_lines(tmp_path, row["case_id"], name)[0]
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
@@ -140,8 +154,8 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
 
     assert "add --evidence DIR" in replay()
     (line,) = (line for line in replay("--evidence", "left").splitlines() if "judged again by" in line)
-    module, path = line.split()[-2:]
-    again = subprocess.run([sys.executable, "-m", module, path], capture_output=True, text=True, cwd=tmp_path)
+    program, path = line.split()[-2:]
+    again = subprocess.run([sys.executable, program, path], capture_output=True, text=True, cwd=tmp_path)
     assert again.returncode == 1
     assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
     assert ": got 0.0, owed " in again.stdout

@@ -5,7 +5,7 @@ verdict.json                     the overall verdict, with the sentences that sa
 tables/*.csv                     verdicts, coverage of the mandatory groups, clauses, checks, precision, failures
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
-rejudge.py                       judges a file of evidence again, with numpy alone
+evidence/rejudge.py, call.py     judge a file of evidence again, and make its call, without poolproof
 index.html and the other pages   as the run has them (`publishing.PAGES`)
 SHA256SUMS                       of every other file, as sha256sum reads it; its own hash is the fingerprint
 """
@@ -24,11 +24,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.bundle.reproducers import evidence_script, replay_line, smallest_case
+from poolproof.reports.bundle.reproducers import replay_line, smallest_case
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
-from poolproof.reports.rows.evidence import evidence_path, file_name, read_evidence
+from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.store import read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
@@ -103,16 +103,12 @@ def _waiver_list(digest: Digest) -> pd.DataFrame:
 
 def _case_texts(digest: Digest) -> dict[str, str]:
     """The failing cases that are worth a folder: the smallest of each kind, and all that left evidence."""
-    texts = {"rejudge.py": evidence_script()}
+    texts = {f"evidence/{name}": text for name, text in programs().items()}
     for row in _chosen_rows(digest):
-        evidence = evidence_path(digest.folder, row["case_id"], row["backend"])
         folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"
         texts[f"{folder}/row.json"] = _json(row)
         texts[f"{folder}/case.json"] = smallest_case(row) + "\n"
-        texts[f"{folder}/reproduce.sh"] = _shell_script(row, evidence.name if evidence.exists() else "")
-        if evidence.exists():
-            script = read_evidence(evidence).meta.get("script")
-            texts |= {f"{folder}/call.py": script} if script else {}
+        texts[f"{folder}/reproduce.sh"] = _shell_script(digest.folder, row)
     return texts
 
 
@@ -127,11 +123,15 @@ def _chosen_rows(digest: Digest) -> list[Record]:
     return [chosen[key] for key in sorted(chosen)]
 
 
-def _shell_script(row: Record, evidence: str) -> str:
+def _shell_script(run: Path, row: Record) -> str:
     """How to see a case again, and what was seen when it was judged."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in str(row["reason"]).splitlines())]
-    if evidence:
-        lines.append(f"# without poolproof: python ../../rejudge.py ../../evidence/{evidence}")
+    without = program_lines(run, row["case_id"], row["backend"])
+    if without:
+        lines += [
+            "# without poolproof, in the folder that the bundle is unpacked to:",
+            *(f"#   {line}" for line in without),
+        ]
     return "\n".join([*lines, replay_line(row), ""])
 
 

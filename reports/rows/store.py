@@ -109,7 +109,7 @@ def compact_leftovers(folder: Path) -> None:
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """(name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
-    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz"):
+    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz", "evidence/shrunk/*.npz"):
         for path in sorted(folder.glob(pattern)):
             yield path.relative_to(folder).as_posix(), path
 

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from poolproof.reports.rows.evidence import Meta, add_meta, evidence_path
+from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.standalone import program
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.sandbox import Sandbox
 
@@ -81,7 +79,6 @@ class Runner:
             tally.rows += 1
             if row["verdict"] in FAILED:
                 row |= self._smaller(block, question, row)
-                self._explain(row)
                 tally.failures.append(row)
             self._record(row)
         return tally
@@ -100,6 +97,7 @@ class Runner:
         """The rows of questions whose violations leave evidence."""
         evidence = EvidenceFolder(self._folder, backend)
         for row in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
+            evidence.put_unfinished(row)
             self._limit_evidence(row)
             yield row
 
@@ -118,14 +116,6 @@ class Runner:
             path.unlink()
         self._evidence.update((check, kind))
 
-    def _explain(self, row: Row) -> None:
-        """Let the evidence of the row tell how to make the call of the shrunk case."""
-        path = evidence_path(self._folder, row["case_id"], row["backend"])
-        if row.get("shrunk") and path.exists():
-            script = program(Case.from_json(row["shrunk"]), row["backend"])
-            if script:
-                add_meta(path, Meta(script=script))
-
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
             name = f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
@@ -133,7 +123,7 @@ class Runner:
         return self._sandboxes[backend]
 
     def _smaller(self, block: Block, question: Asked, row: Row) -> Row:
-        """The column with the shrunk case, once per kind of failure.
+        """The column with the shrunk case, once per kind of failure; that case is judged once more, to leave evidence.
 
         Asks the sandbox while `judge` is reading from it, which is sound after a failed row alone: the judge that
         answered it takes no more questions.
@@ -152,6 +142,9 @@ class Runner:
         if smaller is None:
             return {}
         self._shrunk.add(kind)
+        evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
+        for other in self._judged(row["backend"], [smaller.leaving(evidence)]):
+            evidence.put_unfinished(other)
         return {"shrunk": smaller.describe()["case"]}
 
 
