@@ -15,12 +15,14 @@ from pathlib import Path
 
 import click
 
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import Waivers, load, shipped
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.running.plans import ASPECTS, Block
-from poolproof.suites.running.runner import Jury
-from poolproof.suites.running.sandbox import Bench
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.blocks import CaseBlock
+from poolproof.suites.running.runner import Runner
+from poolproof.suites.running.sandbox import survey
 
 NEVER_EXPIRES = date(2000, 1, 1)
 
@@ -30,26 +32,28 @@ NEVER_EXPIRES = date(2000, 1, 1)
 @click.option("--cases", default=200, show_default=True, help="Cases per operator, dtypes and aspect.")
 def main(backend: str, cases: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(backend, Path(folder), "survey", 60.0)
-        survey = bench.start()
-        bench.close()
+        surveyed = survey(backend)
         rows = RowWriter(Path(folder), "throughput")
         waivers = Waivers([waiver for path in shipped() for waiver in load(path)], NEVER_EXPIRES)
-        jury = Jury(Path(folder), "jury", waivers, {backend: survey.environment}, rows.append, 60.0, shrinks=False)
+
+        def waive(row: Row) -> Row:
+            return waivers.apply(row, surveyed.environment)
+
+        runner = Runner(Path(folder), "throughput", waive, rows.append, 60.0, shrinks=False)
         rates = {}
-        for cell in survey.cells:
+        for subject in surveyed.subjects:
             for name in ("values", "precision"):
-                aspect = ASPECTS[name]
-                if cell.unsupported or not aspect.covers(cell.operator):
+                aspect = CASE_ASPECTS[name]
+                if not aspect.covers(subject):
                     continue
-                seed = derive_seed("throughput", cell.operator.name, cell.dtype, name)
+                seed = derive_seed("throughput", subject.operator.name, subject.dtype, name)
                 if not rates:
-                    jury.judge(Block(cell, aspect, 0, 20, seed))  # start-up
+                    runner.judge(CaseBlock(subject, aspect, 0, 20, seed))  # start-up
                     rates[""] = 0.0
                 started = time.perf_counter()
-                jury.judge(Block(cell, aspect, 0, cases, seed))
-                rates[f"{cell.operator.name} {cell.dtype} {name}"] = cases / (time.perf_counter() - started)
-        jury.close()
+                runner.judge(CaseBlock(subject, aspect, 0, cases, seed))
+                rates[f"{subject.operator.name} {subject.dtype} {name}"] = cases / (time.perf_counter() - started)
+        runner.close()
         rows.close()
     del rates[""]
     slowest = min(rates, key=lambda name: rates[name])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holding import holding
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
@@ -20,8 +21,8 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.plans import USUAL_CHECKS
-from poolproof.suites.running.sandbox import Bench, Survey
+from poolproof.suites.running.blocks import USUAL_CHECKS
+from poolproof.suites.running.sandbox import Sandbox, Survey
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
@@ -34,11 +35,11 @@ def run(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    bench = Bench(backend, tmp_path, "aclnn", timeout=20.0)
+    sandbox = Sandbox(backend, tmp_path, "aclnn", timeout=20.0)
     try:
-        return bench.start()
+        return sandbox.start()
     finally:
-        bench.close()
+        sandbox.close()
 
 
 # Libraries
@@ -162,18 +163,18 @@ def questions(*shapes: tuple[int, ...]) -> list[Question]:
     return [
         Question(
             Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
-            USUAL_CHECKS,
+            holding(*USUAL_CHECKS),
         )
         for shape in shapes
     ]
 
 
 def verdicts(tmp_path: Path, asked: list[Question], timeout: float = 20.0) -> list[tuple[str, str]]:
-    bench = Bench("emulator-a2", tmp_path, "faults", timeout)
+    sandbox = Sandbox("emulator-a2", tmp_path, "faults", timeout)
     try:
-        return [(row["verdict"], row["reason"]) for row in bench.judge(asked)]
+        return [(row["verdict"], row["reason"]) for row in sandbox.judge(asked)]
     finally:
-        bench.close()
+        sandbox.close()
 
 
 def test_a_segmentation_fault_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +197,7 @@ def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         dilation=(2,),
     )
     before, after = questions((1, 2, 4, 4), (1, 3, 4, 4))
-    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, USUAL_CHECKS), after], timeout=3.0)
+    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, holding(*USUAL_CHECKS)), after], timeout=3.0)
     assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.TIMED_OUT, Verdict.CONFORMS]
 
 

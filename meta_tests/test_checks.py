@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.schema import SCHEMA, Row, to_table
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.running.plans import ASPECTS, PLANS, blocks, cells
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter_backends import FAULTS, Environment, Scatter
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -23,15 +26,10 @@ CASES = 25
 @cache
 def questions() -> list[Question]:
     """A small plan over everything the numpy backend supports."""
-    chosen = [cell for cell in cells("scatter", Scatter()) if cell.unsupported is None and cell.dtype in DTYPES]
+    chosen = [subject for subject in subjects("scatter", Scatter()) if subject.dtype in DTYPES]
     plan = PLANS["smoke"].__class__("meta", CASES, "")
-    aspects = list(ASPECTS.values())
-    return [
-        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats)
-        for block in blocks(chosen, aspects, plan, seed=2)
-        if block.aspect.id != "scale"
-        for case in block.cases()
-    ]
+    aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values() if aspect.id != "scale"]
+    return [question for block in blocks(chosen, aspects, plan, seed=2) for question in block.questions()]
 
 
 def sample(every: int) -> list[Question]:
@@ -69,7 +67,7 @@ def test_plane_sum_needs_no_oracle_of_cells() -> None:
 
 
 def row_of(fault: str, case: str, check: str = "interval") -> Row:
-    return judge(Question(Case.from_json(case), (check,)), FAULTS[fault][0]())
+    return judge(Question(Case.from_json(case), holding(check)), FAULTS[fault][0]())
 
 
 def test_the_message_names_cell_windows_interval_and_value() -> None:

@@ -180,6 +180,9 @@ def test_first_of_two_broken_clauses_answers(product: str, first: str, second: s
     assert (code.clause, code.status) == (first, status)
 
 
+ORDER = ("A2", "A3", "950", "910", "310P", "310B")
+
+
 @pytest.mark.parametrize(
     ("api", "statuses"),
     [
@@ -191,7 +194,7 @@ def test_first_of_two_broken_clauses_answers(product: str, first: str, second: s
 )
 def test_null_pointers_per_product(api: str, statuses: tuple[int, ...]) -> None:
     everything_null = made(api).with_tensors(dict.fromkeys(SIGNATURES[api].tensors))
-    assert tuple(predict(product, everything_null) for product in PRODUCTS.values()) == statuses
+    assert tuple(predict(PRODUCTS[name], everything_null) for name in ORDER) == statuses
 
 
 def test_an_unsupported_product_is_refused_before_null_pointers_where_the_library_looks_there_first() -> None:

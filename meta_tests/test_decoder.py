@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from holding import holding
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.suites.cases.case import Case
@@ -184,7 +185,7 @@ class _DropsOne(Scatter):
 @pytest.mark.parametrize("scale", (0, -3, 5))
 def test_a_finding_names_the_window_and_the_row_holds_it(scale: int) -> None:
     case = replace(GEOMETRIES[0], gradient="base_four_weights", indices="crowded", scale=scale)
-    row = judge(Question(case, ("interval",)), _DropsOne())
+    row = judge(Question(case, holding("interval")), _DropsOne())
     window = contents(case).gradient.ravel().nonzero()[0][0]  # type: ignore[union-attr]
     coordinates = list(map(int, np.unravel_index(window, case.pooled_shape)))
     (fault,) = json.loads(row["decoded_faults"])

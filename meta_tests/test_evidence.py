@@ -4,41 +4,39 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.pages.plane import picture
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.waivers import Waivers
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.running.plans import ASPECTS, Block, Cell, Plan, blocks
-from poolproof.suites.running.runner import Jury
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.blocks import CaseBlock
+from poolproof.suites.running.plans import Plan, Subject, blocks
+from poolproof.suites.running.runner import Runner
 from scatter_backends import FAULTS, RefusesDilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
 
-def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[Block]:
-    cell = Cell("scatter", OPERATORS[operator], dtype, "int64")
-    return list(blocks([cell], [ASPECTS[name] for name in aspects], Plan("meta", cases, ""), seed=4))
+def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[CaseBlock]:
+    subject = Subject("scatter", OPERATORS[operator], dtype, "int64")
+    return list(blocks([subject], [CASE_ASPECTS[name] for name in aspects], Plan("meta", cases, ""), seed=4))
 
 
-def asked(folder: Path, *blocks: Block) -> list[Question]:
+def asked(folder: Path, *blocks: CaseBlock) -> list[Question]:
     evidence = EvidenceFolder(folder, "scatter")
-    return [
-        Question(case, block.aspect.checks, block.aspect.id, block.id, block.aspect.repeats, evidence=evidence)
-        for block in blocks
-        for case in block.cases()
-    ]
+    return [question.leaving(evidence) for block in blocks for question in block.questions()]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
-    judge(Question(case, ("interval",), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
+    judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
     indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
@@ -90,7 +88,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
-    row = judge(Question(case, ("interval",), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation())
+    row = judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation())
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
 
@@ -99,7 +97,7 @@ def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(evidence, "MOST_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
         case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
-        judge(Question(case, ("interval",), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
+        judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
 
@@ -108,15 +106,13 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
 
 
-def judged(folder: Path, backend: str, block: Block, most: int) -> list[Row]:
+def judged(folder: Path, backend: str, block: CaseBlock, most: int) -> list[Row]:
     rows: list[Row] = []
-    found = Jury(
-        folder, "main", Waivers([], date(2027, 1, 1)), {}, rows.append, 60.0, shrinks=False, most_evidence=most
-    )
+    runner = Runner(folder, "main", lambda row: row, rows.append, 60.0, shrinks=False, most_evidence=most)
     try:
-        found.judge(block)
+        runner.judge(block)
     finally:
-        found.close()
+        runner.close()
     return rows
 
 
@@ -124,7 +120,7 @@ def judged(folder: Path, backend: str, block: Block, most: int) -> list[Row]:
 def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     name = "scatter_backends:lost"
     (block,) = planned(BACKWARD, "float16", "values")
-    block = Block(Cell(name, block.cell.operator, "float16", "int64"), block.aspect, 0, 20, block.seed)
+    block = replace(block, subject=replace(block.subject, backend=name))
     rows = [row for row in judged(tmp_path, name, block, most=3) if row["verdict"] in FAILED]
     kinds = {tuple(row["checks_violated"]) for row in rows}
     left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").iterdir()}

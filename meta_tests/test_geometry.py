@@ -16,12 +16,12 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.plans import ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS
 
 torch = pytest.importorskip("torch")
 
 TORCH_FORWARDS = [operator for operator in FORWARDS if operator.aten]
-VALUES = ASPECTS["special_values"].profile.values + ASPECTS["values"].profile.values
+VALUES = CASE_ASPECTS["special_values"].profile.values + CASE_ASPECTS["values"].profile.values
 CASES = 5000
 
 

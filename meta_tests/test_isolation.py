@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from holding import holding
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.sandbox import Bench
+from poolproof.suites.running.sandbox import Sandbox
 
-CHECKS = ("interval", "unreached")
+ASPECT = holding("interval", "unreached")
 
 
 def question(seed: int, ceil_mode: bool) -> Question:
@@ -28,18 +29,18 @@ def question(seed: int, ceil_mode: bool) -> Question:
         ceil_mode=ceil_mode,
         seed=seed,
     )
-    return Question(case, CHECKS, "values", "block")
+    return Question(case, ASPECT, "block")
 
 
 QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
 
 
 def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
-    bench = Bench(f"scatter_backends:{backend}", scratch, "bench", timeout)
+    sandbox = Sandbox(f"scatter_backends:{backend}", scratch, "sandbox", timeout)
     try:
-        return list(bench.judge(QUESTIONS))
+        return list(sandbox.judge(QUESTIONS))
     finally:
-        bench.close()
+        sandbox.close()
 
 
 @pytest.mark.parametrize(
@@ -80,10 +81,10 @@ def test_a_broken_claim_costs_the_judge_but_no_row(tmp_path: Path) -> None:
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
-    bench = Bench("scatter_backends:honest", tmp_path, "bench", 20.0)
-    list(bench.judge(QUESTIONS[:1]))
-    nursery, judge = bench._nursery.pid, bench._judge  # type: ignore[union-attr]
-    bench.close()
+    sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
+    list(sandbox.judge(QUESTIONS[:1]))
+    nursery, judge = sandbox._nursery.pid, sandbox._judge  # type: ignore[union-attr]
+    sandbox.close()
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and (alive(nursery) or alive(judge)):
         time.sleep(0.05)
@@ -100,16 +101,16 @@ def alive(pid: int) -> bool:
 
 
 def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
-    bench = Bench("scatter_backends:hanging", tmp_path, "bench", 3.0)
-    rows = bench.judge(QUESTIONS[2:3])
-    bench.start()
-    note = tmp_path / "in-flight-bench.json"
-    bench._connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
+    sandbox = Sandbox("scatter_backends:hanging", tmp_path, "sandbox", 3.0)
+    rows = sandbox.judge(QUESTIONS[2:3])
+    sandbox.start()
+    note = tmp_path / "in-flight-sandbox.json"
+    sandbox._connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
         time.sleep(0.05)
     record = json.loads(note.read_text())
-    bench.close()
+    sandbox.close()
     rows.close()
     assert record["backend"] == "scatter_backends:hanging"
     assert Case.from_record(record["case"]) == QUESTIONS[2].case
@@ -117,6 +118,6 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
 
 def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnknownBackend, match="nowhere"):
-        Bench("nowhere:backend", tmp_path, "bench", 1.0).start()
+        Sandbox("nowhere:backend", tmp_path, "sandbox", 1.0).start()
     with pytest.raises(BackendUnavailable, match="finds no cuda device"):
-        Bench("torch-cuda", tmp_path, "bench", 1.0).start()
+        Sandbox("torch-cuda", tmp_path, "sandbox", 1.0).start()

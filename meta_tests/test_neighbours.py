@@ -12,15 +12,16 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.targets import targets
-from poolproof.suites.running.plans import ASPECTS, PLANS, blocks, cells
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter_backends import Scatter
 
 PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
 
 
 def state_cases() -> list[Case]:
-    planned = blocks(cells("scatter", Scatter()), [ASPECTS["state"]], PLANS["smoke"], 0)
-    return [case for block in planned for case in block.cases()]
+    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
+    return [question.case for block in planned for question in block.questions()]
 
 
 def test_a_twin_has_the_same_tensors_and_other_windows() -> None:

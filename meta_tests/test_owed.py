@@ -94,7 +94,6 @@ def test_what_the_contract_forbids_is_not_asked() -> None:
     operator = OPERATORS[BACKWARD]
     for_a2 = Stubborn(Status.COMPLETED, PRODUCTS["A2"])
     assert unsupported(for_a2, operator, "float32", "int32") is None
-    assert unsupported(for_a2, operator, "float16", "int32") == (
-        "A2: self is FLOAT on A2 and A3; FLOAT, FLOAT16 or BF16 on 950."
-    )
+    reason = unsupported(for_a2, operator, "float16", "int32")
+    assert reason is not None and reason.startswith("A2: self is FLOAT on A2 and A3; FLOAT, FLOAT16 or BF16 on 950")
     assert unsupported(Stubborn(Status.COMPLETED), operator, "float16", "int32") is None

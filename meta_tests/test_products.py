@@ -30,9 +30,9 @@ from poolproof.references.contract.reach import BEFORE_A2
 from poolproof.references.contract.rules import ClauseTable
 from poolproof.references.products import PRODUCTS, Product, product_of
 
-A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
-NEW = Product("960", like=ASCEND_950, soc_prefixes=("Ascend960",))
-UNLIKE_ANY = Product("960", tags=(), adds_natively=())
+ASCEND_950 = PRODUCTS["950"]
+NEW = Product("1000", like=ASCEND_950, soc_prefixes=("Ascend1000",))
+UNLIKE_ANY = Product("1000", tags=(), adds_natively=())
 
 # Chips
 
@@ -42,7 +42,7 @@ UNLIKE_ANY = Product("960", tags=(), adds_natively=())
     ("soc_name", "name"),
     [
         *(("Ascend910B1", "A2"), ("Ascend910_9382", "A3"), ("Ascend950PR_9591", "950"), ("Ascend910A", "910")),
-        *(("Ascend310P3", "310P"), ("Ascend310B1", "310B"), ("Ascend960", None), ("", None)),
+        *(("Ascend310P3", "310P"), ("Ascend310B1", "310B"), ("Ascend1000", None), ("", None)),
     ],
 )
 def test_a_chip_belongs_to_the_product_with_the_longest_prefix_whatever_the_order_of_rows(
@@ -61,16 +61,16 @@ def test_a_product_has_what_it_does_not_say_from_the_one_that_it_is_like() -> No
     assert (NEW.tags, newer.tags) == (("NHWC",), ())
     assert newer.lineage == (newer, NEW, ASCEND_950)
     assert newer.value_in({"950": 1, "A2": 2}) == 1
-    assert newer.value_in({"950": 1, "960": 3}) == 3
+    assert newer.value_in({"950": 1, "1000": 3}) == 3
     assert newer.accumulation("AdaptiveMaxPool3dBackward", "float16") == NATIVE
     assert newer.accumulation("AdaptiveMaxPool3dBackward", "float32") == ACC32
     assert newer.accumulation("MaxPool3dWithArgmaxBackward", "float16") == ACC32
 
 
 def test_a_product_like_no_other_must_say_everything() -> None:
-    with pytest.raises(ValueError, match="product '960' has no adds_natively: give it some, or name a product"):
-        Product("960", tags=())
-    with pytest.raises(KeyError, match="product '960' has no value"):
+    with pytest.raises(ValueError, match="product '1000' has no adds_natively: give it some, or name a product"):
+        Product("1000", tags=())
+    with pytest.raises(KeyError, match="product '1000' has no value"):
         UNLIKE_ANY.value_in({"A2": 1})
 
 
@@ -95,9 +95,8 @@ def test_a_product_like_another_has_its_clauses_and_changes_no_one_elses(monkeyp
         assert without_products(clause) == without_products(old)
         assert [product for product in clause.products if product != NEW] == list(old.products)
         assert (NEW in clause.products) == (ASCEND_950 in old.products), clause.id
-        assert clause.statement == old.statement or "960" in clause.statement
-    named = {clause.id: clause.statement for clause in clauses()}
-    assert named["3d-bwd.dtype.self"] == "self is FLOAT, FLOAT16 or BF16 on A2, A3, 950 and 960."
+        assert clause.statement == old.statement or "1000" in clause.statement
+    assert any(clause.statement.endswith(" and 1000.") for clause in clauses())
 
 
 @pytest.mark.usefixtures("known")
@@ -125,7 +124,7 @@ def test_a_product_that_a_table_forgets_is_named() -> None:
 
 
 def test_a_product_like_no_other_needs_every_table() -> None:
-    with pytest.raises(ContractError, match=r"product '960' has no value in table product of aclnn\w+: give it one"):
+    with pytest.raises(ContractError, match=r"product '1000' has no value in table product of aclnn\w+: give it one"):
         answers.contracts_of((*PRODUCTS.values(), UNLIKE_ANY))
 
 
@@ -138,9 +137,9 @@ def test_a_value_that_is_no_products_is_named() -> None:
 
 
 def test_a_value_of_its_own_overrides_the_inherited_one() -> None:
-    rule = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "960": ("FLOAT", "BF16")})
-    (placed,) = ClauseTable.of("aclnnSome", "some", rule).contract((A2, *PRODUCTS.values(), NEW)).rules[:1]
-    assert placed.sentence().endswith("and 310B; FLOAT or BF16 on 960.")
+    rule = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "1000": ("FLOAT", "BF16")})
+    (placed,) = ClauseTable.of("aclnnSome", "some", rule).contract((*PRODUCTS.values(), NEW)).rules
+    assert placed.sentence().endswith("; FLOAT or BF16 on 1000.")
 
 
 # Backends
@@ -156,5 +155,5 @@ def test_the_emulator_is_known_by_what_it_can_be() -> None:
 
 
 def test_a_product_that_the_emulator_cannot_be_is_refused_with_one_sentence() -> None:
-    with pytest.raises(BackendUnavailable, match="the emulator is no 960, nor anything that it is like, only A2, A3"):
+    with pytest.raises(BackendUnavailable, match="the emulator is no 1000, nor anything that it is like, only A2, A3"):
         emulated(UNLIKE_ANY)

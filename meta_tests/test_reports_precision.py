@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -21,7 +22,7 @@ from poolproof.reports.rows.store import RowWriter, read_rows, write_run
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.running.plans import ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter_backends import Scatter, Truncating
 from switchable_backend import Switchable, Switches
@@ -35,11 +36,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Precision cases of one operator in two dtypes on three backends, one of which cuts instead of rounding."""
     folder = tmp_path_factory.mktemp("precision")
     rows = RowWriter(folder, "main")
-    aspect = ASPECTS["precision"]
+    aspect = replace(CASE_ASPECTS["precision"], checks=("interval",))
     for dtype in ("float32", "float16"):
         for case in generate(cases(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
             for name, backend in BACKENDS.items():
-                question = Question(case, ("interval",), aspect.id, "block", 1, aspect.standards)
+                question = Question(case, aspect, "block")
                 rows.append(judge(question, backend) | {"backend": name, "product": "", "worker": "main"})
     rows.close()
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}

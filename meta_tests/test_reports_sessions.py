@@ -17,7 +17,7 @@ import pytest
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.evidence import read_evidence
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
 
 ROOT = Path(__file__).parents[1]
@@ -59,10 +59,12 @@ class Ended:
         return (self.folder / "index.html").read_text(encoding="utf-8")
 
 
-def run_session(folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED) -> Ended:
+def run_session(
+    folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
+) -> Ended:
     ci_of_ours = ("GITHUB_ACTIONS", "GITLAB_CI")
     environment = {name: value for name, value in os.environ.items() if name not in ci_of_ours}
-    command = [sys.executable, "-m", "pytest", "suites", "-q", "-p", "no:cacheprovider", *asked]
+    command = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", *asked]
     ended = subprocess.run(
         [*command, "--backend", backend, "--report", str(folder), *options],
         cwd=ROOT,
@@ -115,10 +117,25 @@ def test_an_incomplete_run(tmp_path: Path) -> None:
     assert "no device is free" in ended.page
 
 
-def test_a_run_of_which_a_part_was_never_asked(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+def test_a_run_that_was_never_asked_anything(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", "--collect-only")
     assert ended.status == Overall.INCOMPLETE
     assert "never asked" in ended.output
+
+
+@pytest.mark.parametrize("options", [("-k", "values and float32"), ("-k", "float32", "-n", "2"), ()])
+def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Sequence[str]) -> None:
+    """By -k, by -k in workers, and by node ids."""
+    name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
+    suite = [] if options else [f"suites/test_conformance.py::test_conformance[{name}]"]
+    asked = ["--operator", "MaxPool2dWithIndicesBackward", "--cases", "12", "--aspect", "values", "--aspect", "layouts"]
+    ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=asked, suite=suite or ["suites"])
+    judged = 24 if "-n" in options else 12
+    assert ended.status == Overall.CONFORMS, ended.output
+    said = f"{judged} of {judged} planned cases judged, none deviates; {judged} of 96 planned cases selected"
+    assert said in ended.output
+    assert f"{judged} of 96 planned cases selected" in ended.page
+    assert read_run(ended.folder)["narrowed"] == {"selected": judged, "planned": 96}
 
 
 def test_a_run_with_a_crash(tmp_path: Path) -> None:
@@ -161,8 +178,10 @@ def test_a_run_that_cannot_start(tmp_path: Path, options: list[str], complaint: 
 def test_a_run_that_is_resumed_owes_the_whole_plan(tmp_path: Path) -> None:
     first = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
     second = run_session(tmp_path / "run", "torch-cpu", "--resume")
-    assert (first.status, second.status) == (Overall.INCOMPLETE, Overall.CONFORMS)
+    assert (first.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
+    assert "12 of 48 planned cases selected" in first.output
     assert "48 of 48 planned cases judged" in second.output
+    assert "selected" not in second.output
     again = run_session(tmp_path / "run", "torch-cpu", "--resume")
     assert again.status == Overall.CONFORMS
 

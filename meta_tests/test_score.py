@@ -13,14 +13,16 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from holding import holding
 from poolproof.backends.emulator.defects import defects
-from poolproof.score.command import ALL_CHECKS, run, score, table_of
+from poolproof.score.command import run, score, table_of
 from poolproof.score.questions import Round, rounds
 from poolproof.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.sandbox import Survey, survey
 
@@ -45,7 +47,7 @@ def a2() -> Survey:
 
 def question(**fields: object) -> Question:
     case = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", **fields)  # type: ignore[arg-type]
-    return Question(case, tuple(CHECKS))
+    return Question(case, holding(*CHECKS))
 
 
 PLAIN = question(shape=(1, 1, 6, 8), kernel_size=(2,))
@@ -90,7 +92,7 @@ def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
         stride=(1,),
         dilation=(2,),
     )
-    result = race("hang_on_idle_core", PLAIN, Question(case, tuple(CHECKS)), timeout=2.0)
+    result = race("hang_on_idle_core", PLAIN, Question(case, holding(*CHECKS)), timeout=2.0)
     assert result.row is not None and "no answer within 2 s" in result.row["reason"]
 
 
@@ -100,7 +102,7 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     forward = Case.of(
         operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 8, 8), kernel_size=(2,), values="nan"
     )
-    result = race("nan_loses", Question(forward, ("maximum",)), PLAIN)
+    result = race("nan_loses", Question(forward, holding("maximum")), PLAIN)
     assert not result.is_found
     assert result.disputed == 1
     assert result.cases == 2
@@ -138,9 +140,9 @@ def test_rounds_ask_everything_once(a2: Survey) -> None:
     cases = [each for each in asked if isinstance(each, Question)]
     assert [each.id for each in asked] == [each.id for each in again]
     assert len({(each.block, each.id) for each in cases}) > 0.9 * len(cases)
-    assert {each.aspect for each in asked} >= {"values", "layouts", "state", "contract"}
+    assert {each.aspect.id for each in asked} >= {"values", "layouts", "state", "contract"}
     halves = len(asked) // 2
-    assert {each.aspect for each in asked[:halves]} == {each.aspect for each in asked[halves:]}
+    assert {each.aspect.id for each in asked[:halves]} == {each.aspect.id for each in asked[halves:]}
 
 
 def made_up() -> pd.DataFrame:
@@ -240,7 +242,7 @@ KNOWN = (
         "gaps_not_stored",
         "950",
         {"shape": (1, 1, 40, 40), "kernel_size": (1,), "stride": (2,)},
-        "still holds what was in memory",
+        "what was in memory before the call",
         lambda cell, window: cell[2] % 2 == 1 or cell[3] % 2 == 1,
     ),
     Known(
@@ -263,7 +265,7 @@ KNOWN = (
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.defect)
 def test_the_message_names_what_the_defect_did(known: Known) -> None:
     asked = question(**{"kernel_size": (2,), **known.case})
-    values = Question(asked.case, ("written", "interval", "unreached"))
+    values = Question(asked.case, holding("written", "interval", "unreached"))
     (row,) = answers(known.product, known.defect, [values], 60.0)
     finding = json.loads(row["findings"])[0]
     assert known.words in finding["message"]

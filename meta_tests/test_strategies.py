@@ -20,18 +20,19 @@ from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.plans import ASPECTS, Aspect
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.blocks import CaseAspect
 
 
 @cache
-def drawn(operator: Operator, aspect: Aspect, count: int = 300) -> list[Case]:
+def drawn(operator: Operator, aspect: CaseAspect, count: int = 300) -> list[Case]:
     index_dtype = operator.indices.dtypes[-1]
     return generate(cases(operator, "float16", index_dtype, aspect.profile), count, seed=3)
 
 
-@pytest.mark.parametrize("aspect", ASPECTS.values(), ids=lambda aspect: aspect.id)
+@pytest.mark.parametrize("aspect", CASE_ASPECTS.values(), ids=lambda aspect: aspect.id)
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_every_draw_is_legal(operator: Operator, aspect: Aspect) -> None:
+def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
     if aspect.profile.empty_windows and not operator.windows.can_miss_input:
         pytest.skip("an adaptive window always has a cell")
     if aspect.profile.tagged and not operator.takes_tags:
@@ -47,7 +48,7 @@ def test_every_draw_is_legal(operator: Operator, aspect: Aspect) -> None:
 
 
 def windowed(aspect: str = "values") -> list[Case]:
-    return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], ASPECTS[aspect], 1500)
+    return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS[aspect], 1500)
 
 
 FEATURES = {
@@ -101,7 +102,7 @@ def test_geometries_visit(feature: str) -> None:
     ids=["more windows than cells", "one axis not divisible", "all axes divisible"],
 )
 def test_adaptive_geometries_visit(feature: object) -> None:
-    assert sum(map(feature, drawn(OPERATORS["AdaptiveMaxPool3dBackward"], ASPECTS["values"]))) >= 5  # type: ignore[call-overload]
+    assert sum(map(feature, drawn(OPERATORS["AdaptiveMaxPool3dBackward"], CASE_ASPECTS["values"]))) >= 5  # type: ignore[call-overload]
 
 
 def test_layouts_come_alone_and_together() -> None:
@@ -118,7 +119,7 @@ def test_layouts_come_alone_and_together() -> None:
 
 
 def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
-    scale = drawn(OPERATORS["MaxPool2dWithIndicesBackward"], ASPECTS["scale"], 800)
+    scale = drawn(OPERATORS["MaxPool2dWithIndicesBackward"], CASE_ASPECTS["scale"], 800)
     for threshold in ((255, 256, 257), (1023, 1024, 1025)):
         assert any(case.planes in threshold for case in scale)
     assert any(set(case.spatial_shape) & {255, 256, 257, 258} for case in scale)
@@ -127,19 +128,19 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
 def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
     program = (
         "from poolproof.references.operators import OPERATORS\n"
-        "from poolproof.suites.running.plans import ASPECTS\n"
+        "from poolproof.suites.running.aspects import CASE_ASPECTS\n"
         "from poolproof.suites.cases.generation import generate\n"
         "from poolproof.suites.cases.strategies import cases\n"
-        "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], ASPECTS['layouts'].profile\n"
+        "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], CASE_ASPECTS['layouts'].profile\n"
         "for case in generate(cases(operator, 'float16', 'int64', profile), 50, 3):\n"
         "    print(case.id)\n"
     )
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert [case.id for case in drawn(OPERATORS["MaxPool2dWithIndicesBackward"], ASPECTS["layouts"], 50)] == other
+    assert [case.id for case in drawn(OPERATORS["MaxPool2dWithIndicesBackward"], CASE_ASPECTS["layouts"], 50)] == other
 
 
 def test_fewer_cases_are_a_prefix_of_more() -> None:
-    operator, aspect = OPERATORS["AdaptiveMaxPool2d"], ASPECTS["values"]
+    operator, aspect = OPERATORS["AdaptiveMaxPool2d"], CASE_ASPECTS["values"]
     assert drawn(operator, aspect, 20) == drawn(operator, aspect, 200)[:20]
 
 
@@ -148,7 +149,7 @@ def test_seeds_depend_on_every_part() -> None:
 
 
 def test_shrinking_ends_at_the_smallest_failing_case() -> None:
-    strategy = cases(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", ASPECTS["values"].profile)
+    strategy = cases(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", CASE_ASPECTS["values"].profile)
     failing = next(
         case
         for case in generate(strategy, 100, 9)
@@ -162,7 +163,7 @@ def test_shrinking_ends_at_the_smallest_failing_case() -> None:
 
 
 def test_shrinking_something_that_does_not_fail_again_returns_it() -> None:
-    strategy = cases(OPERATORS["AdaptiveMaxPool2d"], "float32", "int64", ASPECTS["values"].profile)
+    strategy = cases(OPERATORS["AdaptiveMaxPool2d"], "float32", "int64", CASE_ASPECTS["values"].profile)
     first = generate(strategy, 10, 9)[4]
     assert shrink(strategy, 10, 9, first, lambda case: False, budget_seconds=5) == first
 

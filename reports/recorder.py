@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -47,8 +47,19 @@ class _Run:
         self.record = record
         self.digest: Digest | None = None
         self.done = self.failed = 0
+        self._to_do, self._planned = record["planned_cases"], _planned(record["mandatory"])
         self._began = self._last_line = time.monotonic()
         write_run(folder, self.record)
+
+    def narrow(self, mandatory: Sequence[Mapping[str, Any]]) -> None:
+        """Owe ``mandatory`` only, of all that the run was begun with."""
+        selected = _planned(mandatory)
+        self.record |= {
+            "mandatory": list(mandatory),
+            "planned_cases": self._to_do - (self._planned - selected),
+            "narrowed": {"selected": selected, "planned": self._planned},
+        }
+        write_run(self.folder, self.record)
 
     def progress(self) -> str | None:
         """A line about how far the run is, when it is time for one."""
@@ -148,6 +159,11 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     config.stash[_RUN] = _Run(folder, {**record, **identity, **added})
 
 
+def narrow(config: pytest.Config, mandatory: Sequence[Mapping[str, Any]]) -> None:
+    """Let the run owe ``mandatory`` only, of all that it was begun with, and say so wherever it is shown."""
+    config.stash[_RUN].narrow(mandatory)
+
+
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``."""
     config.stash[_ROWS] = RowWriter(folder, worker)
@@ -237,6 +253,10 @@ def _check_is_run(folder: Path) -> None:
         read_run(folder)
     except NotARun as error:
         raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
+
+
+def _planned(mandatory: Sequence[Mapping[str, Any]]) -> int:
+    return sum(group["planned"] for group in mandatory)
 
 
 def _duration(seconds: float) -> str:

@@ -22,7 +22,8 @@ from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.race import backend_name
-from poolproof.suites.running.plans import ASPECTS, PLANS, blocks, cells
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
 
 KERNELS = {
     "A2": ("A2", {}),
@@ -68,9 +69,9 @@ def judge_for(task: tuple[str, int, float]) -> tuple[str, Counter[str], list[tup
     deadline = time.monotonic() + seconds
     verdicts: Counter[str] = Counter()
     failures = []
-    chosen = [aspect for aspect in ASPECTS.values() if aspect.id != "huge"]
+    chosen = [aspect for aspect in CASE_ASPECTS.values() if aspect.id != "huge"]
     for turn in count():
-        planned = list(blocks(cells(backend_name(product), backend), chosen, PLANS["smoke"], seed + turn))
+        planned = list(blocks(subjects(backend_name(product), backend), chosen, PLANS["smoke"], seed + turn))
         random.Random(turn).shuffle(planned)
         for block in planned:
             for question in block.questions():

@@ -23,7 +23,8 @@ from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.strategies import cases as strategy_of
 from poolproof.suites.judging.owed import unsupported
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.plans import ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import Subject
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -47,9 +48,11 @@ def drawn(count: int) -> Iterator[Case]:
     for operator in OPERATORS.values():
         for dtype in DTYPES:
             for aspect in ("values", "precision", "special_values"):
-                if operator.indices is FLAT and ASPECTS[aspect].covers(operator):
+                if operator.indices is FLAT and CASE_ASPECTS[aspect].covers(Subject("", operator, dtype, "int64")):
                     seed = derive_seed("same bits", operator.name, dtype, aspect)
-                    yield from generate(strategy_of(operator, dtype, "int64", ASPECTS[aspect].profile), count, seed)
+                    yield from generate(
+                        strategy_of(operator, dtype, "int64", CASE_ASPECTS[aspect].profile), count, seed
+                    )
 
 
 def compared(case: Case, backends: list[Backend]) -> Counter[str]:
@@ -66,7 +69,7 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
     mine, theirs = (trial.first.output(name).astype(np.float64).ravel() for trial in trials)
     owed = np.ones(mine.shape, bool)
     if case.api.is_backward:
-        owed = left.acceptance.demands_bits & right.acceptance.demands_bits
+        owed = left.admissible.demands_bits & right.admissible.demands_bits
     differ = owed & (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
     if differ.any():
         cell = int(differ.argmax())

@@ -25,19 +25,13 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.score.command import score
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.judging.contract import ASPECT as CONTRACT
-from poolproof.suites.judging.contract import contract_blocks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
-from poolproof.suites.running.plans import ASPECTS, PLANS, Cell, blocks
-from poolproof.suites.running.replay import check_lines, given_questions
-from poolproof.suites.running.runner import failure_text, with_evidence
-from poolproof.suites.running.sandbox import Bench, Survey, survey
-
-CLAIMS = {name: aspect.claim for name, aspect in ASPECTS.items()} | {
-    CONTRACT: "calls that break a clause are refused with its status, legal ones at the boundary are not"
-}
+from poolproof.suites.running.aspects import ASPECTS, CONTRACT, check_lines, given_questions
+from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.running.runner import failure_text
+from poolproof.suites.running.sandbox import Sandbox, Survey, survey
 
 _console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -80,27 +74,23 @@ def list_blocks(backend: str, plan_name: str) -> None:
     surveyed = _survey_or_exit(backend)
     by_operator: Counter[str] = Counter()
     by_aspect: Counter[str] = Counter()
-    for block in blocks(surveyed.cells, list(ASPECTS.values()), PLANS[plan_name], seed=0):
-        by_operator[block.cell.operator.name] += block.count
+    for block in blocks(surveyed.subjects, ASPECTS.values(), PLANS[plan_name], seed=0):
+        by_operator[block.subject.operator.name] += block.count
         by_aspect[block.aspect.id] += block.count
-    if surveyed.product:
-        for asked in contract_blocks(backend, surveyed.product, []):
-            by_operator[asked.api.removeprefix("aclnn")] += asked.count
-            by_aspect[CONTRACT] += asked.count
     _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
-    _console.print(_operator_table(surveyed.cells, by_operator))
+    _console.print(_operator_table(surveyed.subjects, by_operator))
     _console.print(_aspect_table(by_aspect))
-    for reason, left_out in _reasons(surveyed.cells).items():
-        operators = ", ".join(dict.fromkeys(cell.operator.name for cell in left_out))
+    for reason, left_out in _reasons(surveyed.subjects).items():
+        operators = ", ".join(dict.fromkeys(subject.operator.name for subject in left_out))
         _console.print(f"not run, {len(left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
 
 
-def _operator_table(cells: Sequence[Cell], counts: Counter[str]) -> Table:
+def _operator_table(subjects: Sequence[Subject], counts: Counter[str]) -> Table:
     table = _table("operator", "dtypes", "indices", "cases")
-    for operator in dict.fromkeys(cell.operator.name for cell in cells):
-        supported = [cell for cell in cells if cell.operator.name == operator and not cell.unsupported]
-        dtypes = ", ".join(dict.fromkeys(cell.dtype for cell in supported))
-        indices = ", ".join(dict.fromkeys(cell.index_dtype for cell in supported))
+    for operator in dict.fromkeys(subject.operator.name for subject in subjects):
+        supported = [subject for subject in subjects if subject.operator.name == operator and not subject.unsupported]
+        dtypes = ", ".join(dict.fromkeys(subject.dtype for subject in supported))
+        indices = ", ".join(dict.fromkeys(subject.index_dtype for subject in supported))
         if counts[operator]:
             table.add_row(operator, dtypes, indices, f"{counts[operator]:,}")
     return table
@@ -108,9 +98,9 @@ def _operator_table(cells: Sequence[Cell], counts: Counter[str]) -> Table:
 
 def _aspect_table(counts: Counter[str]) -> Table:
     table = _table("aspect", "what it claims", "cases")
-    for name, claim in CLAIMS.items():
-        if counts[name]:
-            table.add_row(name, claim, f"{counts[name]:,}")
+    for aspect in ASPECTS.values():
+        if counts[aspect.id]:
+            table.add_row(aspect.id, aspect.claim, f"{counts[aspect.id]:,}")
     return table
 
 
@@ -123,12 +113,12 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _reasons(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """The cells that a backend does not have, by why."""
-    reasons: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.unsupported:
-            reasons.setdefault(cell.unsupported, []).append(cell)
+def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
+    """What a backend does not have, by why."""
+    reasons: dict[str, list[Subject]] = {}
+    for subject in subjects:
+        if subject.unsupported:
+            reasons.setdefault(subject.unsupported, []).append(subject)
     return reasons
 
 
@@ -155,15 +145,15 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
     verdicts = []
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:
-            bench = Bench(name, Path(scratch), "replay", timeout)
+            sandbox = Sandbox(name, Path(scratch), "replay", timeout)
             try:
                 check_lines([case])
-                questions = given_questions([case], bench.start().product)
-                (row,) = bench.judge(with_evidence(questions, EvidenceFolder(folder, name)) if folder else questions)
+                (question,) = given_questions([case], sandbox.start().product)
+                (row,) = sandbox.judge([question.leaving(EvidenceFolder(folder, name)) if folder else question])
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:
-                bench.close()
+                sandbox.close()
         verdicts.append(row["verdict"])
         _print_row(row)
         if row["verdict"] in FAILED:
@@ -201,7 +191,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
-    script = program(Case.from_json(row["case"]), row["backend"]) if folder and row["aspect"] != CONTRACT else ""
+    script = program(Case.from_json(row["case"]), row["backend"]) if folder and row["aspect"] != CONTRACT.id else ""
     if script:
         call = path.with_suffix(".py")
         call.parent.mkdir(parents=True, exist_ok=True)

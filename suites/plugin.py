@@ -1,4 +1,4 @@
-"""Pytest plugin: the options of a conformance run, the blocks it consists of, and the jury that judges them.
+"""Pytest plugin: the options of a conformance run, the blocks it consists of, and the runner that judges them.
 
 The controlling process surveys the backends once and tells the workers what it learned; a worker loads a backend
 only when it has something to judge. Sessions that do not collect this package (a project's own tests in the same
@@ -11,7 +11,7 @@ import os
 import pickle
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -25,21 +25,17 @@ from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
-from poolproof.reports.rows.grouping import GROUP
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.judging import contract as contract_suite
-from poolproof.suites.judging.contract import ContractBlock
-from poolproof.suites.judging.judge import verdict
+from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.probe.command import all_accounts
-from poolproof.suites.running.plans import ASPECTS, DTYPES, PLANS, Aspect, Block, Cell, Plan, blocks
-from poolproof.suites.running.replay import check_lines, given_questions
-from poolproof.suites.running.runner import MOST_EVIDENCE, Jury, failure_text
-from poolproof.suites.running.sandbox import AnyQuestion, Survey, survey
-
-AnyBlock = Block | ContractBlock
+from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
+from poolproof.suites.running.plans import DTYPES, PLANS, Block, Group, Plan, Subject, blocks
+from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
+from poolproof.suites.running.sandbox import Survey, survey
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--aspect",
         action="append",
-        choices=sorted([*ASPECTS, contract_suite.ASPECT]),
+        choices=sorted(ASPECTS),
         help="only this aspect, repeatable",
     )
     add(
@@ -138,7 +134,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "aspect(id): aspect of conformance that a test module judges")
     if not _is_conformance_session(config):
         _refuse_a_copy(config)
         return
@@ -168,19 +163,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if session is None:
         return
     if "block" in metafunc.fixturenames:
-        (marker,) = metafunc.definition.iter_markers("aspect")
-        chosen = [block for block in planned_blocks(metafunc.config, session) if aspect_of(block) == marker.args[0]]
-        metafunc.parametrize("block", chosen, ids=lambda block: block.id)
+        to_do = [block for block in _blocks(metafunc.config, session) if block.id not in session.finished_blocks]
+        to_do.sort(key=lambda block: block.aspect.id)
+        metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "question" in metafunc.fixturenames:
         asked = [
-            pytest.param(question, name, id=f"{name}-{question.id}")
-            for name, survey in session.surveys.items()
-            for question in given_questions(metafunc.config.getoption("case") or [], survey.product)
+            pytest.param(question, name, id=_id_of(question, name))
+            for name, question in _given(metafunc.config, session)
         ]
         metafunc.parametrize(("question", "backend_name"), asked)
-    if "unsupported_cell" in metafunc.fixturenames:
-        cells = [cell for cell in _chosen_cells(metafunc.config, session) if cell.unsupported]
-        metafunc.parametrize("unsupported_cell", cells, ids=_cell_id)
+    if "unsupported" in metafunc.fixturenames:
+        missing = [subject for subject in _subjects(metafunc.config, session) if subject.unsupported]
+        metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -189,33 +183,76 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if "NOTSET" not in item.name]
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _narrow(session.config, [item.nodeid for item in session.items])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """The process that controls xdist workers collects nothing itself; they all collect the same."""
+    _narrow(node.config, ids)
+
+
+def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
+    """Let the run owe no more than what a selection by ``-k``, node id or the like has left of the plan.
+
+    What an interrupted run has begun is owed all the same. An id that is not one of the plan's is taken for a sign
+    that ids are not what they are believed to be: then the whole plan is owed.
+    """
+    session = config.stash.get(_SESSION, None)
+    if session is None or hasattr(config, "workerinput"):
+        return
+    planned = [(name.encode("unicode_escape").decode(), groups) for name, groups in _planned(config, session)]
+    selected = {name for name in map(_planned_id, node_ids) if name}
+    if selected <= {name for name, _ in planned}:
+        begun = session.finished_blocks | {block for block, _ in session.already_judged}
+        owed = [groups for name, groups in planned if name in selected | begun]
+        if len(owed) < len(planned):
+            recorder.narrow(config, _mandatory(owed))
+
+
+def _planned_id(node_id: str) -> str:
+    """What a test stands for in a plan, empty if for nothing."""
+    for test in _TESTS_OF_THE_PLAN:
+        _, found, name = node_id.partition(f"::{test}[")
+        if found:
+            return name.removesuffix("]")
+    return ""
+
+
+_TESTS_OF_THE_PLAN = ("test_conformance", "test_case")
+
+
 @pytest.fixture(scope="session")
-def jury(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Jury]:
-    """The jury of this process."""
+def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
+    """The runner of this process."""
     config = request.config
     session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
-    jury = Jury(
+
+    def waive(row: Row) -> Row:
+        return session.waivers.apply(row, session.surveys[row["backend"]].environment)
+
+    runner = Runner(
         session.folder,
         name=worker.get("workerid", "main"),
-        waivers=session.waivers,
-        environments={backend: survey.environment for backend, survey in session.surveys.items()},
+        waive=waive,
         record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
         already_judged=session.already_judged,
         most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
     )
-    yield jury
-    jury.close()
+    yield runner
+    runner.close()
 
 
 @pytest.fixture
-def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[AnyBlock], None]:
+def examine(runner: Runner, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[Block], None]:
     """Judge a block; the test fails with every failure's reproducer."""
 
-    def examine_block(block: AnyBlock) -> None:
-        tally = jury.judge(block)
+    def examine_block(block: Block) -> None:
+        tally = runner.judge(block)
         rows.finish_block(block.id)
         count_cases(tally.rows, len(tally.failures))
         if tally.failures:
@@ -225,11 +262,11 @@ def examine(jury: Jury, rows: RowWriter, count_cases: Callable[[int, int], None]
 
 
 @pytest.fixture
-def examine_one(jury: Jury, count_cases: Callable[[int, int], None]) -> Callable[[AnyQuestion, str], None]:
+def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Callable[[Asked, str], None]:
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
-    def examine_question(question: AnyQuestion, backend: str) -> None:
-        row = jury.judge_one(question, backend)
+    def examine_question(question: Asked, backend: str) -> None:
+        row = runner.judge_one(question, backend)
         count_cases(1, row["verdict"] in FAILED)
         if row["verdict"] in FAILED:
             pytest.fail(failure_text(row), pytrace=False)
@@ -240,75 +277,57 @@ def examine_one(jury: Jury, count_cases: Callable[[int, int], None]) -> Callable
 
 
 @pytest.fixture
-def note_unsupported(rows: RowWriter) -> Callable[[Cell], None]:
-    """Put a cell that the backend does not have on record, and skip."""
+def note_unsupported(rows: RowWriter) -> Callable[[Subject], None]:
+    """Put on record what the backend does not have, and skip."""
 
-    def note(cell: Cell) -> None:
-        assert cell.unsupported is not None
+    def note(subject: Subject) -> None:
+        assert subject.unsupported is not None
         rows.append(
             {
-                "backend": cell.backend,
-                "operator": cell.operator.name,
-                "dtype": cell.dtype,
-                "index_dtype": cell.index_dtype,
+                "backend": subject.backend,
+                "operator": subject.operator.name,
+                "dtype": subject.dtype,
+                "index_dtype": subject.index_dtype,
                 "aspect": "",
-                **verdict(Verdict.NOT_SUPPORTED, cell.unsupported),
+                **verdict(Verdict.NOT_SUPPORTED, subject.unsupported),
             }
         )
-        pytest.skip(cell.unsupported)
+        pytest.skip(subject.unsupported)
 
     return note
 
 
-def aspect_of(block: AnyBlock) -> str:
-    return block.aspect if isinstance(block, ContractBlock) else block.aspect.id
+def _planned(config: pytest.Config, session: Session) -> Iterator[tuple[str, Mapping[Group, int]]]:
+    """Everything that the options ask for by its id, with the mandatory groups of its cases."""
+    for name, question in _given(config, session):
+        yield _id_of(question, name), {(("backend", name), ("aspect", question.aspect.id)): 1}
+    for block in _blocks(config, session):
+        yield block.id, block.groups()
 
 
-def planned_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
-    """What the options ask for and an interrupted run has not finished; nothing when single cases were named."""
-    return [block for block in _all_blocks(config, session) if block.id not in session.finished_blocks]
+def _mandatory(planned: Iterable[Mapping[Group, int]]) -> list[dict[str, Any]]:
+    """The groups with the number of cases that a complete run judges in each."""
+    total: Counter[Group] = Counter()
+    for groups in planned:
+        total.update(groups)
+    return [dict(group) | {"planned": count} for group, count in total.items()]
 
 
-def _all_blocks(config: pytest.Config, session: Session) -> list[AnyBlock]:
-    if config.getoption("case"):
-        return []
-    chosen, cells = _chosen_aspects(config), _chosen_cells(config, session)
-    planned: list[AnyBlock] = list(blocks(cells, chosen, _plan(config), config.getoption("seed")))
-    if contract_suite.ASPECT in (config.getoption("aspect") or [contract_suite.ASPECT]):
-        for name, survey in session.surveys.items():
-            if survey.product:
-                planned += contract_suite.contract_blocks(name, survey.product, sorted(_operators(config)))
-    return planned
+def _blocks(config: pytest.Config, session: Session) -> list[Block]:
+    """What the options ask for; nothing when single cases were named."""
+    aspects = [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS]
+    return list(blocks(_subjects(config, session), aspects, _plan(config), config.getoption("seed")))
 
 
-def _mandatory(config: pytest.Config, session: Session) -> list[dict[str, Any]]:
-    """The cells that the options ask for, with the number of cases that a complete run judges in each."""
-    planned: Counter[tuple[tuple[str, str], ...]] = Counter()
+def _given(config: pytest.Config, session: Session) -> Iterator[tuple[str, Asked]]:
+    """The single cases that were named, once for each backend."""
     for name, surveyed in session.surveys.items():
         for question in given_questions(config.getoption("case") or [], surveyed.product):
-            planned[("backend", name), ("aspect", question.aspect)] += 1
-    for block in _all_blocks(config, session):
-        for cell, count in cells_of(block):
-            planned[tuple(cell.items())] += count
-    return [dict(cell) | {"planned": count} for cell, count in planned.items()]
+            yield name, question
 
 
-def cells_of(block: AnyBlock) -> Iterator[tuple[dict[str, str], int]]:
-    """The mandatory cells that a block is a part of, with the number of its cases in each.
-
-    A cell holds values of the columns that tell its rows apart from those of others.
-    """
-    if isinstance(block, ContractBlock):
-        operator = block.api.removeprefix("aclnn")
-        for clause, count in block.counts().items():
-            yield _cell(block.backend, operator, "", "", block.aspect) | {"clause": clause}, count
-    else:
-        cell = block.cell
-        yield _cell(cell.backend, cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id), block.count
-
-
-def _cell(*values: str) -> dict[str, str]:
-    return dict(zip(GROUP, values, strict=True))
+def _id_of(question: Asked, backend: str) -> str:
+    return f"{backend}-{question.id}"
 
 
 def _begin(config: pytest.Config) -> Session:
@@ -323,9 +342,10 @@ def _begin(config: pytest.Config) -> Session:
         _stop(error.args[0])
     finished, already = recorder.what_is_done(folder)
     session = Session(folder, surveys, waivers, finished, already)
-    mandatory = _mandatory(config, session)
+    mandatory = _mandatory(groups for _, groups in _planned(config, session))
     if not mandatory:
-        _stop("nothing to judge: no backend has a cell that the options leave")
+        _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
+    to_do = (block for block in _blocks(config, session) if block.id not in finished)
     recorder.begin(
         config,
         folder,
@@ -333,7 +353,7 @@ def _begin(config: pytest.Config) -> Session:
             "plan": config.getoption("plan"),
             "seed": config.getoption("seed"),
             "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in planned_blocks(config, session)),
+            "planned_cases": sum(block.count for block in to_do),
             "mandatory": mandatory,
             "backends": {name: survey.environment for name, survey in surveys.items()},
             "probes": _probes(surveys) if config.getoption("probe") else {},
@@ -373,33 +393,25 @@ def _refuse_a_copy(config: pytest.Config) -> None:
                 )
 
 
-def _cell_id(cell: Cell) -> str:
-    return f"{cell.backend}-{cell.operator.name}-{cell.dtype}-{cell.index_dtype}"
-
-
 def _plan(config: pytest.Config) -> Plan:
     plan = PLANS[config.getoption("plan")]
     count = config.getoption("cases")
     return plan if count is None else Plan(plan.name, count, plan.purpose)
 
 
-def _chosen_aspects(config: pytest.Config) -> list[Aspect]:
-    return [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS if name in ASPECTS]
-
-
 def _operators(config: pytest.Config) -> set[str]:
     return {find_operator(name).name for name in config.getoption("operator") or []}
 
 
-def _chosen_cells(config: pytest.Config, session: Session) -> list[Cell]:
+def _subjects(config: pytest.Config, session: Session) -> list[Subject]:
     if config.getoption("case"):
         return []
     operators, dtypes = _operators(config), config.getoption("dtype")
     return [
-        cell
+        subject
         for survey in session.surveys.values()
-        for cell in survey.cells
-        if (not operators or cell.operator.name in operators) and (not dtypes or cell.dtype in dtypes)
+        for subject in survey.subjects
+        if (not operators or subject.operator.name in operators) and (not dtypes or subject.dtype in dtypes)
     ]
 
 

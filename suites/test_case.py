@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.running.sandbox import AnyQuestion
+from poolproof.suites.judging.asked import Asked
 
 
-def test_case(question: AnyQuestion, backend_name: str, examine_one: Callable[[AnyQuestion, str], None]) -> None:
+def test_case(question: Asked, backend_name: str, examine_one: Callable[[Asked, str], None]) -> None:
     examine_one(question, backend_name)

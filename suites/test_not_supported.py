@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.running.plans import Cell
+from poolproof.suites.running.plans import Subject
 
 
-def test_not_supported(unsupported_cell: Cell, note_unsupported: Callable[[Cell], None]) -> None:
-    note_unsupported(unsupported_cell)
+def test_not_supported(unsupported: Subject, note_unsupported: Callable[[Subject], None]) -> None:
+    note_unsupported(unsupported)

@@ -21,12 +21,9 @@ from poolproof.reports.terminal.command_line import console, give_up
 from poolproof.score.questions import rounds
 from poolproof.score.race import Races, Result, backend_name
 from poolproof.score.report import FILE, PAGE, show, write_score
-from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
+from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.sandbox import survey
-
-ALL_CHECKS = (*CHECKS, "refusal", "survival", *CONTRACT_CHECKS)
 
 _PATH = click.Path(path_type=Path)
 

@@ -16,10 +16,13 @@ from math import ceil
 from multiprocessing import get_context
 
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.contract import ContractQuestion, contract_blocks
+from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.plans import ASPECTS, BLOCK_SIZE, Block, Plan, blocks
-from poolproof.suites.running.sandbox import AnyQuestion, Survey
+from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
+from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock
+from poolproof.suites.running.plans import Block, Plan, blocks
+from poolproof.suites.running.sandbox import Survey
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""
@@ -31,24 +34,23 @@ _Drawn = tuple[str, str, str, str, int]
 """What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number."""
 
 
-_Asked = tuple[Case, int]
-"""A case and how often it may be repeated."""
+_Asked = tuple[Case, int | None]
+"""A case and how often it may be repeated, where it says so itself."""
 
 
 @dataclass(frozen=True)
 class Round:
     """Questions for each product, in the order in which they are put, and the block that each of them came from."""
 
-    questions: dict[str, list[AnyQuestion]]
+    questions: dict[str, list[Asked]]
     blocks: dict[str, Block] = field(repr=False)
 
 
 def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
     """The rounds of a plan on products, each named with what its backend says of itself."""
-    planned = {
-        product: list(blocks(survey.cells, list(ASPECTS.values()), plan, seed)) for product, survey in surveys.items()
-    }
-    contract = {product: _contract_questions(surveys[product], seed) for product in surveys}
+    aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
+    planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
+    contract = {product: _contract_questions(survey, plan, seed) for product, survey in surveys.items()}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
@@ -69,7 +71,7 @@ class _Part:
     end: int
     size: int
 
-    def of_block(self, block: Block, plan: Plan) -> tuple[int, int]:
+    def of_block(self, block: CaseBlock, plan: Plan) -> tuple[int, int]:
         """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would.
 
         Cases that are listed, not drawn, come first.
@@ -79,10 +81,10 @@ class _Part:
             return self._bounds(block.count, lambda cases: float(cases > 0))
         over = self._costly_over if aspect.least == 0 else self._drawn_over
         skipped = block.number * BLOCK_SIZE
-        start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(plan.count(aspect), over))
+        start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(aspect.count(plan), over))
         return start, end
 
-    def of_contract(self, questions: Sequence[AnyQuestion]) -> Sequence[AnyQuestion]:
+    def of_contract(self, questions: Sequence[Asked]) -> Sequence[Asked]:
         return questions[slice(*self._bounds(len(questions), self._contract_over))]
 
     def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
@@ -107,11 +109,10 @@ def _parts(size: int) -> Iterator[_Part]:
     return (_Part(start, end, size) for start, end in pairwise([0, *ends]))
 
 
-def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
+def _contract_questions(survey: Survey, plan: Plan, seed: int) -> list[ContractQuestion]:
     """Everything the contract suite asks of a product: a call for each clause of each block before a second for any."""
-    backend = survey.cells[0].backend
-    assert survey.product is not None
-    asked = [question for block in contract_blocks(backend, survey.product, []) for question in block.questions()]
+    planned = blocks(survey.subjects, [CONTRACT], plan, seed)
+    asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
     turns: Counter[tuple[str, str]] = Counter()
     placed = []
@@ -121,7 +122,7 @@ def _contract_questions(survey: Survey, seed: int) -> list[ContractQuestion]:
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _draw(planned: Sequence[Block], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
+def _draw(planned: Sequence[CaseBlock], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork racers.
@@ -135,24 +136,21 @@ def _draw(planned: Sequence[Block], plan: Plan, part: _Part, workers: int) -> di
         return dict(zip(wanted, made, strict=True))
 
 
-def _key(block: Block) -> _Drawn:
-    cell = block.cell
-    return cell.operator.name, cell.dtype, cell.index_dtype, block.aspect.id, block.number
+def _key(block: CaseBlock) -> _Drawn:
+    subject = block.subject
+    return subject.operator.name, subject.dtype, subject.index_dtype, block.aspect.id, block.number
 
 
-def _cases(block: Block, start: int, end: int) -> list[_Asked]:
+def _cases(block: CaseBlock, start: int, end: int) -> list[_Asked]:
     return [(asked.case, asked.repeats) for asked in replace(block, count=end).questions()[start:end]]
 
 
-def _questions(planned: Sequence[Block], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[AnyQuestion]]:
+def _questions(planned: Sequence[CaseBlock], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Asked]]:
     for block in planned:
-        aspect = block.aspect
-        yield [
-            Question(case, aspect.checks, aspect.id, block.id, repeats) for case, repeats in drawn.get(_key(block), ())
-        ]
+        yield [Question(case, block.aspect, block.id, repeats) for case, repeats in drawn.get(_key(block), ())]
 
 
-def _spread(groups: Sequence[Sequence[AnyQuestion]], seed: int) -> list[AnyQuestion]:
+def _spread(groups: Sequence[Sequence[Asked]], seed: int) -> list[Asked]:
     """All groups merged, each of them spread evenly over the whole, and backwards: Hypothesis draws the least of a
     block's cases first, which shows the least.
     """

@@ -26,12 +26,8 @@ from poolproof.backends.registry import create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.questions import Round
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import shrink
-from poolproof.suites.judging.contract import question_of, read_call
-from poolproof.suites.judging.judge import Question, verdict
+from poolproof.suites.judging.asked import Asked, not_survived
 from poolproof.suites.running.plans import Block
-from poolproof.suites.running.sandbox import AnyQuestion
 
 HONEST = ""
 """In place of a defect: none."""
@@ -66,18 +62,26 @@ class Result:
         return self.row is not None
 
 
+@dataclass(frozen=True)
+class _Smaller:
+    """What a racer found when it looked for a smaller question with the same violation."""
+
+    question: Asked | None
+
+
 @dataclass
 class Racer:
     """A process at work on a list of questions, from ``position`` on."""
 
     result: Result
-    questions: Sequence[AnyQuestion]
+    questions: Sequence[Asked]
     position: int
     pid: int
     connection: Connection
     started: float = field(default_factory=time.monotonic)
     asked_at: float = field(default_factory=time.monotonic)
     row: Row | None = None
+    smaller: Asked | None = None
 
     @property
     def is_done(self) -> bool:
@@ -158,33 +162,30 @@ class Races:
             result.cases += 1
             if self._passes(result.product, HONEST, question):
                 result.row = racer.row
-                self._settle_reproducer(result, question)
+                self._settle_reproducer(result, question, racer.smaller)
             else:
                 result.disputed += 1
                 again = result, racer.position + 1
         self._notice(result)
         return again
 
-    def _settle_reproducer(self, result: Result, question: AnyQuestion) -> None:
+    def _settle_reproducer(self, result: Result, question: Asked, smaller: Asked | None) -> None:
         """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""
-        if result.shrunk:
-            smaller = reask(question, result.shrunk)
-            if self._passes(result.product, HONEST, smaller) and not self._passes(
-                result.product, result.defect, smaller
-            ):
-                result.replays = True
-                return
-        result.shrunk = ""
-        result.replays = not self._passes(result.product, result.defect, question)
+        if smaller and self._passes(result.product, HONEST, smaller):
+            result.replays = not self._passes(result.product, result.defect, smaller)
+        if smaller and result.replays:
+            result.shrunk = smaller.describe()["case"]
+        else:
+            result.replays = not self._passes(result.product, result.defect, question)
 
-    def _passes(self, product: str, defect: str, question: AnyQuestion) -> bool:
+    def _passes(self, product: str, defect: str, question: Asked) -> bool:
         """Whether a fresh process gives an answer to this one question that is no violation."""
         with suppress(StopIteration):
             return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
         return False
 
 
-def answers(product: str, defect: str, questions: Sequence[AnyQuestion], timeout: float) -> Iterator[Row]:
+def answers(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
     """Rows of a fresh process, one per question in order; fewer where it dies or hangs."""
     ours, theirs = Pipe(duplex=False)
     pid = os.fork()
@@ -248,19 +249,10 @@ def _result_of(connection: Connection) -> Any:
         connection.close()
 
 
-def reask(question: AnyQuestion, case: str) -> AnyQuestion:
-    """The same question about another case."""
-    if isinstance(question, Question):
-        return Question(Case.from_json(case), question.checks, question.aspect, question.block, question.repeats)
-    call = read_call(case)
-    assert call is not None
-    return question_of(call, question.product)
-
-
 def _fork(
     connection: Connection,
     result: Result,
-    questions: Sequence[AnyQuestion],
+    questions: Sequence[Asked],
     blocks: Mapping[str, Block],
     shrink_seconds: float,
 ) -> int:
@@ -285,7 +277,7 @@ def _tell(connection: Connection, say: Callable[[], None]) -> NoReturn:
 def _race(
     connection: Connection,
     result: Result,
-    questions: Sequence[AnyQuestion],
+    questions: Sequence[Asked],
     blocks: Mapping[str, Block],
     shrink_seconds: float,
 ) -> None:
@@ -295,13 +287,13 @@ def _race(
         row = question.judge(backend)
         if row["verdict"] in FAILED:
             connection.send(row)
-            if isinstance(question, Question) and shrink_seconds > 0:
-                connection.send(_smaller(backend, question, row, blocks[question.block], shrink_seconds))
+            if shrink_seconds > 0:
+                connection.send(_Smaller(_smaller(backend, question, row, blocks[question.block], shrink_seconds)))
             break
         connection.send(None)
 
 
-def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[AnyQuestion]) -> None:
+def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[Asked]) -> None:
     backend = _load(product, defect)
     for question in questions:
         connection.send(question.judge(backend))
@@ -321,15 +313,10 @@ def backend_name(product: str) -> str:
     return f"emulator-{product.lower()}"
 
 
-def _smaller(backend: Backend, question: Question, row: Row, block: Block, seconds: float) -> str:
-    """The smallest case found that still breaks the same check."""
+def _smaller(backend: Backend, question: Asked, row: Row, block: Block, seconds: float) -> Asked | None:
+    """The smallest question found that still breaks the same check."""
     first = set(row["checks_violated"][:1])
-
-    def still_fails(case: Case) -> bool:
-        asked = Question(case, question.checks, question.aspect, question.block, question.repeats)
-        return first <= set(asked.judge(backend)["checks_violated"])
-
-    return shrink(block.strategy, block.count, block.seed, question.case, still_fails, seconds).to_json()
+    return block.smaller(question, lambda asked: first <= set(asked.judge(backend)["checks_violated"]), seconds)
 
 
 def _hears_more(racer: Racer) -> bool:
@@ -339,13 +326,13 @@ def _hears_more(racer: Racer) -> bool:
             message: Any = _heard(racer.connection)
         except (EOFError, ConnectionError):
             return False
-        if not isinstance(message, str):
-            racer.asked_at = time.monotonic()
+        if isinstance(message, _Smaller):
+            racer.smaller = message.question
+            continue
+        racer.asked_at = time.monotonic()
         if message is None:
             racer.position += 1
             racer.result.cases += 1
-        elif isinstance(message, str):
-            racer.result.shrunk = message
         else:
             racer.row = message
     return True
@@ -359,8 +346,7 @@ def _heard(connection: Connection) -> Any:
 
 
 def _row_of_the_dead(racer: Racer, kind: Verdict, reason: str) -> Row:
-    question = racer.questions[racer.position]
-    return question.describe() | verdict(kind, f"the call {reason}") | {"checks_violated": ["survival"]}
+    return not_survived(racer.questions[racer.position], kind, f"the call {reason}")
 
 
 def _end(pid: int) -> None:

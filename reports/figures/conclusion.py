@@ -16,7 +16,8 @@ from poolproof.reports.waivers.review import STALE, Review
 class Conclusion:
     """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
 
-    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not.
+    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed``
+    says how much of its plan was selected to be judged at all, empty for a whole plan.
     """
 
     overall: Overall
@@ -24,6 +25,7 @@ class Conclusion:
     totals: Mapping[str, int]
     planned: int
     missing: int
+    narrowed: str = ""
 
     def to_record(self) -> dict[str, Any]:
         """As JSON holds it, in the bundle and elsewhere."""
@@ -49,7 +51,7 @@ def conclude(
     gaps = [*_unjudged(totals, coverage), *_unfinished(run)]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run))
 
 
 def _deviations(totals: Mapping[str, int]) -> list[str]:
@@ -72,6 +74,11 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
         groups = count_of(int((coverage["missing"] > 0).sum()), "group")
         return [f"not judged: {missing:,} of {count_of(planned, 'planned case')}, in {groups}"]
     return [] if totals["judged"] else ["no case was judged"]
+
+
+def _narrowed(run: Mapping[str, Any]) -> str:
+    cases = run.get("narrowed")
+    return f"{cases['selected']:,} of {count_of(cases['planned'], 'planned case')} selected" if cases else ""
 
 
 def _unfinished(run: Mapping[str, Any]) -> list[str]:

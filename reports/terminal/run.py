@@ -53,6 +53,8 @@ def conclusion_line(conclusion: Conclusion) -> Text:
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
+    if conclusion.narrowed:
+        notes.append(conclusion.narrowed)
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 

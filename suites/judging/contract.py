@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import permutations
@@ -18,7 +18,6 @@ from typing import Any, cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import (
-    SIGNATURES,
     Answer,
     ContractCall,
     Expectation,
@@ -32,10 +31,10 @@ from poolproof.references.contract import (
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.asked import Aspect, verdict
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.judge import verdict
 
-ASPECT = "contract"
 KINDS = ("clauses", "pairs", "legal")
 """Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
 
@@ -51,8 +50,8 @@ class ContractQuestion:
     product: Product
     clause: str
     title: str
+    aspect: Aspect
     block: str = ""
-    aspect: str = field(default=ASPECT, init=False)
     patience: float = field(default=1.0, init=False)
 
     @cached_property
@@ -73,7 +72,7 @@ class ContractQuestion:
             "case_id": self.id,
             "case": self.call.to_json(),
             "block": self.block,
-            "aspect": ASPECT,
+            "aspect": self.aspect.id,
             "operator": self.call.api.removeprefix("aclnn"),
             "dtype": "",
             "index_dtype": "",
@@ -86,50 +85,34 @@ class ContractQuestion:
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call)
-        row = self.describe() | {"status_code": made.phase_two or made.phase_one, "checks_judged": list(CHECKS)}
+        row = self.describe() | {
+            "status_code": made.phase_two or made.phase_one,
+            "checks_judged": list(self.aspect.checks),
+        }
         row |= _verdict(expected, made)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-
-@dataclass(frozen=True)
-class ContractBlock:
-    """All questions of one kind about one API on one backend."""
-
-    backend: str
-    product: Product
-    api: str
-    kind: str
-    aspect: str = field(default=ASPECT, init=False)
-
-    @property
-    def id(self) -> str:
-        return f"{self.backend}-{self.api.removeprefix('aclnn')}-contract-{self.kind}"
-
-    @property
-    def count(self) -> int:
-        return len(_calls(self.kind, self.product, self.api))
-
-    def counts(self) -> Counter[str]:
-        """How many questions there are about each clause; legal calls are about none, the empty text."""
-        return Counter(clause for clause, _, _ in _calls(self.kind, self.product, self.api))
-
-    def questions(self) -> list[ContractQuestion]:
-        return [
-            ContractQuestion(call, self.product, clause, title, self.id)
-            for clause, title, call in _calls(self.kind, self.product, self.api)
-        ]
+    def leaving(self, evidence: EvidenceFolder) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
+        return self
 
 
-def contract_blocks(backend: str, product: Product, operators: Sequence[str]) -> list[ContractBlock]:
-    """Blocks for the APIs of ``operators`` (all if empty) on a backend whose product has a contract."""
-    apis = [api for api in SIGNATURES if not operators or api.removeprefix("aclnn") in operators]
-    return [ContractBlock(backend, product, api, kind) for api in apis for kind in KINDS]
+def contract_questions(product: Product, api: str, kind: str, aspect: Aspect, block: str) -> list[ContractQuestion]:
+    """All questions of one of `KINDS` about one API, for a block of that id."""
+    return [
+        ContractQuestion(call, product, clause, title, aspect, block)
+        for clause, title, call in _calls(kind, product, api)
+    ]
 
 
-def question_of(call: ContractCall, product: Product) -> ContractQuestion:
+def clause_counts(product: Product, api: str, kind: str) -> Counter[str]:
+    """How many of these questions there are about each clause; legal calls are about none, the empty text."""
+    return Counter(clause for clause, _, _ in _calls(kind, product, api))
+
+
+def question_of(call: ContractCall, product: Product, aspect: Aspect) -> ContractQuestion:
     """A question about any call, e.g. one named on a command line."""
     clause = expectations(product, call).code.clause or ""
-    return ContractQuestion(call, product, clause, _statement(clause))
+    return ContractQuestion(call, product, clause, _statement(clause), aspect)
 
 
 def _broken_alone(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import owed
+from poolproof.suites.judging.asked import REFUSAL, Aspect, verdict
 from poolproof.suites.judging.checks import run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -31,18 +32,16 @@ _BYTES_PER_TAP = 10
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a backend: a case, the checks to hold against it, and how often `repeat` may repeat it.
+    """A case, held against the checks of its aspect.
 
-    A violation leaves its evidence in the folder ``evidence``, if there is one. ``standards`` says whether the
-    standards of others are held against the output too.
+    ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. A violation leaves evidence
+    in the folder ``evidence``, if there is one.
     """
 
     case: Case
-    checks: tuple[str, ...]
-    aspect: str = ""
+    aspect: Aspect
     block: str = ""
-    repeats: int = 1
-    standards: bool = False
+    repeats: int | None = None
     evidence: EvidenceFolder | None = None
 
     @property
@@ -63,6 +62,9 @@ class Question:
 
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
+
+    def leaving(self, evidence: EvidenceFolder) -> Question:
+        return replace(self, evidence=evidence)
 
 
 def judge(question: Question, backend: Backend) -> Row:
@@ -104,7 +106,7 @@ def describe(question: Question) -> Row:
         "case_id": case.id,
         "case": case.to_json(),
         "block": question.block,
-        "aspect": question.aspect,
+        "aspect": question.aspect.id,
         "operator": case.operator,
         "dtype": case.dtype,
         "index_dtype": case.index_dtype,
@@ -127,19 +129,10 @@ def describe(question: Question) -> Row:
     }
 
 
-def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
-    """The columns of a verdict."""
-    return {
-        "verdict": str(kind),
-        "reason": reason,
-        "checks_violated": [finding.check for finding in findings],
-        "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
-    }
-
-
 def _judge_supported(question: Question, backend: Backend) -> Row:
-    trial = Trial(question.case, backend, question.repeats)
-    row, findings = _judge_trial(trial, question.checks, question.standards)
+    aspect = question.aspect
+    trial = Trial(question.case, backend, aspect.repeats if question.repeats is None else question.repeats)
+    row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
     if not findings:
         return row
     if question.evidence:
@@ -150,7 +143,7 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
 def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:
     """(columns, findings); where nothing was found the columns hold the verdict."""
     backend, outcome = trial.backend, trial.first.outcome
-    row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": ["refusal"]}
+    row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
     row["route"] = backend.route(trial.first.call)
     refusal = owed.refusal(backend, trial.case, trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
@@ -158,14 +151,14 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     if outcome.status is Status.REFUSED:
         if refusal:
             return row | verdict(Verdict.REFUSED, refusal.reason), ()
-        return row, [Finding("refusal", Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
+        return row, [Finding(REFUSAL, Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
     if refusal and refusal.required:
-        return row, [Finding("refusal", Mismatch(f"the call was accepted, although {refusal.reason}"))]
+        return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
     try:
         judged, findings = run_checks(trial, checks)
     except RunFailed as error:
-        return row, [Finding("refusal", Mismatch(str(error)))]
-    row["checks_judged"] = ["refusal", *judged]
+        return row, [Finding(REFUSAL, Mismatch(str(error)))]
+    row["checks_judged"] = [REFUSAL, *judged]
     if trial.case.api.is_backward:
         row["model"] = str(trial.model)
         row |= measure_output(trial)

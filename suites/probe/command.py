@@ -17,27 +17,27 @@ from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import give_up
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
-from poolproof.suites.running.sandbox import Bench
+from poolproof.suites.running.sandbox import Sandbox
 
 SECONDS = 120.0
 """How long one account may take."""
 
 
-def accounts(bench: Bench, questions: Sequence[ProbeQuestion]) -> Iterator[tuple[ProbeQuestion, Account | str]]:
+def accounts(sandbox: Sandbox, questions: Sequence[ProbeQuestion]) -> Iterator[tuple[ProbeQuestion, Account | str]]:
     """Each question with its account, or with the reason why there is none."""
-    for question, row in zip(questions, bench.judge(questions), strict=True):
+    for question, row in zip(questions, sandbox.judge(questions), strict=True):
         yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
 
 
 def all_accounts(name: str) -> list[Account]:
     """The accounts of everything that a backend has; what it does not survive is left out."""
     with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(name, Path(scratch), "probe", SECONDS)
+        sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
         try:
-            found = accounts(bench, probe_questions(bench.start().cells))
+            found = accounts(sandbox, probe_questions(sandbox.start().subjects))
             return [account for _, account in found if isinstance(account, Account)]
         finally:
-            bench.close()
+            sandbox.close()
 
 
 @click.command(short_help="Find out how a backend computes, and what to declare of it.")
@@ -59,21 +59,21 @@ def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], format
     declaration disagrees. Exits with 1 if it does anywhere.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(name, Path(scratch), "probe", SECONDS)
+        sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
         try:
             chosen = {find_operator(operator).name for operator in operators}
             questions = [
                 question
-                for question in probe_questions(bench.start().cells, formats)
+                for question in probe_questions(sandbox.start().subjects, formats)
                 if (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
             ]
             if not questions:
                 give_up(f"{name} has none of these operators and dtypes")
-            found = [_told(question, account) for question, account in accounts(bench, questions)]
+            found = [_told(question, account) for question, account in accounts(sandbox, questions)]
         except (BackendUnavailable, UnknownBackend, KeyError) as error:
             give_up(str(error.args[0]))
         finally:
-            bench.close()
+            sandbox.close()
     click.echo("\n".join(_declarations([account for account in found if account is not None])))
     disagree = any(account is None or account.disagreements for account in found)
     sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)

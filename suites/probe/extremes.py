@@ -7,68 +7,68 @@ import numpy as np
 from poolproof.references.formats import FLOAT32, Float64
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.laboratory import Laboratory
+from poolproof.suites.probe.experiment import Experiment
 
 REPETITIONS = 20
 
 
-def subnormals(laboratory: Laboratory) -> Observation:
+def subnormals(experiment: Experiment) -> Observation:
     """Whether subnormals survive alone, as terms of a normal sum, and as the sum of normal terms."""
-    smallest = laboratory.fmt.smallest_normal
+    smallest = experiment.fmt.smallest_normal
     kept = {
-        "alone": _kept(laboratory, 0.75 * smallest, 0.0, 0.75 * smallest),
-        "as terms": _kept(laboratory, 0.75 * smallest, 0.75 * smallest, 1.5 * smallest),
-        "as sums": _kept(laboratory, 1.5 * smallest, -smallest, 0.5 * smallest),
+        "alone": _kept(experiment, 0.75 * smallest, 0.0, 0.75 * smallest),
+        "as terms": _kept(experiment, 0.75 * smallest, 0.75 * smallest, 1.5 * smallest),
+        "as sums": _kept(experiment, 1.5 * smallest, -smallest, 0.5 * smallest),
     }
     evidence = ", ".join(f"{how} {'kept' if survived else 'lost'}" for how, survived in kept.items())
     if all(kept.values()):
         return Observation("subnormals", "kept", evidence)
-    if laboratory.fmt.precision < FLOAT32.precision and kept["as terms"]:
+    if experiment.fmt.precision < FLOAT32.precision and kept["as terms"]:
         return Observation("subnormals", "flushed by the cast", evidence)
     return Observation("subnormals", "flushed", evidence)
 
 
-def _kept(laboratory: Laboratory, first: float, second: float, owed: float) -> bool:
-    return bool((_of_pairs(laboratory, first, second) == owed).all())
+def _kept(experiment: Experiment, first: float, second: float, owed: float) -> bool:
+    return bool((_of_pairs(experiment, first, second) == owed).all())
 
 
-def _of_pairs(laboratory: Laboratory, first: float, second: float) -> Float64:
+def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
     """What cells hold whose first two gradients are these and whose others are zero; alone if ``second`` is zero."""
 
     def craft(landing: Landing) -> Float64:
         pair = landing.multiplicity >= 2
         return np.select([pair & (landing.rank == 0), pair & (landing.rank == 1)], [first, second], 0.0)
 
-    trial = laboratory.crafted(craft)
+    trial = experiment.crafted(craft)
     landing = trial.content.landing
     return trial.gradient_input[np.unique(landing.cells[landing.multiplicity >= 2])]
 
 
-def overflow(laboratory: Laboratory) -> Observation:
+def overflow(experiment: Experiment) -> Observation:
     """What the sum of the largest value with itself becomes."""
-    largest = laboratory.fmt.max
-    outputs = _of_pairs(laboratory, largest, largest), -_of_pairs(laboratory, -largest, -largest)
+    largest = experiment.fmt.max
+    outputs = _of_pairs(experiment, largest, largest), -_of_pairs(experiment, -largest, -largest)
     return _named("overflow", np.concatenate(outputs), {"infinity": np.inf, "saturates": largest})
 
 
-def infinities(laboratory: Laboratory) -> Observation:
+def infinities(experiment: Experiment) -> Observation:
     """What becomes of an infinite gradient that is alone in its cell."""
-    outputs = _of_pairs(laboratory, np.inf, 0.0), -_of_pairs(laboratory, -np.inf, 0.0)
-    return _named("infinity", np.concatenate(outputs), {"kept": np.inf, "saturates": laboratory.fmt.max})
+    outputs = _of_pairs(experiment, np.inf, 0.0), -_of_pairs(experiment, -np.inf, 0.0)
+    return _named("infinity", np.concatenate(outputs), {"kept": np.inf, "saturates": experiment.fmt.max})
 
 
-def nan(laboratory: Laboratory) -> Observation:
+def nan(experiment: Experiment) -> Observation:
     """What becomes of NaN."""
-    return _named("NaN", _of_pairs(laboratory, np.nan, 0.0), {"kept": np.nan, "zero": 0.0})
+    return _named("NaN", _of_pairs(experiment, np.nan, 0.0), {"kept": np.nan, "zero": 0.0})
 
 
-def negative_zero(laboratory: Laboratory) -> Observation:
+def negative_zero(experiment: Experiment) -> Observation:
     """Whether a cell of negative zeros alone is negative zero."""
 
     def craft(landing: Landing) -> Float64:
         return np.full(len(landing.cells), -0.0)
 
-    trial = laboratory.crafted(craft)
+    trial = experiment.crafted(craft)
     reached = trial.content.landing.cells
     negative = np.signbit(trial.gradient_input[reached])
     found = "kept" if negative.all() else "becomes +0" if not negative.any() else "sometimes kept"
@@ -83,11 +83,11 @@ def _named(trait: str, outputs: Float64, names: dict[str, float]) -> Observation
     return Observation(trait, "mixed" if len(np.unique(outputs)) > 1 else "other", f"became {seen}")
 
 
-def determinism(laboratory: Laboratory, asked: bool) -> Observation:
+def determinism(experiment: Experiment, asked: bool) -> Observation:
     """Whether repetitions of a call whose result depends on the order of additions agree in every bit."""
     trait = "repetitions, asked to be deterministic" if asked else "repetitions"
     seen = set()
     for _ in range(REPETITIONS):
-        trial = laboratory.recipe("uniform", crowded=True, deterministic=asked)
+        trial = experiment.recipe("uniform", crowded=True, deterministic=asked)
         seen.add(np.ascontiguousarray(trial.first.output("grad_input")).tobytes())
     return Observation(trait, "differ" if len(seen) > 1 else "agree", f"{len(seen)} results in {REPETITIONS} calls")

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from poolproof.references.forward import window_cells
 from poolproof.references.geometry import Int64
 from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.laboratory import Laboratory
+from poolproof.suites.probe.experiment import Experiment
 
 Bool = NDArray[np.bool_]
 
 
-def exact_data(laboratory: Laboratory) -> Observation:
+def exact_data(experiment: Experiment) -> Observation:
     """Whether maxima arrive, and indices point at them: without that rules cannot be told."""
     wrong = windows = 0
     for recipe in ("normal", "ties", "negative", "descending"):
-        trial = laboratory.forward(recipe)
+        trial = experiment.forward(recipe)
         case = trial.case
         maxima = trial.maximum[0].ravel()
         picked = trial.output_indices.reshape(case.planes, case.plane_windows)
@@ -32,18 +32,18 @@ def exact_data(laboratory: Laboratory) -> Observation:
     return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
 
 
-def tie_rule(laboratory: Laboratory) -> Observation:
+def tie_rule(experiment: Experiment) -> Observation:
     """Which of several equal maxima is taken."""
-    values, valid, cells, picked = _seen(laboratory, ("ties", "constant"))
+    values, valid, cells, picked = _seen(experiment, ("ties", "constant"))
     best = valid & (values == values.max(axis=-1, where=valid, initial=-np.inf, keepdims=True))
     several = best.sum(axis=-1) > 1
     rules = {"first": _first(best, cells), "last": _last(best, cells)}
     return _agreeing("tie", {name: index[several] for name, index in rules.items()}, picked[several])
 
 
-def nan_rule(laboratory: Laboratory) -> Observation:
+def nan_rule(experiment: Experiment) -> Observation:
     """Which cell is taken where there are NaN in a window."""
-    values, valid, cells, picked = _seen(laboratory, ("nan",))
+    values, valid, cells, picked = _seen(experiment, ("nan",))
     nan = valid & np.isnan(values)
     numbers = valid & ~np.isnan(values)
     best = numbers & (values == np.where(numbers, values, -np.inf).max(axis=-1, keepdims=True))
@@ -52,19 +52,19 @@ def nan_rule(laboratory: Laboratory) -> Observation:
     return _agreeing("NaN", {name: index[chosen] for name, index in rules.items()}, picked[chosen])
 
 
-def negative_infinity_rule(laboratory: Laboratory) -> Observation:
+def negative_infinity_rule(experiment: Experiment) -> Observation:
     """Which cell is taken where all of a window is -inf."""
-    values, valid, cells, picked = _seen(laboratory, ("negative_infinity",))
+    values, valid, cells, picked = _seen(experiment, ("negative_infinity",))
     nothing = ~(valid & (values > -np.inf)).any(axis=-1)
     rules = {"first": _first(valid, cells), "last": _last(valid, cells), "none (-1)": np.full(picked.shape, -1)}
     return _agreeing("-inf", {name: index[nothing] for name, index in rules.items()}, picked[nothing])
 
 
-def _seen(laboratory: Laboratory, recipes: tuple[str, ...]) -> tuple[NDArray, Bool, Int64, Int64]:
+def _seen(experiment: Experiment, recipes: tuple[str, ...]) -> tuple[NDArray, Bool, Int64, Int64]:
     """(values, valid, cells) of shape (runs * planes, windows, taps), and the index picked of every window."""
     values, picked = [], []
     for recipe in recipes:
-        trial = laboratory.forward(recipe)
+        trial = experiment.forward(recipe)
         case = trial.case
         cells, valid = window_cells(case.axes)
         values.append(trial.content.values.reshape(case.planes, case.plane_size)[:, cells])

@@ -1,4 +1,4 @@
-"""A probe as a question to a bench, so that an implementation which dies of it costs one account."""
+"""A probe as a question to a sandbox, so that an implementation which dies of it costs one account."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.operators import Operator, find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.asked import Aspect, verdict
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.account import Account, Observation
-from poolproof.suites.probe.laboratory import Laboratory, NotRun
-from poolproof.suites.running.plans import Cell
+from poolproof.suites.probe.experiment import Experiment, NotRun
+from poolproof.suites.running.plans import Subject
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
 
@@ -24,25 +26,25 @@ def take_account(
     backend: Backend, operator: str, dtype: str, index_dtype: str, memory_format: str = "contiguous"
 ) -> Account:
     """Probe one operator in one dtype and memory format. `NotRun` if the implementation does not run the probes."""
-    laboratory = Laboratory(backend, find_operator(operator), dtype, index_dtype)
-    laboratory = replace(laboratory, layouts=_layouts(laboratory.operator, memory_format))
-    look = _backward_account if laboratory.operator.is_backward else _forward_account
+    experiment = Experiment(backend, find_operator(operator), dtype, index_dtype)
+    experiment = replace(experiment, layouts=_layouts(experiment.operator, memory_format))
+    look = _backward_account if experiment.operator.is_backward else _forward_account
     account = Account(operator, dtype, memory_format, ())
-    exact = _exact_data(laboratory)
+    exact = _exact_data(experiment)
     if exact.found == "right":
-        return look(laboratory, replace(account, observations=(exact,)))
+        return look(experiment, replace(account, observations=(exact,)))
     wrong = f"exact data do not arrive: {exact.evidence}"
-    misread = [name for name, layout in laboratory.layouts if not _arrives(laboratory, ((name, layout),))]
-    layouts = tuple((name, layout) for name, layout in laboratory.layouts if name not in misread)
-    if not (misread and layouts and _arrives(laboratory, layouts)):
+    misread = [name for name, layout in experiment.layouts if not _arrives(experiment, ((name, layout),))]
+    layouts = tuple((name, layout) for name, layout in experiment.layouts if name not in misread)
+    if not (misread and layouts and _arrives(experiment, layouts)):
         return replace(account, observations=(exact,), disagreements=(wrong,))
     found = Observation("exact data", f"wrong unless {' and '.join(misread)} are contiguous", exact.evidence)
-    seen = look(replace(laboratory, layouts=layouts), replace(account, observations=(found,)))
+    seen = look(replace(experiment, layouts=layouts), replace(account, observations=(found,)))
     return replace(seen, disagreements=(wrong, *seen.disagreements))
 
 
-def _arrives(laboratory: Laboratory, layouts: tuple[tuple[str, str], ...]) -> bool:
-    return _exact_data(replace(laboratory, layouts=layouts)).found == "right"
+def _arrives(experiment: Experiment, layouts: tuple[tuple[str, str], ...]) -> bool:
+    return _exact_data(replace(experiment, layouts=layouts)).found == "right"
 
 
 def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], ...]:
@@ -53,13 +55,13 @@ def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], .
     return tuple(sorted((name, memory_format) for name in tensors))
 
 
-def _exact_data(laboratory: Laboratory) -> Observation:
-    return (sums if laboratory.operator.is_backward else indices).exact_data(laboratory)
+def _exact_data(experiment: Experiment) -> Observation:
+    return (sums if experiment.operator.is_backward else indices).exact_data(experiment)
 
 
-def _forward_account(laboratory: Laboratory, account: Account) -> Account:
+def _forward_account(experiment: Experiment, account: Account) -> Account:
     """A forward has no model; the rules by which it picks indices are the family's own."""
-    seen = [rule(laboratory) for rule in (indices.tie_rule, indices.nan_rule, indices.negative_infinity_rule)]
+    seen = [rule(experiment) for rule in (indices.tie_rule, indices.nan_rule, indices.negative_infinity_rule)]
     differ = [f"{at.trait}: {at.found}, where the rule is {rule}" for at, rule in zip(seen, _RULES, strict=True)]
     disagreements = tuple(text for text, at, rule in zip(differ, seen, _RULES, strict=True) if at.found != rule)
     return replace(account, observations=(*account.observations, *seen), disagreements=disagreements)
@@ -69,24 +71,24 @@ _RULES = ("first", "last NaN", "first")
 """The forwards' rules (`poolproof.references.forward`) for ties, NaN and windows of -inf."""
 
 
-def _backward_account(laboratory: Laboratory, account: Account) -> Account:
-    rounding = sums.rounding(laboratory)
-    bits = sums.kept_bits(laboratory)
-    kind, accumulation = sums.accumulation(laboratory, bits, rounding.found)
+def _backward_account(experiment: Experiment, account: Account) -> Account:
+    rounding = sums.rounding(experiment)
+    bits = sums.kept_bits(experiment)
+    kind, accumulation = sums.accumulation(experiment, bits, rounding.found)
     seen = [
         accumulation,
         rounding,
-        extremes.subnormals(laboratory),
-        extremes.overflow(laboratory),
-        extremes.infinities(laboratory),
-        extremes.nan(laboratory),
-        extremes.negative_zero(laboratory),
-        extremes.determinism(laboratory, asked=False),
-        extremes.determinism(laboratory, asked=True),
+        extremes.subnormals(experiment),
+        extremes.overflow(experiment),
+        extremes.infinities(experiment),
+        extremes.nan(experiment),
+        extremes.negative_zero(experiment),
+        extremes.determinism(experiment, asked=False),
+        extremes.determinism(experiment, asked=True),
     ]
     account = replace(account, observations=(*account.observations, *seen))
     model = _flagged(kind, account) if kind is not None and rounding.found == "even" else None
-    return _held_against_declaration(laboratory, account, model)
+    return _held_against_declaration(experiment, account, model)
 
 
 def _flagged(kind: AccumulationModel, account: Account) -> AccumulationModel:
@@ -98,9 +100,9 @@ def _flagged(kind: AccumulationModel, account: Account) -> AccumulationModel:
     )
 
 
-def _held_against_declaration(laboratory: Laboratory, account: Account, model: AccumulationModel | None) -> Account:
+def _held_against_declaration(experiment: Experiment, account: Account, model: AccumulationModel | None) -> Account:
     """The account with its model, if that admits all that was seen, and with what the backend declares otherwise."""
-    trials = sums.mixture(laboratory)
+    trials = sums.mixture(experiment)
     declared = trials[0].model
     says = []
     if model is not None and (rejected := sums.admits(model, trials)):
@@ -135,16 +137,20 @@ def _unrepeatable(trial: Trial, account: Account) -> Iterator[str]:
         yield "repetitions differ although deterministic mode was asked for"
 
 
+PROBE = Aspect("probe", "outputs alone tell how a kernel adds, rounds, overflows and picks indices", ())
+
+
 @dataclass(frozen=True)
 class ProbeQuestion:
-    """One account, as a question that a bench can put to a backend."""
+    """One account, as a question like any other."""
 
     operator: str
     dtype: str
     index_dtype: str
     memory_format: str
-    aspect: str = "probe"
+    aspect: Aspect = PROBE
     patience: float = 1.0
+    block: str = ""
 
     @property
     def id(self) -> str:
@@ -161,16 +167,19 @@ class ProbeQuestion:
         try:
             account = take_account(backend, self.operator, self.dtype, self.index_dtype, self.memory_format)
         except NotRun as error:
-            return self.describe() | {"verdict": str(Verdict.NOT_RUN), "reason": str(error)}
-        return self.describe() | {"verdict": str(Verdict.CONFORMS), "reason": "", "account": account}
+            return self.describe() | verdict(Verdict.NOT_RUN, str(error))
+        return self.describe() | verdict(Verdict.CONFORMS) | {"account": account}
+
+    def leaving(self, evidence: EvidenceFolder) -> ProbeQuestion:  # noqa: ARG002  (an account carries its own)
+        return self
 
 
-def probe_questions(cells: Sequence[Cell], formats: Sequence[str] = MEMORY_FORMATS) -> list[ProbeQuestion]:
+def probe_questions(subjects: Sequence[Subject], formats: Sequence[str] = MEMORY_FORMATS) -> list[ProbeQuestion]:
     """One question for each operator, dtype and memory format that is supported, in one dtype of indices."""
     found: dict[tuple[str, str, str], ProbeQuestion] = {}
-    for cell in cells:
-        if cell.unsupported is None:
+    for subject in subjects:
+        if subject.unsupported is None:
             for memory_format in formats:
-                key = (cell.operator.name, cell.dtype, memory_format)
-                found.setdefault(key, ProbeQuestion(key[0], key[1], cell.index_dtype, memory_format))
+                key = (subject.operator.name, subject.dtype, memory_format)
+                found.setdefault(key, ProbeQuestion(key[0], key[1], subject.index_dtype, memory_format))
     return list(found.values())

@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.laboratory import Laboratory, place
+from poolproof.suites.probe.experiment import Experiment, place
 
 WIDEST = {"float64": 58}
 """Widths that are tried, in bits, where not 30."""
 
 
-def exact_data(laboratory: Laboratory) -> Observation:
+def exact_data(experiment: Experiment) -> Observation:
     """Whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be told."""
     wrong = cells = 0
     for crowded in (False, True):
-        trial = laboratory.crafted(_small_integers, crowded)
+        trial = experiment.crafted(_small_integers, crowded)
         wrong += int((trial.gradient_input != trial.content.sums.sum).sum())
         cells += len(trial.gradient_input)
     evidence = f"{wrong} of {cells} sums of small integers are wrong"
@@ -35,16 +35,16 @@ def _small_integers(landing: Landing) -> Float64:
     return 1.0 + landing.window % max(256 // landing.largest_multiplicity, 1)
 
 
-def kept_bits(laboratory: Laboratory) -> int:
+def kept_bits(experiment: Experiment) -> int:
     """How many bits partial sums keep: the most for which no order in the cells loses the 1 of 2**j + 1 - 2**j."""
-    widest = WIDEST.get(laboratory.dtype, 30)
-    unit = _unit(laboratory.fmt)
+    widest = WIDEST.get(experiment.dtype, 30)
+    unit = _unit(experiment.fmt)
 
     def craft(landing: Landing) -> Float64:
         big = np.exp2(1 + landing.plane % widest)
         return unit * np.select([place(landing) == 0, place(landing) == 1, place(landing) == 2], [1.0, big, -big])
 
-    trial = laboratory.crafted(craft)
+    trial = experiment.crafted(craft)
     landing, outputs = trial.content.landing, trial.gradient_input
     judged = landing.cells[landing.multiplicity >= 3]
     plane_of = landing.plane[landing.multiplicity >= 3]
@@ -105,16 +105,16 @@ ROUNDINGS: Mapping[str, RoundingMode] = {
 }
 
 
-def rounding(laboratory: Laboratory) -> Observation:
+def rounding(experiment: Experiment) -> Observation:
     """The rounding of a sum of two: the mode that predicts every output of pairs around and on the ties."""
-    trial = laboratory.recipe("rounding_probe")
+    trial = experiment.recipe("rounding_probe")
     leading, tail, outputs = _pairs(trial)
     agreeing = {name: int((mode(leading, tail) == outputs).sum()) for name, mode in ROUNDINGS.items()}
     name = max(agreeing, key=lambda mode: agreeing[mode])
     evidence = f"predicts {agreeing[name]} of {len(outputs)} sums of two"
     if agreeing[name] == len(outputs):
         return Observation("rounding", name, evidence)
-    again = _pairs(laboratory.recipe("rounding_probe"))[2]
+    again = _pairs(experiment.recipe("rounding_probe"))[2]
     between = (outputs == np.floor(leading + tail)) | (outputs == np.ceil(leading + tail))
     if not np.array_equal(again, outputs) and between.all():
         return Observation("rounding", "not repeatable", "the same sums of two were rounded up and down")
@@ -136,49 +136,49 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
     return leading[chosen], tail[chosen], trial.gradient_input[chosen]
 
 
-def accumulation(laboratory: Laboratory, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
+def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
     """The kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
-    fmt = laboratory.fmt
-    evidence = f"partial sums keep {_at_least(bits, laboratory)} bits"
+    fmt = experiment.fmt
+    evidence = f"partial sums keep {_at_least(bits, experiment)} bits"
     if bits >= max(fmt.precision, FLOAT32.precision):
         return ACC32, Observation("accumulation", "acc32", evidence)
     if bits != fmt.precision:
         return None, Observation("accumulation", "too narrow" if bits < fmt.precision else "in between", evidence)
     if rounded not in _HALF_ULPS:
         return None, Observation("accumulation", "native or mixed", f"{evidence}; this rounding hides more")
-    together, of = _added_together(laboratory, rounded)
-    if together > 2 and _keeps_neighbours(laboratory):
+    together, of = _added_together(experiment, rounded)
+    if together > 2 and _keeps_neighbours(experiment):
         evidence += f", and {together} of {of} gradients are added before a rounding to them"
         for tiles in (-(-of // together) + more for more in range(of - 1)):
             model = AccumulationModel("mixed", tiles)
-            if rounded != "even" or not admits(model, mixture(laboratory)):
+            if rounded != "even" or not admits(model, mixture(experiment)):
                 return model, Observation("accumulation", str(model), evidence)
     return NATIVE, Observation("accumulation", "native", f"{evidence}, and every one of {of} additions rounds to them")
 
 
-def _at_least(bits: int, laboratory: Laboratory) -> str:
-    return f"at least {bits}" if bits > WIDEST.get(laboratory.dtype, 30) else str(bits)
+def _at_least(bits: int, experiment: Experiment) -> str:
+    return f"at least {bits}" if bits > WIDEST.get(experiment.dtype, 30) else str(bits)
 
 
 _HALF_ULPS = {"even": 1, "half away from zero": 1, "half toward zero": 1, "toward zero": 2, "down": 2, "up": 2}
 """How many halves of an ulp a sum has to exceed before it moves, upwards or (for up) downwards."""
 
 
-def _added_together(laboratory: Laboratory, rounded: str) -> tuple[int, int]:
+def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
     """(n, k): of k gradients the most that are certainly added before the sum is rounded to the output's format.
 
     Beside a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first.
     Whoever adds one by one sums them up if the large value comes last, hence the least over its places counts.
     """
-    landing = laboratory.recipe("ones", crowded=True).content.landing
+    landing = experiment.recipe("ones", crowded=True).content.landing
     most = landing.largest_multiplicity
     for number in range(2, most):
-        if not _moves(laboratory, rounded, number):
+        if not _moves(experiment, rounded, number):
             return number - 1, most
     return most, most
 
 
-def _keeps_neighbours(laboratory: Laboratory) -> bool:
+def _keeps_neighbours(experiment: Experiment) -> bool:
     """Whether three neighbours in memory that need more bits than the output has are mostly added without a loss.
 
     They are where many gradients are added in float32 before a rounding, all three in one of those groups. Groups
@@ -186,23 +186,23 @@ def _keeps_neighbours(laboratory: Laboratory) -> bool:
     """
     kept: list[bool] = []
     for order in ((1.0, 0.0, -1.0), (0.0, 1.0, -1.0)):
-        pattern = np.where(np.array(order) == 0.0, 1.0, np.array(order) * 4.0 * laboratory.fmt.largest_exact_integer)
+        pattern = np.where(np.array(order) == 0.0, 1.0, np.array(order) * 4.0 * experiment.fmt.largest_exact_integer)
 
         def craft(landing: Landing, pattern: Float64 = pattern) -> Float64:
             position = landing.rank - (5 * landing.plane + landing.cells) % np.maximum(landing.multiplicity - 2, 1)
             chosen = (landing.multiplicity == landing.largest_multiplicity) & (position >= 0) & (position < 3)
             return np.where(chosen, pattern[np.clip(position, 0, 2)], 0.0)
 
-        trial = laboratory.crafted(craft, crowded=True)
+        trial = experiment.crafted(craft, crowded=True)
         landing = trial.content.landing
         fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
         kept += (trial.gradient_input[fullest] == 1.0).tolist()
     return sum(kept) > len(kept) / 2
 
 
-def _moves(laboratory: Laboratory, rounded: str, number: int) -> bool:
+def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
     """Whether tails of an n-th of what moves the large value do, wherever it stands."""
-    fmt = laboratory.fmt
+    fmt = experiment.fmt
     big = 2.0**fmt.precision * (-1.0 if rounded == "up" else 1.0)
     enough = _HALF_ULPS[rounded] * (1.0 + 2.0 * fmt.unit_roundoff)  # a sum of so much still does when it is rounded
     tail = np.copysign(_at_or_above(enough / number, fmt), big)
@@ -212,7 +212,7 @@ def _moves(laboratory: Laboratory, rounded: str, number: int) -> bool:
         position = landing.plane * (landing.multiplicity - 1) // max(int(landing.plane.max()), 1)
         return np.where(fullest, np.where(landing.rank == position, big, tail), 0.0)
 
-    trial = laboratory.crafted(craft, crowded=True)
+    trial = experiment.crafted(craft, crowded=True)
     landing = trial.content.landing
     fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
     return bool((trial.gradient_input[fullest] != big).all())
@@ -224,11 +224,11 @@ def _at_or_above(x: float, fmt: FloatFormat) -> float:
     return float(np.ceil(x / ulp) * ulp)
 
 
-def mixture(laboratory: Laboratory) -> list[Trial]:
+def mixture(experiment: Experiment) -> list[Trial]:
     """Data of many kinds in cells that few and many gradients reach, two among them: there bits are owed."""
     recipes = ["uniform", "positive", "big_among_ones", "cancellation", "rounding_probe", "subnormal", "near_overflow"]
-    crowds = [laboratory.recipe(recipe, crowded) for recipe in recipes for crowded in (False, True)]
-    pairs = [laboratory.recipe(recipe, indices="in_window") for recipe in ("uniform", "rounding_probe")]
+    crowds = [experiment.recipe(recipe, crowded) for recipe in recipes for crowded in (False, True)]
+    pairs = [experiment.recipe(recipe, indices="in_window") for recipe in ("uniform", "rounding_probe")]
     return crowds + pairs
 
 
@@ -236,7 +236,7 @@ def admits(model: AccumulationModel, trials: list[Trial]) -> str:
     """Empty if ``model`` admits every output of ``trials``, else how many it rejects."""
     rejected = cells = 0
     for trial in trials:
-        accepted = acceptance(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
+        accepted = admissible(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
         rejected += int((~accepted).sum())
         cells += len(accepted)
     return f"{rejected} of {cells} outputs" if rejected else ""

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from poolproof.reports.rows.evidence import Meta, add_meta, evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.reports.waivers import Waivers
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import shrink
-from poolproof.suites.judging.contract import ContractBlock
+from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.standalone import program
 from poolproof.suites.running.plans import Block
-from poolproof.suites.running.sandbox import AnyQuestion, Bench
+from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
 """What one failure may cost to make smaller."""
@@ -43,11 +40,11 @@ class Tally:
         )
 
 
-class Jury:
-    """Judges blocks and single cases on any backend, one bench each, until closed.
+class Runner:
+    """Judges blocks and single cases on any backend, one sandbox each, until closed.
 
     ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
-    ``environments`` maps backends to what they said about themselves; ``record`` takes every finished row;
+    ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for.
     """
 
@@ -55,8 +52,7 @@ class Jury:
         self,
         folder: Path,
         name: str,
-        waivers: Waivers,
-        environments: Mapping[str, Mapping[str, str]],
+        waive: Callable[[Row], Row],
         record: Callable[[Row], None],
         timeout: float,
         shrinks: bool,
@@ -67,50 +63,48 @@ class Jury:
         self._scratch = folder / "processes"
         self._scratch.mkdir(exist_ok=True)
         self._name = name
-        self._waivers = waivers
-        self._environments = environments
+        self._waive = waive
         self._record = record
         self._timeout = timeout
         self._shrinks = shrinks
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
-        self._benches: dict[str, Bench] = {}
+        self._sandboxes: dict[str, Sandbox] = {}
         self._shrunk: set[tuple[str, ...]] = set()
 
-    def judge(self, block: Block | ContractBlock) -> Tally:
+    def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them."""
         questions = [asked for asked in block.questions() if (block.id, asked.id) not in self._already_judged]
         tally = Tally()
-        for row in self._rows(block.backend, questions):
+        for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
             tally.rows += 1
-            if row["verdict"] in FAILED and isinstance(block, Block):
-                row |= self._smaller(block, row)
-                self._explain(row)
             if row["verdict"] in FAILED:
+                row |= self._smaller(block, question, row)
+                self._explain(row)
                 tally.failures.append(row)
             self._record(row)
         return tally
 
-    def judge_one(self, question: AnyQuestion, backend: str) -> Row:
+    def judge_one(self, question: Asked, backend: str) -> Row:
         """Judge and record a single question."""
         (row,) = self._rows(backend, [question])
         self._record(row)
         return row
 
     def close(self) -> None:
-        for bench in self._benches.values():
-            bench.close()
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
 
-    def _rows(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
+    def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[Row]:
         """The rows of questions whose violations leave evidence."""
-        for row in self._judged(backend, with_evidence(questions, EvidenceFolder(self._folder, backend))):
+        evidence = EvidenceFolder(self._folder, backend)
+        for row in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
             self._limit_evidence(row)
             yield row
 
-    def _judged(self, backend: str, questions: Sequence[AnyQuestion]) -> Iterable[Row]:
-        for row in self._bench(backend).judge(questions):
-            yield self._waivers.apply(row, self._environments.get(backend, {}))
+    def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[Row]:
+        return map(self._waive, self._sandbox(backend).judge(questions))
 
     def _limit_evidence(self, row: Row) -> None:
         """Remove the evidence of the row where the run has enough of its kind."""
@@ -132,40 +126,33 @@ class Jury:
             if script:
                 add_meta(path, Meta(script=script))
 
-    def _bench(self, backend: str) -> Bench:
-        if backend not in self._benches:
+    def _sandbox(self, backend: str) -> Sandbox:
+        if backend not in self._sandboxes:
             name = f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
-            self._benches[backend] = Bench(backend, self._scratch, name, self._timeout)
-        return self._benches[backend]
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout)
+        return self._sandboxes[backend]
 
-    def _smaller(self, block: Block, row: Row) -> Row:
+    def _smaller(self, block: Block, question: Asked, row: Row) -> Row:
         """The column with the shrunk case, once per kind of failure.
 
-        Asks the bench while `judge` is reading from it, which is sound after a failed row alone: the judge that
+        Asks the sandbox while `judge` is reading from it, which is sound after a failed row alone: the judge that
         answered it takes no more questions.
         """
         kind = (row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1])
-        if not self._shrinks or kind in self._shrunk or block.aspect.listed:
+        if not self._shrinks or kind in self._shrunk:
             return {}
-        self._shrunk.add(kind)
 
-        def still_fails(case: Case) -> bool:
-            aspect = block.aspect
-            question = Question(case, aspect.checks, aspect.id, block.id, aspect.repeats)
-            (other,) = self._judged(row["backend"], [question])
+        def still_fails(asked: Asked) -> bool:
+            (other,) = self._judged(row["backend"], [asked])
             return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
                 other["checks_violated"]
             )
 
-        failing = Case.from_json(row["case"])
-        return {
-            "shrunk": shrink(block.strategy, block.count, block.seed, failing, still_fails, SHRINK_SECONDS).to_json()
-        }
-
-
-def with_evidence(questions: Iterable[AnyQuestion], evidence: EvidenceFolder) -> list[AnyQuestion]:
-    """The questions, those that can leave evidence with a place to put it."""
-    return [replace(each, evidence=evidence) if isinstance(each, Question) else each for each in questions]
+        smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
+        if smaller is None:
+            return {}
+        self._shrunk.add(kind)
+        return {"shrunk": smaller.describe()["case"]}
 
 
 def failure_text(row: Row) -> str:

@@ -1,6 +1,6 @@
 """Judging in processes of their own, so that an implementation that dies or hangs costs one case.
 
-Three processes stand in a row. The *bench* (in the process that asks) sends questions and gets a row for each.
+Three processes stand in a row. The *sandbox* (in the process that asks) sends questions and gets a row for each.
 The *nursery* loads the backend once and forks a *judge* from itself whenever there is none. The judge answers
 until it dies, or until an implementation broke a claim: its memory may be damaged then, so it is replaced too.
 Before every call the judge notes the case on disk: after a power cut the case in flight is still known.
@@ -16,13 +16,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
@@ -31,29 +30,10 @@ from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.contract import ContractQuestion
-from poolproof.suites.judging.judge import Question, judge, verdict
-from poolproof.suites.running.plans import USUAL_CHECKS, Cell, cells
-
-AnyQuestion = Question | ContractQuestion
-
-
-class Askable(Protocol):
-    """What a bench can put to a backend: it judges itself there, and describes itself if the backend dies of it."""
-
-    @property
-    def aspect(self) -> str: ...
-
-    @property
-    def patience(self) -> float:
-        """How many times the usual time-out the answer may take."""
-
-    def to_record(self) -> dict[str, Any]: ...
-
-    def describe(self) -> Row: ...
-
-    def judge(self, backend: Backend) -> Row: ...
-
+from poolproof.suites.judging.asked import Asked, Aspect, not_survived
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.blocks import USUAL_CHECKS
+from poolproof.suites.running.plans import Subject, subjects
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -61,16 +41,16 @@ START_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend says about itself: versions and devices, which cells it can be asked, and `Backend.product`."""
+    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`."""
 
     environment: dict[str, str]
-    cells: list[Cell]
+    subjects: list[Subject]
     product: Product | None
 
 
 @dataclass(frozen=True)
 class _Serving:
-    """A judge's first message, so that the bench can end it when it hangs."""
+    """A judge's first message, so that the sandbox can end it when it hangs."""
 
     pid: int
 
@@ -91,18 +71,18 @@ def survey(backend: str) -> Survey:
     """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
     check_name(backend)
     with tempfile.TemporaryDirectory() as scratch:
-        bench = Bench(backend, Path(scratch), "survey", timeout=0.0)
+        sandbox = Sandbox(backend, Path(scratch), "survey", timeout=0.0)
         try:
-            return bench.start()
+            return sandbox.start()
         finally:
-            bench.close()
+            sandbox.close()
 
 
-class Bench:
+class Sandbox:
     """Judges questions on one backend, surviving whatever the implementation does.
 
     ``timeout`` is the most seconds one case may take. ``scratch`` is a folder for the note of the case in flight
-    and for the implementation's error output; ``name`` keeps those of several benches apart.
+    and for the implementation's error output; ``name`` keeps those of several sandboxes apart.
     """
 
     def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
@@ -140,7 +120,7 @@ class Bench:
         self._labels["product"] = answer.product.name if answer.product else ""
         return answer
 
-    def judge(self, questions: Sequence[Askable]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
@@ -163,7 +143,7 @@ class Bench:
                     break
 
     def close(self) -> None:
-        """End all processes; the bench may be started again."""
+        """End all processes; the sandbox may be started again."""
         if self._connection is not None:
             self._connection.close()
         self._end_nursery()
@@ -203,11 +183,10 @@ class Bench:
         os.killpg(nursery.pid, signal.SIGKILL)
         return nursery.wait()
 
-    def _row_of_the_dead(self, question: Askable, death: _Died) -> Row:
+    def _row_of_the_dead(self, question: Asked, death: _Died) -> Row:
         self._note.unlink(missing_ok=True)
         reason = f"the call {death.reason}{self._last_words()}"
-        row = question.describe() | verdict(death.verdict, reason)
-        return row | self._labels | {"checks_judged": ["survival"], "judged_at": time.time()}
+        return not_survived(question, death.verdict, reason) | self._labels
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""
@@ -223,13 +202,13 @@ def _ending(status: int) -> str:
 
 
 def _tend(connection: Connection, backend_name: str, note: Path) -> None:
-    """The nursery: keep one judge alive until the bench hangs up."""
+    """The nursery: keep one judge alive until the sandbox hangs up."""
     try:
         backend = create(backend_name)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    connection.send(Survey(dict(backend.environment()), cells(backend_name, backend), backend.product))
+    connection.send(Survey(dict(backend.environment()), subjects(backend_name, backend), backend.product))
     if not backend.survives_fork:
         _answer(connection, backend, backend_name, note)
     _warm_up(backend)
@@ -265,9 +244,12 @@ def _warm_up(backend: Backend) -> None:
     gc.freeze()
 
 
+_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL_CHECKS)
+
+
 def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
-        judge(Question(Case.smallest(operator), USUAL_CHECKS), backend)
+        Question(Case.smallest(operator), _WARM_UP).judge(backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91
@@ -275,7 +257,7 @@ _HUNG_UP, _RETIRED = 90, 91
 
 
 def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> NoReturn:
-    """The judge: answer lists of questions until the bench hangs up or a claim is broken."""
+    """The judge: answer lists of questions until the sandbox hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
     descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
@@ -294,8 +276,8 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         os._exit(_HUNG_UP)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: Askable) -> None:
-    data = json.dumps({"backend": backend, "aspect": question.aspect, "case": question.to_record()}).encode()
+def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
+    data = json.dumps({"backend": backend, "aspect": question.aspect.id, "case": question.to_record()}).encode()
     os.ftruncate(descriptor, len(data))
     os.pwrite(descriptor, data, 0)
 

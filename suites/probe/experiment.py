@@ -28,7 +28,7 @@ class NotRun(Exception):
 
 
 @dataclass(frozen=True)
-class Laboratory:
+class Experiment:
     """``layouts`` are those of the tensors that are not contiguous."""
 
     backend: Backend

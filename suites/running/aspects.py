@@ -1,0 +1,216 @@
+"""The aspects of conformance: what is asked, what is claimed about it, and which checks hold it; the list of all.
+
+A line of JSON that a failure printed is turned back into its question here, too: such a question belongs to no block,
+and is held against all that any aspect claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from poolproof.references.products import Product
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
+from poolproof.suites.cases.targets import examples, targets
+from poolproof.suites.judging.asked import REFUSAL, SURVIVAL, Asked, Aspect
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
+from poolproof.suites.judging.contract import question_of, read_call
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.blocks import USUAL_CHECKS, CaseAspect, ContractAspect
+
+_INEXACT = (
+    "uniform",
+    "positive",
+    "wide",
+    "big_among_ones",
+    "cancellation",
+    "rounding_probe",
+    "near_overflow",
+    "subnormal",
+)
+_DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
+
+CASE_ASPECTS = {
+    aspect.id: aspect
+    for aspect in (
+        CaseAspect(
+            "values",
+            "gradients arrive where their index says, and maxima are found, on exact data over all geometries",
+            profile=Profile(
+                gradients=("integers", "base_four_weights", "colour_ids", "one_hot", "ones"),
+                values=("normal", "ties", "constant", "negative", "ascending", "descending"),
+                scales=(0, 0, -3, 5),
+            ),
+        ),
+        CaseAspect(
+            "precision",
+            "sums that cannot be exact stay within what the declared accumulation model can produce",
+            profile=Profile(
+                gradients=_INEXACT,
+                indices=("in_window", "crowded", "lattice", "shared", "shared", "forward"),
+                scales=(0, 0, 0, -7),
+            ),
+            directions=("backward",),
+            standards=True,
+        ),
+        CaseAspect(
+            "special_values",
+            "NaN, infinities, subnormals and signed zeros go where they belong and nowhere else",
+            profile=Profile(
+                gradients=("special", "special", "signed_zeros", "subnormal", "near_overflow"),
+                values=_DIFFICULT_VALUES,
+            ),
+        ),
+        CaseAspect(
+            "layouts",
+            "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
+            profile=Profile(
+                gradients=("integers", "base_four_weights", "uniform"),
+                values=("normal", "ties", "nan"),
+                layouts=ALL_LAYOUTS,
+            ),
+        ),
+        CaseAspect(
+            "tagged",
+            "tensors tagged as channels last are read and written as such",
+            profile=Profile(
+                gradients=("integers", "one_hot", "uniform"), values=("normal", "ties", "nan"), tagged="nhwc"
+            ),
+        ),
+        CaseAspect(
+            "examples",
+            "the examples of the published pages give what they should",
+            profile=Profile(),
+            directions=("backward",),
+            listed=examples,
+        ),
+        CaseAspect(
+            "targets",
+            "calls at the limits of known kernels give what they should",
+            profile=Profile(),
+            listed=targets,
+        ),
+        CaseAspect(
+            "determinism",
+            "repeated calls give the same bits, with the deterministic mode on and off",
+            profile=Profile(
+                gradients=("uniform", "wide", "positive"),
+                indices=("shared", "crowded", "lattice"),
+                budgets=(256, 1024, 4096, 4096),
+                deterministic=(False, True),
+            ),
+            weight=0.5,
+            repeats=5,
+            directions=("backward",),
+        ),
+        CaseAspect(
+            "state",
+            "earlier calls, other streams, reused executors and a busy device change nothing",
+            profile=Profile(
+                gradients=("integers", "uniform"),
+                indices=("crowded", "in_window", "forward"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+            ),
+            weight=0.25,
+            checks=(*USUAL_CHECKS, "modes", "state"),
+        ),
+        CaseAspect(
+            "round_trip",
+            "a backward accepts the indices of the implementation's own forward",
+            profile=Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
+            weight=0.25,
+            directions=("backward",),
+            checks=(*USUAL_CHECKS, "round_trip"),
+        ),
+        CaseAspect(
+            "memory",
+            "calls leave no device memory behind",
+            profile=Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
+            weight=0.05,
+            repeats=40,
+            checks=("interval", "maximum", "memory_kept"),
+        ),
+        CaseAspect(
+            "endurance",
+            "two thousand calls leave no device memory behind",
+            profile=Profile(values=("normal",), budgets=(256,)),
+            weight=1 / 1600,
+            least=0,
+            repeats=2000,
+            checks=("interval", "maximum", "memory_kept"),
+        ),
+        CaseAspect(
+            "scale",
+            "large planes and many planes behave like small ones",
+            profile=Profile(
+                gradients=("integers", "one_hot", "uniform"),
+                values=("normal", "ties"),
+                budgets=(16384, 65536, 135000),
+                lengths=LENGTHS + LONG_LENGTHS,
+                planes=PLANES + MANY_PLANES,
+                known_geometries=True,
+            ),
+            weight=0.15,
+        ),
+        CaseAspect(
+            "huge",
+            "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
+            profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
+            weight=1 / 1600,
+            least=0,
+            directions=("backward",),
+            checks=("written", "interval", "unreached"),
+        ),
+        CaseAspect(
+            "empty_windows",
+            "a window without any cell inside the plane is refused, or gives -inf and a harmless index",
+            profile=Profile(
+                values=("normal", "negative_infinity"), budgets=(64, 256), empty_windows=True, empty_batches=False
+            ),
+            weight=0.1,
+            directions=("forward",),
+        ),
+    )
+}
+"""The aspects about cases."""
+
+CONTRACT = ContractAspect(
+    "contract",
+    "calls that break a clause are refused with its status, legal ones at the boundary are not",
+    CONTRACT_CHECKS,
+)
+
+ASPECTS: dict[str, CaseAspect | ContractAspect] = {**CASE_ASPECTS, CONTRACT.id: CONTRACT}
+"""All aspects, in the order in which they are told."""
+
+ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS)
+"""Whatever can be violated."""
+
+EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
+"""What a single case named on the command line is held against."""
+
+
+def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked]:
+    """The questions of some lines of JSON, cases or low-level calls, for a backend of ``product`` (None: of none).
+
+    `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract to ask about.
+    """
+    return [_given_question(line, product) for line in lines]
+
+
+def check_lines(lines: Iterable[str]) -> None:
+    """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
+    for line in lines:
+        if read_call(line) is None:
+            Case.from_json(line)
+
+
+def _given_question(line: str, product: Product | None) -> Asked:
+    call = read_call(line)
+    if call is None:
+        return Question(Case.from_json(line), EVERYTHING, block="case")
+    if product is None:
+        raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
+    return question_of(call, product, CONTRACT)

@@ -1,0 +1,173 @@
+"""The two kinds of aspects, with their blocks: cases that are drawn or listed, and calls that a contract is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from hypothesis import strategies as st
+
+from poolproof.references.contract import SIGNATURES
+from poolproof.references.operators import Operator
+from poolproof.references.products import Product
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import derive_seed, generate, shrink
+from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.strategies import Profile, cases
+from poolproof.suites.cases.targets import Target
+from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.contract import KINDS, ContractQuestion, clause_counts, contract_questions
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.plans import Group, Plan, Subject
+
+BLOCK_SIZE = 200
+"""Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
+
+_COSTLY = ("modes", "state", "round_trip", "memory_kept")
+USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
+
+
+@dataclass(frozen=True)
+class CaseAspect(Aspect):
+    """An aspect about cases: what is drawn for it and why.
+
+    ``weight`` scales a plan's number of cases; ``least`` is how many cases even the smallest plan has. ``listed``
+    gives the cases where they are not drawn; every plan asks them all.
+    """
+
+    checks: tuple[str, ...] = USUAL_CHECKS
+    profile: Profile = field(default_factory=Profile)
+    weight: float = 1.0
+    directions: tuple[str, ...] = ("backward", "forward")
+    listed: Callable[[Operator, str, str], list[Target]] | None = None
+    least: int = 1
+
+    def covers(self, subject: Subject) -> bool:
+        if subject.is_whole or subject.unsupported is not None:
+            return False
+        direction = "backward" if subject.operator.is_backward else "forward"
+        return direction in self.directions and self._is_possible(subject)
+
+    def _is_possible(self, subject: Subject) -> bool:
+        """Not every kind of windows can miss its input, and few interfaces have format tags."""
+        tagged = self.profile.tagged
+        if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
+            return False
+        return not self.profile.empty_windows or subject.operator.windows.can_miss_input
+
+    def count(self, plan: Plan) -> int:
+        """How many cases each subject gets."""
+        return max(self.least, round(plan.cases * self.weight))
+
+    def targets(self, subject: Subject) -> list[Target]:
+        """The cases that are listed for a subject."""
+        return self.listed(subject.operator, subject.dtype, subject.index_dtype) if self.listed else []
+
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock]:
+        if self.listed:
+            yield CaseBlock(subject, self, 0, len(self.targets(subject)), seed)
+            return
+        count = self.count(plan)
+        for number, start in enumerate(range(0, count, BLOCK_SIZE)):
+            name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
+            yield CaseBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+
+
+@dataclass(frozen=True)
+class CaseBlock:
+    """``count`` cases of one aspect of one subject from the ``number``-th seed."""
+
+    subject: Subject
+    aspect: CaseAspect
+    number: int
+    count: int
+    seed: int = field(compare=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
+
+    @property
+    def strategy(self) -> st.SearchStrategy[Case]:
+        subject = self.subject
+        return cases(subject.operator, subject.dtype, subject.index_dtype, self.aspect.profile)
+
+    def questions(self) -> list[Question]:
+        aspect = self.aspect
+        if aspect.listed:
+            return [Question(item.case, aspect, self.id, item.repeats) for item in aspect.targets(self.subject)]
+        return [Question(case, aspect, self.id) for case in generate(self.strategy, self.count, self.seed)]
+
+    def groups(self) -> dict[Group, int]:
+        return {self.subject.group(self.aspect): self.count}
+
+    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Question | None:
+        """Draws the block again, to shrink that failure; listed cases are what they are for a reason."""
+        if self.aspect.listed:
+            return None
+        aspect = replace(self.aspect, standards=False)
+        found = shrink(
+            self.strategy,
+            self.count,
+            self.seed,
+            Case.from_record(failing.to_record()),
+            lambda case: still_fails(Question(case, aspect, self.id)),
+            seconds,
+        )
+        return Question(found, aspect, self.id)
+
+
+@dataclass(frozen=True)
+class ContractAspect(Aspect):
+    """The contract of an API: every clause broken alone and in pairs, and every legal boundary, whatever the plan."""
+
+    def covers(self, subject: Subject) -> bool:
+        return subject.is_whole and subject.product is not None and _api(subject) in SIGNATURES
+
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:  # noqa: ARG002
+        for kind in KINDS:
+            yield ContractBlock(subject, self, kind)
+
+
+@dataclass(frozen=True)
+class ContractBlock:
+    """All questions of one kind about one API on one backend."""
+
+    subject: Subject
+    aspect: ContractAspect
+    kind: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.kind}"
+
+    @property
+    def count(self) -> int:
+        return self._clauses.total()
+
+    def questions(self) -> list[ContractQuestion]:
+        return contract_questions(self._product, _api(self.subject), self.kind, self.aspect, self.id)
+
+    def groups(self) -> dict[Group, int]:
+        """A group for each clause."""
+        group = self.subject.group(self.aspect)
+        return {(*group, ("clause", clause)): count for clause, count in self._clauses.items()}
+
+    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
+        """A call breaks its clause as it stands."""
+
+    @property
+    def _product(self) -> Product:
+        assert self.subject.product is not None
+        return self.subject.product
+
+    @property
+    def _clauses(self) -> Counter[str]:
+        return clause_counts(self._product, _api(self.subject), self.kind)
+
+
+def _api(subject: Subject) -> str:
+    return f"aclnn{subject.operator.name}"

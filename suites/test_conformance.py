@@ -1,0 +1,9 @@
+"""Every aspect of conformance, block by block; ``--aspect`` and ``-k`` choose among them by the names they go by."""
+
+from collections.abc import Callable
+
+from poolproof.suites.running.plans import Block
+
+
+def test_conformance(block: Block, examine: Callable[[Block], None]) -> None:
+    examine(block)
