@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from poolproof.reports.rows.evidence import Meta, add_meta, evidence_path
+from poolproof.reports.rows.failures import kind_of, replay_line, what_failed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
@@ -111,9 +112,8 @@ class Runner:
         path = evidence_path(self._folder, row["case_id"], row["backend"])
         if not path.exists():
             return
-        violated = row["checks_violated"]
-        check = (row["backend"], row["verdict"], *violated[:1])
-        kind = (row["backend"], row["verdict"], row["operator"], *violated)
+        check = (row["backend"], row["verdict"], *row["checks_violated"][:1])
+        kind = kind_of(row)
         if self._evidence[check] >= self._most_evidence and self._evidence[kind]:
             path.unlink()
         self._evidence.update((check, kind))
@@ -138,7 +138,7 @@ class Runner:
         Asks the sandbox while `judge` is reading from it, which is sound after a failed row alone: the judge that
         answered it takes no more questions.
         """
-        kind = (row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1])
+        kind = kind_of(row)
         if not self._shrinks or kind in self._shrunk:
             return {}
 
@@ -157,7 +157,6 @@ class Runner:
 
 def failure_text(row: Row) -> str:
     """One failed row in a few lines: what, why, and the line that reruns it."""
-    what = ", ".join(row["checks_violated"]) or row["verdict"]
-    line = row.get("shrunk") or row["case"]
-    title = f"{row['verdict']}: {what} ({row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']})"
-    return f"{title}\n  {row['reason']}\n  poolproof replay --backend {row['backend']} '{line}'"
+    about = f"{row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']}"
+    title = f"{row['verdict']}: {what_failed(row)} ({about})"
+    return f"{title}\n  {row['reason']}\n  {replay_line(row)}"
