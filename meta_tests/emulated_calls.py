@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from emulator_driver import LISTS, Emulator, Outcome, PreparedCall, View, dense, fresh
 from poolproof.backends.emulator import library
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
@@ -171,7 +171,7 @@ class BackwardCase:
         cells = indices.reshape(planes, -1) + np.arange(planes)[:, None] * plane
         terms = self.gradients.astype(np.float64).reshape(-1)
         fmt = FORMATS[self.gradients.dtype.name]
-        accepted = acceptance(scatter_sums(cells.reshape(-1), terms, planes * plane), fmt, model)
+        accepted = admissible(scatter_sums(cells.reshape(-1), terms, planes * plane), fmt, model)
         outputs = self.views["gradInput"].array.astype(np.float64).reshape(-1)
         return ~accepted.accepts(outputs).reshape(shape)
 

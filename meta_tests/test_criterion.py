@@ -12,7 +12,7 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import INFINITY, interval, lattice_exponent, overflows, reachable
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
 from simulated import ORDERS, simulate
@@ -55,7 +55,7 @@ def test_accepts_what_rational_arithmetic_accepts() -> None:
     candidates_seen = 0
     for number in range(CASES):
         fmt, model, cells, sums = small_case(number)
-        allowed = acceptance(sums, fmt, model)
+        allowed = admissible(sums, fmt, model)
         for cell, terms in enumerate(cells):
             outputs = candidates(sum(terms, Fraction(0)), fmt)
             accepted = at(allowed, cell, len(outputs)).accepts(outputs)
@@ -96,7 +96,7 @@ def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: 
     return low <= value <= high
 
 
-def at(allowed: Acceptance, cell: int, count: int) -> Acceptance:
+def at(allowed: Admissible, cell: int, count: int) -> Admissible:
     """The acceptance of one cell, repeated for several candidates."""
     arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
     return replace(
@@ -112,7 +112,7 @@ def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
         exact = [Fraction(float(term)) for term in terms[0]]
         sums = scatter_sums(np.zeros(4, np.int64), terms[0], 1)
         for model in ("native", "acc32"):
-            allowed = acceptance(sums, fmt, AccumulationModel.parse(model))
+            allowed = admissible(sums, fmt, AccumulationModel.parse(model))
             accumulator = AccumulationModel.parse(model).accumulator(fmt)
             results = fmt.round(np.array(sorted(reachable(exact, accumulator))))
             assert at(allowed, 0, len(results)).accepts(results).all()
@@ -131,12 +131,12 @@ def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
             terms = draw_terms(rng, name, (20, k), fmt)
             outputs = simulate(terms, fmt, declared, str(rng.choice(ORDERS)), rng)
             sums = scatter_sums(np.repeat(np.arange(20), k), terms.ravel(), 20)
-            assert acceptance(sums, fmt, declared).accepts(outputs).all(), (k, name)
+            assert admissible(sums, fmt, declared).accepts(outputs).all(), (k, name)
 
 
-def admissible(fmt: FloatFormat, terms: list[float], output: float, model: str = "acc32") -> bool:
+def may_come_out(fmt: FloatFormat, terms: list[float], output: float, model: str = "acc32") -> bool:
     sums = scatter_sums(np.zeros(len(terms), np.int64), np.array(terms), 1)
-    return bool(acceptance(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))[0])
+    return bool(admissible(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))[0])
 
 
 @pytest.mark.parametrize(
@@ -164,48 +164,48 @@ def admissible(fmt: FloatFormat, terms: list[float], output: float, model: str =
     ],
 )
 def test_special_values_in_float16(terms: list[float], output: float, expected: bool) -> None:
-    assert admissible(FLOAT16, terms, output) is expected
+    assert may_come_out(FLOAT16, terms, output) is expected
 
 
 def test_an_overflow_that_only_some_orders_meet_is_admissible() -> None:
     largest = FLOAT32.max
     for output in (largest, np.inf):
-        assert admissible(FLOAT32, [largest, largest, -largest], output)
-    assert not admissible(FLOAT32, [largest, largest, -largest], 0.0)
+        assert may_come_out(FLOAT32, [largest, largest, -largest], output)
+    assert not may_come_out(FLOAT32, [largest, largest, -largest], 0.0)
 
 
 def test_a_native_kernel_may_overflow_where_a_float32_one_may_not() -> None:
     terms = [65504.0, 65504.0, -65504.0]
-    assert admissible(FLOAT16, terms, np.inf, "native")
-    assert not admissible(FLOAT16, terms, np.inf, "acc32")
+    assert may_come_out(FLOAT16, terms, np.inf, "native")
+    assert not may_come_out(FLOAT16, terms, np.inf, "acc32")
 
 
 def test_saturation_and_flushing_are_admissible_only_when_declared() -> None:
-    assert admissible(FLOAT16, [65504.0, 65504.0], 65504.0, "acc32+saturate")
-    assert not admissible(FLOAT16, [65504.0, 65504.0], np.inf, "acc32+saturate")
-    assert not admissible(FLOAT16, [65504.0, 65504.0], 65504.0)
-    assert admissible(FLOAT16, [2.0**-24], 0.0, "acc32+cast-ftz")
-    assert admissible(BFLOAT16, [2.0**-130], 0.0, "native+ftz")
-    assert not admissible(BFLOAT16, [2.0**-130], 0.0)
+    assert may_come_out(FLOAT16, [65504.0, 65504.0], 65504.0, "acc32+saturate")
+    assert not may_come_out(FLOAT16, [65504.0, 65504.0], np.inf, "acc32+saturate")
+    assert not may_come_out(FLOAT16, [65504.0, 65504.0], 65504.0)
+    assert may_come_out(FLOAT16, [2.0**-24], 0.0, "acc32+cast-ftz")
+    assert may_come_out(BFLOAT16, [2.0**-130], 0.0, "native+ftz")
+    assert not may_come_out(BFLOAT16, [2.0**-130], 0.0)
 
 
 def test_the_sum_of_two_is_rounded_once_to_even() -> None:
     one_and_a_half_ulp = [1.0, 3 * BFLOAT16.unit_roundoff]
-    assert admissible(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * 2 * BFLOAT16.unit_roundoff)
-    assert not admissible(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * BFLOAT16.unit_roundoff)
+    assert may_come_out(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * 2 * BFLOAT16.unit_roundoff)
+    assert not may_come_out(BFLOAT16, one_and_a_half_ulp, 1.0 + 2 * BFLOAT16.unit_roundoff)
 
 
 def test_results_between_the_lattice_points_are_rejected() -> None:
     """Three multiples of 4 cannot sum to an odd number, however wide the interval."""
     terms = [4.0, 2.0**26, 4.0]
-    assert admissible(FLOAT32, terms, 2.0**26 + 8)
-    assert not admissible(FLOAT32, terms, 2.0**26 + 8 + 2)
+    assert may_come_out(FLOAT32, terms, 2.0**26 + 8)
+    assert not may_come_out(FLOAT32, terms, 2.0**26 + 8 + 2)
 
 
 def test_infinite_term_and_an_opposite_overflow_may_give_nan() -> None:
     largest = FLOAT32.max
-    assert admissible(FLOAT32, [np.inf, -largest, -largest], np.nan)
-    assert not admissible(FLOAT32, [np.inf, -largest], np.nan)
+    assert may_come_out(FLOAT32, [np.inf, -largest, -largest], np.nan)
+    assert not may_come_out(FLOAT32, [np.inf, -largest], np.nan)
 
 
 def test_sums_too_close_to_float64s_limit_are_refused() -> None:

@@ -15,6 +15,7 @@ from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.pages.plane import picture
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -147,14 +148,14 @@ def shrinking_run(folder: Path) -> tuple[list[Row], Callable[[], None]]:
 
 
 @pytest.mark.usefixtures("importable")
-def test_the_first_failure_of_each_cause_is_shrunk_after_its_block(tmp_path: Path) -> None:
+def test_the_first_failure_of_each_kind_is_shrunk_after_its_block(tmp_path: Path) -> None:
     rows, judge_block = shrinking_run(tmp_path)
     judge_block()
-    causes = {(row["verdict"], row["checks_violated"][0]) for row in rows if row["verdict"] in FAILED}
-    last = rows[-len(causes) :]
-    assert {(row["verdict"], row["checks_violated"][0]) for row in last} == causes
+    kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
+    last = rows[-len(kinds) :]
+    assert {kind_of(row) for row in last} == kinds
     assert all(len(row["shrunk"]) <= len(row["case"]) for row in last)
-    assert not any("shrunk" in row for row in rows[: -len(causes)])
+    assert not any("shrunk" in row for row in rows[: -len(kinds)])
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 

@@ -11,7 +11,7 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import floor_log2, round_to_nearest_even
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 from poolproof.references.oracle import scatter_sums
@@ -26,7 +26,7 @@ def statistics(
     outputs: np.ndarray, cells: np.ndarray, terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel
 ) -> Statistics:
     sums = scatter_sums(cells, terms, len(outputs))
-    return error_statistics(Deviations(outputs, sums, fmt), acceptance(sums, fmt, model), model)
+    return error_statistics(Deviations(outputs, sums, fmt), admissible(sums, fmt, model))
 
 
 def of(
@@ -56,22 +56,14 @@ def slow(outputs: np.ndarray, terms: np.ndarray, fmt: FloatFormat) -> Statistics
     inexact = [(e, s) for e, s in zip(errors, exact, strict=True) if e != 0 and s != 0]
     outward = [float(math.copysign(1, s) * e / ulp(s, fmt)) for e, s in inexact]
     relative = [abs(float(y) - r) / (abs(r) + 1e-7) for y, r in zip(outputs, rounded, strict=True)]
-    away = sum(value > 0 for value in outward) - sum(value < 0 for value in outward)
-    above = sum(float(y) > r for y, r in zip(outputs, rounded, strict=True))
-    below = sum(float(y) < r for y, r in zip(outputs, rounded, strict=True))
     return {
         **histogram,
         "n_bitexact": sum(float(y) == r for y, r in zip(outputs, rounded, strict=True)),
         "max_abs_err": float(max(map(abs, errors))),
         "mean_abs_err": float(sum(map(abs, errors)) / cells),
-        "rmse": math.sqrt(sum(e * e for e in errors) / cells),
         "max_ulp": float(max(ulps)),
-        "mean_ulp": float(sum(ulps) / cells),
-        "p99_ulp": float(sorted(ulps)[math.ceil(0.99 * cells) - 1]),
         "mere": sum(relative) / cells,
         "mare": max(relative),
-        "eb": abs(above - below) / cells,
-        "eb_mag": abs(away) / cells,
         "n_inexact": len(inexact),
         "bias_ulp": sum(outward) / len(outward) if outward else None,
     }
@@ -94,57 +86,31 @@ def test_statistics_are_what_their_definitions_say(fmt: FloatFormat, name: str) 
 
 def test_multiplicities_are_counted() -> None:
     got = of([0.0, 1.0, 3.0, 6.0, 10.0], [[], [1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]], FLOAT32)
-    expected = {"n_k0": 1, "n_k1": 1, "n_k2": 1, "n_k3p": 2, "k_max": 4, "k_mean": 2.0, "n_bits_owed": 5}
-    assert {column: got[column] for column in expected} == expected
+    assert (got["n"], got["n_bits_owed"]) == (5, 5)
     assert got["k_cells"] == [1, 1, 2]
 
 
-def test_rejections_are_counted_and_the_first_is_named() -> None:
-    got = of([1.0, 4.5, 6.0], [[1.0], [4.0], [4.0]], FLOAT32)
-    assert (got["n_reject"], got["reject_rate"], got["first_reject"], got["n_lattice_fail"]) == (2, 2 / 3, 1, 2)
-    assert of([1.0], [[1.0]], FLOAT32)["first_reject"] is None
+def test_rejections_are_counted() -> None:
+    assert of([1.0, 4.5, 6.0], [[1.0], [4.0], [4.0]], FLOAT32)["n_reject"] == 2
 
 
-def test_truncation_shows_in_the_bias_and_not_in_the_balance_of_symmetric_data() -> None:
+def test_truncation_shows_in_the_bias_of_symmetric_data() -> None:
     """float16 sums a quarter above and three quarters above a value, both signs, all cut."""
     terms = [[sign * 1024.0, sign * tail] for tail in (0.25, 0.75) for sign in (-1.0, 1.0)]
     got = of([-1024.0, 1024.0, -1024.0, 1024.0], terms, FLOAT16)
     assert got["bias_ulp"] == -0.5
-    assert got["eb_mag"] == 1.0
-    assert got["eb"] == 0.0
     assert got["n_inexact"] == 4
 
 
-def test_signs_of_zero_count_in_the_strict_column_alone() -> None:
-    got = of([-0.0, 1.0], [[], [1.0]], FLOAT16)
-    assert (got["n_bitexact"], got["n_bitexact_strict"], got["bitexact_ratio"]) == (2, 1, 1.0)
+def test_signs_of_zero_do_not_count() -> None:
+    assert of([-0.0, 1.0], [[], [1.0]], FLOAT16)["n_bitexact"] == 2
 
 
 def test_special_values_are_counted_apart() -> None:
     terms = [[np.nan], [np.inf], [-np.inf], [1.0], [65504.0, 65504.0]]
     got = of([np.nan, np.inf, np.inf, np.nan, np.inf], terms, FLOAT16)
-    expected = {
-        "n_nan_out": 2,
-        "n_nan_exp": 1,
-        "n_pinf_out": 3,
-        "n_pinf_exp": 2,
-        "n_ninf_out": 0,
-        "n_ninf_exp": 1,
-        "n_nonfinite_mismatch": 2,
-        "ulp_nonfinite": 5,
-        "max_ulp": 0.0,
-        "mean_ulp": None,
-        "rmse": None,
-    }
+    expected = {"n_bitexact": 3, "ulp_nonfinite": 5, "max_ulp": 0.0, "mean_abs_err": None, "mere": None, "mare": None}
     assert {column: got[column] for column in expected} == expected
-
-
-def test_small_values_are_counted_apart() -> None:
-    """float16: below 2**-11, an error above 2**-16 counts."""
-    small = 2.0**-12
-    got = of([small + 2**-16, small + 2**-15, 2.0], [[small], [small], [1.0]], FLOAT16)
-    assert (got["n_small"], got["small_err_cnt"], got["small_err_ratio"]) == (2, 1, 0.5)
-    assert got["max_rel"] == 1.0
 
 
 def test_errors_are_kept_beside_their_bounds_by_multiplicity() -> None:
@@ -154,15 +120,6 @@ def test_errors_are_kept_beside_their_bounds_by_multiplicity() -> None:
     assert got["k_error"] == [0.0, 0.0, 1.0]
     assert got["k_bound"] == pytest.approx([0.0, 0.0, 1.0])
     assert got["margin_min"] == pytest.approx(0.0, abs=1e-12)
-    assert got["cond_max"] == 1.0
-
-
-def test_condition_and_likely_error() -> None:
-    """float32: 2**24 + 1 - 2**24 is 1 with a condition of 2**25 + 1; losing the 1 is 1 / (sqrt 3 u A) of the likely."""
-    got = of([0.0], [[2.0**24, 1.0, -(2.0**24)]], FLOAT32)
-    total = 2.0**25 + 1
-    assert got["cond_max"] == total
-    assert got["z_max"] == pytest.approx(1.0 / (math.sqrt(3) * 2.0**-24 * total + 2.0**-24))
 
 
 def test_distances_count_representable_values_across_zero() -> None:
@@ -175,10 +132,9 @@ def test_distances_count_representable_values_across_zero() -> None:
         15360,
         15361,
     ]
-    assert of([-tiny], [[tiny]], FLOAT16)["ulp_dist_max"] == 2
 
 
 def test_an_empty_output_has_no_statistics_but_counts() -> None:
     got = of([], [], FLOAT32)
     assert got["n"] == got["n_reject"] == got["ulp_0"] == 0
-    assert got["mean_ulp"] is got["mere"] is got["reject_rate"] is None
+    assert got["mean_abs_err"] is got["mere"] is got["mare"] is None

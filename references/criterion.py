@@ -29,7 +29,7 @@ Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Acceptance:
+class Admissible:
     """The admissible outputs of each cell; all arrays have shape (cells,).
 
     Finite outputs lie in [``low``, ``high``] (nothing finite where low > high) and are multiples of
@@ -72,7 +72,7 @@ class Acceptance:
         return free | (steps == np.rint(steps))
 
 
-def acceptance(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Acceptance:
+def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Admissible:
     """What a kernel of that model may write, given the exact sums, into tensors of format ``output``."""
     accumulator = model.accumulator(output)
     error = _summation_error(sums, output, model)
@@ -85,7 +85,7 @@ def acceptance(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -
 
     up = sums.positive + error >= accumulator.overflow_threshold
     down = sums.negative + error >= accumulator.overflow_threshold
-    finite = Acceptance(
+    finite = Admissible(
         low=low,
         high=high,
         lattice=sums.lattice,
@@ -103,7 +103,7 @@ def acceptance(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -
     return _with_special_terms(finite, sums, up, down)
 
 
-def _saturated(finite: Acceptance, limit: float) -> Acceptance:
+def _saturated(finite: Admissible, limit: float) -> Admissible:
     """Clamp to +-``limit`` whatever could have been an infinity."""
     never = np.zeros_like(finite.zero)
     return replace(
@@ -164,7 +164,7 @@ def _needs_no_tolerance(sums: ExactSums, output: FloatFormat, model: Accumulatio
     return (sums.count == 0) | (few & (sums.lattice >= model.accumulator(output).min_exponent))
 
 
-def _with_special_terms(finite: Acceptance, sums: ExactSums, up: Bool, down: Bool) -> Acceptance:
+def _with_special_terms(finite: Admissible, sums: ExactSums, up: Bool, down: Bool) -> Admissible:
     """NaN and infinite terms decide a cell before any arithmetic does.
 
     A NaN, or infinities of both signs, give NaN. Infinities of one sign give that infinity, or NaN where the

@@ -27,7 +27,7 @@ import numpy as np
 from poolproof.backends.base import Backend, Call, Status
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import defects
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.operators import BACKWARDS, OPERATORS
@@ -256,7 +256,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
         call = place(content, POISONS[0])
         if backend.run(call).status is not Status.COMPLETED:
             continue
-        allowed = acceptance(content.sums, FORMATS[case.dtype], backend.accumulation(call)).accepts(_output(call)).all()
+        allowed = admissible(content.sums, FORMATS[case.dtype], backend.accumulation(call)).accepts(_output(call)).all()
         if not allowed:
             rejected["interval"].add(number)
         if allowed and not is_honest:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
 
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 from poolproof.references.oracle import scatter_sums
 from simulated import ORDERS, simulate
@@ -69,7 +69,7 @@ def measure(
         name, order = rng.choice(list(DISTRIBUTIONS)), str(rng.choice(ORDERS))
         terms = draw_terms(rng, str(name), (cells, k), fmt)
         outputs = simulate(terms, fmt, model, order, rng)
-        allowed = acceptance(scatter_sums(np.repeat(np.arange(cells), k), terms.ravel(), cells), fmt, model)
+        allowed = admissible(scatter_sums(np.repeat(np.arange(cells), k), terms.ravel(), cells), fmt, model)
         judged += cells
         rejected += int((~allowed.accepts(outputs)).sum())
         tolerant += int((~allowed.demands_bits).sum())

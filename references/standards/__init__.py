@@ -1,8 +1,7 @@
 """The standards that others judge this operator by: what an acceptance engineer's contract may name.
 
-Each is a small policy with its thresholds per dtype as data and its source; somebody applies it to this family
-(`APPLICATIONS`), or a column of a row holds what it says. None of them decides a verdict here:
-`poolproof.references.criterion` does.
+Each is a small policy with its thresholds per dtype as data and its source; somebody applies it to this family,
+as `APPLICATIONS` says. None of them decides a verdict here: `poolproof.references.criterion` does.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ ecosystem's rule of April fails.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -65,26 +64,18 @@ class Level:
 # Commercial standard, table of ratios.
 LEVELS = {"l0": Level(10.0, 2.0, 2.0), "l1": Level(5.0, 1.5, 1.5), "l2": Level(2.0, 1.2, 1.2)}
 
-Guard = Literal["added", "none"]
-"""How a ratio survives a faultless third party.
-
-``added``: 1e-7 is added to the denominator, as the text says.
-``none``: 0 / 0 is 1 and x / 0 infinite, and all finite cells count, small ones too.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Standard):
     """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
 
     level: Level
-    guard: Guard = "added"
 
     def judge(self, deviations: Deviations) -> StandardVerdict:
         if deviations.second is None or deviations.fmt.name not in SMALL_VALUE:
             return NOT_APPLICABLE
         # the levels differ in what they make of the figures alone
-        special, figures = deviations.once((Ratios, self.guard), lambda: self._figures(deviations))
+        special, figures = deviations.once(Ratios, lambda: _figures(deviations))
         if special is False:
             return StandardVerdict(False)
         passed = (
@@ -95,34 +86,33 @@ class Ratios(Standard):
         )
         return StandardVerdict(None if passed and special is None else passed, figures)
 
-    def _figures(self, deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
-        """(what `_special_values` says, the ratios where that leaves any to tell)."""
-        assert deviations.second is not None
-        name = deviations.fmt.name
-        special, finite = _special_values(deviations, deviations.second)
-        if special is False:
-            return False, {}
-        small = deviations.magnitude < SMALL_VALUE[name]
-        mine, theirs = deviations.golden_error, deviations.second_error
-        judged = finite if self.guard == "none" else finite & ~small
-        ratios = self._ratios(mine[judged], theirs[judged], deviations.magnitude[judged])
-        counts = _small_counts(mine, theirs, finite & small, SMALL_VALUE_ERROR[name])
-        return special, ratios | {"small_ratio": counts}
 
-    def _ratios(self, mine: Float64, theirs: Float64, golden: Float64) -> dict[str, float]:
-        my_relative, their_relative = (errors / (golden + RELATIVE_GUARD) for errors in (mine, theirs))
-        return {
-            "mare_ratio": self._ratio(largest(my_relative), largest(their_relative)),
-            "mere_ratio": self._ratio(mean(my_relative), mean(their_relative)),
-            "rmse_ratio": self._ratio(root_mean_square(mine), root_mean_square(theirs)),
-        }
+def _figures(deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
+    """(what `_special_values` says, the ratios where that leaves any to tell)."""
+    assert deviations.second is not None
+    name = deviations.fmt.name
+    special, finite = _special_values(deviations, deviations.second)
+    if special is False:
+        return False, {}
+    small = deviations.magnitude < SMALL_VALUE[name]
+    mine, theirs = deviations.golden_error, deviations.second_error
+    judged = finite & ~small
+    ratios = _ratios(mine[judged], theirs[judged], deviations.magnitude[judged])
+    counts = _small_counts(mine, theirs, finite & small, SMALL_VALUE_ERROR[name])
+    return special, ratios | {"small_ratio": counts}
 
-    def _ratio(self, mine: float, theirs: float) -> float:
-        if self.guard == "added":
-            return mine / (theirs + RATIO_GUARD)
-        if mine == theirs == 0.0:
-            return 1.0
-        return mine / theirs if theirs else float("inf")
+
+def _ratios(mine: Float64, theirs: Float64, golden: Float64) -> dict[str, float]:
+    my_relative, their_relative = (errors / (golden + RELATIVE_GUARD) for errors in (mine, theirs))
+    return {
+        "mare_ratio": _ratio(largest(my_relative), largest(their_relative)),
+        "mere_ratio": _ratio(mean(my_relative), mean(their_relative)),
+        "rmse_ratio": _ratio(root_mean_square(mine), root_mean_square(theirs)),
+    }
+
+
+def _ratio(mine: float, theirs: float) -> float:
+    return mine / (theirs + RATIO_GUARD)
 
 
 def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | None, Bool]:
@@ -203,14 +193,9 @@ def _count_ratio(wrong: list[Bool], kind: Bool) -> float:
 
 
 _TEXT = "commercial standard, tables of ratios and of small values"
-_UNGUARDED = "without the text's 1e-7 in the denominator, over all finite cells: 0/0 counts as 1, x/0 as infinite"
 
 COMMERCIAL: tuple[Standard, ...] = (
     *(Ratios(name=f"commercial-{name}", source=_TEXT, level=level) for name, level in LEVELS.items()),
-    *(
-        Ratios(name=f"commercial-{name}-unguarded", source=_TEXT, note=_UNGUARDED, level=level, guard="none")
-        for name, level in LEVELS.items()
-    ),
     CannBench(
         name="cann-bench",
         source="CANN kernel benchmark, design of the precision comparison and task of the 3-D max pooling gradient",

@@ -16,6 +16,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -24,11 +25,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.bundle.reproducers import evidence_script, replay_line, smallest_case
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import evidence_path, file_name, read_evidence
+from poolproof.reports.rows.failures import replay_line, smallest_case
 from poolproof.reports.rows.store import read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
@@ -48,11 +49,11 @@ def package(run: Path, output: Path) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")
     with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
-        files = dict(recorded_files(run))
+        contents = dict(recorded_files(run))
         for name, content in (derived_texts(digest) | _case_texts(digest)).items():
-            files[name] = _text_file(Path(scratch), name, content)
-        files |= publish(digest, Path(scratch))
-        sums = "".join(f"{_add(archive, name, files[name])}  {name}\n" for name in sorted(files))
+            contents[name] = _text_file(Path(scratch), name, content)
+        contents |= publish(digest, Path(scratch))
+        sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()
@@ -103,7 +104,7 @@ def _waiver_list(digest: Digest) -> pd.DataFrame:
 
 def _case_texts(digest: Digest) -> dict[str, str]:
     """The failing cases that are worth a folder: the smallest of each kind, and all that left evidence."""
-    texts = {"rejudge.py": evidence_script()}
+    texts = {"rejudge.py": files("poolproof.reports.rows").joinpath("rejudge.py").read_text(encoding="utf-8")}
     for row in _chosen_rows(digest):
         evidence = evidence_path(digest.folder, row["case_id"], row["backend"])
         folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"

@@ -20,7 +20,7 @@ from poolproof.reports.figures.digest import Digest, judging_day, read_digest, w
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
 from poolproof.reports.rows.records import read_record
-from poolproof.reports.rows.schema import SCHEMA_VERSION
+from poolproof.reports.rows.schema import READABLE_VERSIONS, SCHEMA_VERSION
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.waivers import Waivers
@@ -140,9 +140,10 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 
 def _schema_step(folder: Path) -> Step:
-    versions = {_schema_version(part) for part in (folder / "rows").glob("*.parquet")}
-    problems = [f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in versions - {str(SCHEMA_VERSION)}]
-    return Step(f"rows of schema {SCHEMA_VERSION}", tuple(sorted(problems)))
+    versions = sorted({_schema_version(part) for part in (folder / "rows").glob("*.parquet")})
+    unread = [version for version in versions if version not in READABLE_VERSIONS]
+    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in unread)
+    return Step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
 
 
 def _schema_version(part: Path) -> str:

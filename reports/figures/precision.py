@@ -38,7 +38,12 @@ HISTOGRAM = (
 
 _COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *(column for column, _ in HISTOGRAM))
 _CLASSES = ("k_cells", "k_error", "k_bound")
-_COLUMNS = (*GROUP, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min", *_CLASSES)
+_LARGEST = ("max_abs_err", "mere", "mare")
+_REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")
+_COLUMNS = (
+    *(*GROUP, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
+    *(*_LARGEST, *_CLASSES, *_REPEATED),
+)
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
 
 _ROUNDED = 1.0
@@ -65,13 +70,22 @@ class Multiplicity:
 
 
 @dataclass(frozen=True)
+class Repetitions:
+    """Cases that were repeated, how many of them gave other bits, and by how many representable values at most."""
+
+    cases: int
+    differing: int
+    spread: float
+
+
+@dataclass(frozen=True)
 class Group:
     """One operator in one dtype on one backend, under the accumulation model it is declared to have.
 
     ``bias`` is the mean signed error of inexact cells in ulps, away from zero positive, over rows without an error
     above one ulp, and None where there is none: sums that cancel have errors of thousands, which say nothing of
-    rounding. ``uncertainty`` is what it may differ from zero by chance. ``worst`` are right rows closest to their
-    bounds.
+    rounding. ``uncertainty`` is what it may differ from zero by chance. ``max_abs_err``, ``mere`` and ``mare`` are the
+    largest of any right row, as acceptance standards name them. ``worst`` are right rows closest to their bounds.
     """
 
     backend: str
@@ -84,7 +98,11 @@ class Group:
     bias: float | None
     uncertainty: float
     max_ulp: float | None
+    max_abs_err: float | None
+    mere: float | None
+    mare: float | None
     margin: float | None
+    repetitions: Repetitions
     multiplicities: tuple[Multiplicity, ...]
     worst: tuple[Record, ...]
 
@@ -163,10 +181,20 @@ def _group(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFra
         bias=float((rounded["bias_ulp"] * rounded["n_inexact"]).sum() / inexact) if inexact else None,
         uncertainty=1.0 / math.sqrt(inexact) if inexact else 0.0,
         max_ulp=_extreme(right["max_ulp"].max()),
+        max_abs_err=_extreme(right["max_abs_err"].max()),
+        mere=_extreme(right["mere"].max()),
+        mare=_extreme(right["mare"].max()),
         margin=_extreme(right["margin_min"].min()),
+        repetitions=_repetitions(rows),
         multiplicities=tuple(_multiplicities(right)),
         worst=tuple(shown),
     )
+
+
+def _repetitions(rows: pd.DataFrame) -> Repetitions:
+    repeated = rows[rows["repeat_n"] > 0]
+    differing = repeated[~repeated["repeat_bitwise_equal"].astype(bool)]
+    return Repetitions(len(repeated), len(differing), _extreme(differing["repeat_max_ulp_spread"].max()) or 0.0)
 
 
 def _extreme(value: float) -> float | None:

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from poolproof.reports.rows.records import read_record
-from poolproof.reports.rows.schema import SCHEMA, Row, to_table
+from poolproof.reports.rows.schema import SCHEMA, Row, known_columns, to_table
 from poolproof.reports.rows.verdicts import BadInput
 
 ROWS_PER_PART = 5000
@@ -78,7 +78,8 @@ class RowWriter:
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
     """The rows of a run for which ``where`` holds, in no particular order.
 
-    Columns that an older suite did not write are null. `NotARun` if the folder has none of a run's files.
+    Columns that an older suite did not write are null, and those that it wrote besides are left out. `NotARun` if the
+    folder has none of a run's files.
     """
     rows = folder / "rows"
     if not rows.is_dir():
@@ -145,11 +146,11 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:
-    """Rows of a journal; a last line that was cut off while being written is left out."""
+    """Rows of a journal, in columns of this schema; a last line that was cut off while being written is left out."""
     with journal.open(encoding="utf-8") as lines:
         for line in lines:
             if line.endswith("\n"):
-                yield json.loads(line)
+                yield known_columns(json.loads(line))
 
 
 def _write_part(folder: Path, name: str, table: pa.Table) -> None:

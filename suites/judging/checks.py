@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Status, Tensor
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import Float64
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
@@ -121,7 +121,7 @@ def unreached(trial: Trial) -> Mismatch | None:
 
 def _conserves(trial: Trial) -> bool:
     """Exact data: every cell's sum is certain in every order, and a plane's sum fits into float64."""
-    if not _backward(trial) or not trial.acceptance.demands_bits.all():
+    if not _backward(trial) or not trial.admissible.demands_bits.all():
         return False
     sums = trial.content.sums
     magnitude = sums.positive + sums.negative
@@ -245,7 +245,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
         return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
     run, content = trial.with_indices(indices)
     outputs = run.output("grad_input").astype(np.float64)
-    allowed = acceptance(content.sums, trial.fmt, trial.model)
+    allowed = admissible(content.sums, trial.fmt, trial.model)
     wrong = ~allowed.accepts(outputs.ravel()).reshape(outputs.shape)
     if not wrong.any():
         return None
@@ -419,7 +419,7 @@ def _other_values(trial: Trial, other: Run, because: str) -> Mismatch | None:
         got, owed = (run.output(name).astype(np.float64) for run in (trial.first, other))
         differs = _differs(got, owed)
         if trial.case.api.is_backward:
-            differs &= trial.acceptance.demands_bits.reshape(got.shape)
+            differs &= trial.admissible.demands_bits.reshape(got.shape)
         found = _wrong_element(name, differs, got, owed, because)
         if found:
             return found

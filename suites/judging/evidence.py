@@ -58,7 +58,7 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
-    case, content, owed = trial.case, trial.content, trial.acceptance
+    case, content, owed = trial.case, trial.content, trial.admissible
     assert content.gradient is not None
     assert content.indices is not None
     on_lattice = owed.lattice != NO_LATTICE

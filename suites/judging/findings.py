@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.criterion import Acceptance
+from poolproof.references.criterion import Admissible
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.suites.judging.trial import Trial
 
@@ -105,7 +105,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: NDArray[np.bool_
     return mismatch(
         element_text("grad_input", element),
         trial.gradient_input[cell],
-        owed_text(trial.acceptance, cell),
+        owed_text(trial.admissible, cell),
         _senders_text(trial, senders),
         wrong=wrong.reshape(case.shape),
         judged=int(judged.sum()),
@@ -125,18 +125,18 @@ def worst_cell(trial: Trial, wrong: np.ndarray) -> int:
     return int(wrong[distance.argmax()])
 
 
-def owed_text(acceptance: Acceptance, cell: int) -> str:
+def owed_text(admissible: Admissible, cell: int) -> str:
     """The admissible outputs of one cell in words: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
-    low, high = float(acceptance.low[cell]), float(acceptance.high[cell])
+    low, high = float(admissible.low[cell]), float(admissible.high[cell])
     parts = []
     if low == high:
         parts.append(format_value(low))
     elif low < high:
-        lattice = int(acceptance.lattice[cell])
+        lattice = int(admissible.lattice[cell])
         steps = "" if lattice == NO_LATTICE else f" in steps of 2**{lattice}"
         parts.append(f"[{format_value(low)}, {format_value(high)}]{steps}")
     for flag, word in (("positive_infinity", "inf"), ("negative_infinity", "-inf"), ("nan", "nan"), ("zero", "0")):
-        if getattr(acceptance, flag)[cell] and word not in parts:
+        if getattr(admissible, flag)[cell] and word not in parts:
             parts.append(word)
     return " or ".join(parts)
 

@@ -14,41 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.deviations import sequential_sums
-from poolproof.references.standards import StandardVerdict, applications_of, judge_all
+from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
-from poolproof.suites.cases.operands import POISONS
 from poolproof.suites.judging.trial import Trial
 
 
 def measure_output(trial: Trial) -> Row:
     """The statistics of one backward's grad_input."""
-    row = error_statistics(trial.deviations, trial.acceptance, trial.model)
-    rejected = row.pop("first_reject")
-    row["first_reject_index"] = "" if rejected is None else _coordinates(rejected, trial.case.shape)
+    row = error_statistics(trial.deviations, trial.admissible)
     output = np.ascontiguousarray(trial.first.output("grad_input"))
-    row["n_unwritten"] = int(np.count_nonzero(_bits(output) == _poison_word(output.itemsize)))
     row["output_digest"] = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
-    if rejected is not None:
+    if row["n_reject"]:
         row["decoded_faults"] = json.dumps([fault.to_record(trial.case) for fault in trial.faults[:_MOST_FAULTS]])
     return row | _repetitions(trial)
 
 
 _MOST_FAULTS = 100
 """Windows gone astray that one row tells of."""
-
-
-def _coordinates(cell: int, shape: tuple[int, ...]) -> str:
-    """A flat cell number as coordinates separated by commas."""
-    coordinates: list[int] = []
-    for length in reversed(shape):
-        cell, coordinate = divmod(cell, length)
-        coordinates.append(coordinate)
-    return ",".join(map(str, reversed(coordinates)))
-
-
-def _poison_word(size: int) -> int:
-    return int.from_bytes(bytes([POISONS[0]]) * size, "little")
 
 
 def _bits(array: NDArray[Any]) -> NDArray[Any]:
@@ -87,51 +70,7 @@ def measure_standards(trial: Trial) -> Row:
     assert gradient is not None
     second = sequential_sums(landing.cells, gradient.ravel(), landing.size, trial.fmt)
     verdicts = judge_all(trial.deviations.beside(second, trial.case.plane_windows))
-    return standard_columns(verdicts, trial.case.operator)
-
-
-def standard_columns(verdicts: dict[str, StandardVerdict], operator: str) -> Row:
-    """The columns that standards fill, from all their verdicts on one output."""
-    row: Row = {
+    return {
         "standards_passed": [name for name, verdict in verdicts.items() if verdict.passed],
         "standards_failed": [name for name, verdict in verdicts.items() if verdict.passed is False],
     }
-    for column, (standard, figure) in FIGURES.items():
-        row[column] = verdicts[standard].figures.get(figure)
-    for column, standard in PASSES.items():
-        row[column] = verdicts[standard].passed
-    levels = [(level, verdicts[f"commercial-{level}-unguarded"].passed) for level in LEVELS]
-    if any(passed is not None for _, passed in levels):
-        row["comm_level"] = next((level for level, passed in levels if passed), "fail")
-    methods = [name for usage in applications_of(operator) for name in usage.standards if name.startswith("msprobe")]
-    if methods:
-        row["msprobe_method"] = methods[0].removeprefix("msprobe-")
-        row["msprobe_pass"] = verdicts[methods[0]].passed
-    return row
-
-
-LEVELS = ("l2", "l1", "l0")
-"""Of the commercial standard, highest first."""
-
-FIGURES = {
-    "mix09_ratio": ("ecosystem-2026-09", "matched_ratio"),
-    "mix09_maxabs": ("ecosystem-2026-09", "max_abs_error"),
-    "mix09_limit": ("ecosystem-2026-09", "limit"),
-    "mix07_ratio": ("ecosystem-2026-07-fixed-limit", "matched_ratio"),
-    "ttk_close_share": ("ttk-close", "missed_share"),
-    "comm_mare_ratio": ("commercial-l2-unguarded", "mare_ratio"),
-    "comm_mere_ratio": ("commercial-l2-unguarded", "mere_ratio"),
-    "comm_rmse_ratio": ("commercial-l2-unguarded", "rmse_ratio"),
-    "comm_small_ratio": ("commercial-l2-unguarded", "small_ratio"),
-}
-"""Column -> (standard, figure of it)."""
-
-PASSES = {
-    "mix09_pass": "ecosystem-2026-09",
-    "mix07_pass": "ecosystem-2026-07-fixed-limit",
-    "gen04_pass": "ecosystem-2026-04",
-    "ttk_close_pass": "ttk-close",
-    "torch_close_pass": "torch-assert-close",
-    "npu_rtol_pass": "npu-assert-rtol",
-}
-"""Column -> standard whose verdict it holds."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Acceptance, acceptance
+from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_maximum
@@ -83,9 +83,9 @@ class Trial:
         return self.backend.is_deterministic(self.first.call)
 
     @cached_property
-    def acceptance(self) -> Acceptance:
+    def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
-        return acceptance(self.content.sums, self.fmt, self.model)
+        return admissible(self.content.sums, self.fmt, self.model)
 
     @cached_property
     def deviations(self) -> Deviations:
@@ -104,7 +104,7 @@ class Trial:
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
-        return self.acceptance.accepts(self.gradient_input)
+        return self.admissible.accepts(self.gradient_input)
 
     @cached_property
     def faults(self) -> list[Fault]:

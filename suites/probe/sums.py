@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.criterion import acceptance
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
@@ -236,7 +236,7 @@ def admits(model: AccumulationModel, trials: list[Trial]) -> str:
     """Empty if ``model`` admits every output of ``trials``, else how many it rejects."""
     rejected = cells = 0
     for trial in trials:
-        accepted = acceptance(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
+        accepted = admissible(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
         rejected += int((~accepted).sum())
         cells += len(accepted)
     return f"{rejected} of {cells} outputs" if rejected else ""

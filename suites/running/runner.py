@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from poolproof.reports.rows.evidence import Meta, add_meta, evidence_path
-from poolproof.reports.rows.grouping import kind_of
+from poolproof.reports.rows.failures import kind_of, replay_line, what_failed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
@@ -92,13 +92,13 @@ class Runner:
         try:
             for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
                 tally.add(row)
-                if row["verdict"] in FAILED and self._seeks_smaller(row) and _cause(row) not in first:
-                    first[_cause(row)] = question, row
+                if row["verdict"] in FAILED and self._seeks_smaller(row) and kind_of(row) not in first:
+                    first[kind_of(row)] = question, row
                 else:
                     self._record(row)
-            for cause, (question, row) in list(first.items()):
+            for kind, (question, row) in list(first.items()):
                 self._make_smaller(block, question, row)
-                del first[cause]
+                del first[kind]
                 self._record(row)
         finally:
             for _, row in first.values():
@@ -150,7 +150,7 @@ class Runner:
         return self._sandboxes[backend]
 
     def _seeks_smaller(self, row: Row) -> bool:
-        return self._shrinks and _cause(row) not in self._shrunk
+        return self._shrinks and kind_of(row) not in self._shrunk
 
     def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
         """Add the column with the smallest question that fails like the row's, where one is sought."""
@@ -163,19 +163,13 @@ class Runner:
 
         smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
         if smaller is not None:
-            self._shrunk.add(_cause(row))
+            self._shrunk.add(kind_of(row))
             row["shrunk"] = smaller.describe()["case"]
             self._explain(row)
 
 
-def _cause(row: Row) -> tuple[str, ...]:
-    """Failures that agree in this are made smaller once: what they break first is taken for their cause."""
-    return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]
-
-
 def failure_text(row: Row) -> str:
     """One failed row in a few lines: what, why, and the line that reruns it."""
-    what = ", ".join(row["checks_violated"]) or row["verdict"]
-    line = row.get("shrunk") or row["case"]
-    title = f"{row['verdict']}: {what} ({row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']})"
-    return f"{title}\n  {row['reason']}\n  poolproof replay --backend {row['backend']} '{line}'"
+    about = f"{row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']}"
+    title = f"{row['verdict']}: {what_failed(row)} ({about})"
+    return f"{title}\n  {row['reason']}\n  {replay_line(row)}"
