@@ -24,11 +24,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.bundle.reproducers import replay_line, smallest_case
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
+from poolproof.reports.rows.failures import replay_line, smallest_case
 from poolproof.reports.rows.store import read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
@@ -48,11 +48,11 @@ def package(run: Path, output: Path) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")
     with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
-        files = dict(recorded_files(run))
+        contents = dict(recorded_files(run))
         for name, content in (derived_texts(digest) | _case_texts(digest)).items():
-            files[name] = _text_file(Path(scratch), name, content)
-        files |= publish(digest, Path(scratch))
-        sums = "".join(f"{_add(archive, name, files[name])}  {name}\n" for name in sorted(files))
+            contents[name] = _text_file(Path(scratch), name, content)
+        contents |= publish(digest, Path(scratch))
+        sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()

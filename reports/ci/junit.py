@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.rows.failures import replay_line
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from poolproof.reports.figures import drift, tables
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
-from poolproof.reports.rows.grouping import GROUP, KIND
+from poolproof.reports.rows.failures import KIND
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 

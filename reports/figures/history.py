@@ -4,7 +4,7 @@
     run=ID/run.json        as the run's folder has it, so that an entry is a run's folder itself
     run=ID/rows/           all rows in one Parquet file
     run=ID/evidence/       evidence of failing cases
-    run=ID/cells.parquet   the run per group (`grouping.GROUP`): counts, precision, times
+    run=ID/cells.parquet   the run per group (`schema.GROUP`): counts, precision, times
 
 There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either
 happens or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.rows.grouping import GROUP
 from poolproof.reports.rows.records import read_record
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import content_hash, read_rows
 from poolproof.reports.rows.verdicts import BadInput
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.rows.evidence import file_name
-from poolproof.reports.rows.grouping import GROUP, KIND, violated_text
-from poolproof.reports.rows.schema import COMBINED
+from poolproof.reports.rows.failures import KIND, violated_text
+from poolproof.reports.rows.schema import COMBINED, GROUP
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 

@@ -8,7 +8,7 @@ from poolproof.reports.figures.comparison import WORDS, Comparison
 from poolproof.reports.figures.drift import MEASURED
 from poolproof.reports.figures.tables import records
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
-from poolproof.reports.rows.grouping import GROUP
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.verdicts import Overall
 
 

@@ -29,7 +29,7 @@ from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
-from poolproof.reports.rows.grouping import KIND
+from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest

@@ -7,11 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Group, agreements, duels, groups
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
+from poolproof.reports.rows.failures import replay_line
 
 
 def write_precision_page(digest: Digest, path: Path) -> Path:

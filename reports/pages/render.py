@@ -12,10 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.grouping import what_failed
+from poolproof.reports.rows.failures import replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}

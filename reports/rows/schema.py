@@ -153,6 +153,9 @@ Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
 
 
+GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
+"""Columns that rows of one square of a verdict matrix agree in; what had to be judged is counted per group, too."""
+
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
 """Columns that many rows can be told by, and how."""
 

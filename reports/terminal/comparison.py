@@ -14,7 +14,7 @@ from poolproof.reports.figures.comparison import WORDS, Comparison
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.drift import MEASURED
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.grouping import GROUP
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import ending
 

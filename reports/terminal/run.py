@@ -10,13 +10,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.bundle.reproducers import replay_line
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion, count_of
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.rows.grouping import what_failed
+from poolproof.reports.rows.failures import replay_line, what_failed
 from poolproof.reports.terminal.command_line import ending
 from poolproof.reports.waivers.review import Review, State
 

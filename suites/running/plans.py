@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
-from poolproof.reports.rows.grouping import GROUP
+from poolproof.reports.rows.schema import GROUP
 from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.owed import unsupported
 
