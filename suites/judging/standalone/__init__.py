@@ -7,7 +7,7 @@ and prints where the result differs. It knows nothing of accumulation models: a 
 from __future__ import annotations
 
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import POISONS, contents, place
+from poolproof.suites.cases.operands import POISONS, allocate, contents
 from poolproof.suites.judging.standalone import aclnn_program, torch_program
 
 MOST_VALUES = 20_000
@@ -25,5 +25,5 @@ def program(case: Case, backend: str) -> str:
     if not (is_aclnn or backend in torch_program.DEVICES) or values > MOST_VALUES or case.has_bit_mask:
         return ""
     content = contents(case)
-    call = place(content, POISONS[0])
+    call = allocate(content, POISONS[0])
     return aclnn_program.write(content, call) if is_aclnn else torch_program.write(content, call, backend)
