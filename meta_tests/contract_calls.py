@@ -12,11 +12,12 @@ from poolproof.references.contract import (
     ContractCall,
 )
 from poolproof.references.contract.examples import base_template
+from poolproof.references.windows import Windowed
 
 DATA = Path(__file__).parent / "data" / "observed_statuses.jsonl.gz"
 CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
-BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_backward)
-WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].is_windowed)
+BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.is_backward)
+WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.windows is Windowed)
 
 MP3 = "aclnnMaxPool3dWithArgmaxBackward"
 MP2 = "aclnnMaxPool2dWithIndicesBackward"

@@ -61,7 +61,7 @@ def test_observed_rows_reach_nearly_every_backward_clause() -> None:
     checked = {
         clause.id
         for clause in clauses()
-        if SIGNATURES[clause.api].is_backward and clause.status is not None and clause.stage != "tiling"
+        if SIGNATURES[clause.api].operator.is_backward and clause.status is not None and clause.stage != "tiling"
     }
     assert checked - met == {"2d-bwd.padding.at-most-half-effective", "mask-bwd.rank.gradOutput"}
 

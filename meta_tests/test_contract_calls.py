@@ -39,6 +39,7 @@ from poolproof.references.contract.examples import Template, base_template
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.geometry import pooled_size
 from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.windows import Windowed
 
 A2, A3 = PRODUCTS["A2"], PRODUCTS["A3"]
 
@@ -232,23 +233,24 @@ def legal_templates(draw: st.DrawFn) -> Template:
 @settings(max_examples=100, deadline=None)
 def test_windowed_calls_that_fit_are_accepted(template: Template) -> None:
     call = template.call()
-    rank = call.signature.spatial_rank
-    axes = zip(
-        template.shape[2:], template.kernel_size, template.stride or template.kernel_size, template.padding, strict=True
-    )
-    windows = tuple(pooled_size(*axis, 1, template.ceil_mode) for axis in axes)
+    rank, given = call.signature.spatial_rank, template.windows
+    assert isinstance(given, Windowed)
+    kernel = given.kernel_size
+    axes = zip(template.shape[2:], kernel, given.stride or kernel, given.padding, strict=True)
+    windows = tuple(pooled_size(*axis, 1, given.ceil_mode) for axis in axes)
     assert call.tensor(call.signature.pooled).shape[-rank:] == windows
     for product in supporting_products(template.api):
-        if product.name in ("910", "310P") or template.kernel_size != (1, 1):
+        if product.name in ("910", "310P") or kernel != (1, 1):
             assert expectations(product, call).code.status == ReturnCode.SUCCESS
 
 
 @given(legal_templates(), st.data())
 @settings(max_examples=100, deadline=None)
 def test_padding_above_half_the_kernel_is_refused_on_any_axis(template: Template, data: st.DataObject) -> None:
-    axis = data.draw(st.integers(0, len(template.kernel_size) - 1))
-    padding = list(template.padding)
-    padding[axis] = template.kernel_size[axis] // 2 + 1
+    assert isinstance(template.windows, Windowed)
+    axis = data.draw(st.integers(0, len(template.windows.kernel_size) - 1))
+    padding = list(template.windows.padding)
+    padding[axis] = template.windows.kernel_size[axis] // 2 + 1
     call = template.changed({"padding": tuple(padding)}).call()
     product = supporting_products(template.api)[0]
     expected = expectations(product, call).code

@@ -61,6 +61,11 @@ class Operator:
         return ("grad_input",) if self.is_backward else ("out", "indices")
 
     @property
+    def pooled(self) -> str:
+        """The tensor of values that has one for each window."""
+        return "grad_output" if self.is_backward else "out"
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         return self.inputs + self.outputs
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, workspace_for
-from poolproof.backends.aclnn.operands import list_object, tensor_object
+from poolproof.backends.aclnn.operands import argument_objects
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Attempt
 from poolproof.references.contract import ContractCall, TensorArgument
@@ -43,19 +43,13 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall) -> Attempt:
         }
         for name, storage in memory.items():
             device.upload(storage.address, _indices_in_range(call, name, storage.size))
-        objects = {
-            name: None if tensor is None else stack.enter_context(tensor_object(device, tensor, memory[name].address))
-            for name, tensor in call.tensors.items()
-        }
-        lists = {
-            name: None if values is None else stack.enter_context(list_object(device, values))
-            for name, values in call.lists.items()
-        }
+        addresses = {name: storage.address for name, storage in memory.items()}
+        objects = stack.enter_context(argument_objects(device, call, addresses))
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
         ends = [None if name in call.null_outputs else pointer for name, pointer in outputs.items()]
         device.recent_error()  # forget what earlier calls left: reading it clears it
-        phase_one = operator.first(*_arguments(call, objects, lists), *ends)
+        phase_one = operator.first(*objects.values(), *ends)
         text = device.recent_error()
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
@@ -84,15 +78,6 @@ def _second_phase(device: Device, operator: TwoPhase, call: ContractCall, size: 
     return SUCCESS
 
 
-def _arguments(call: ContractCall, objects: dict[str, int | None], lists: dict[str, int | None]) -> tuple[object, ...]:
-    """Phase one's arguments in API order: inputs, lists, ceilMode, outputs."""
-    signature = call.signature
-    inputs = 3 if signature.is_backward else 1
-    tensors = [objects[name] for name in signature.tensors]
-    flags = (bool(call.ceil_mode),) if signature.is_windowed else ()
-    return (*tensors[:inputs], *(lists[name] for name in signature.lists), *flags, *tensors[inputs:])
-
-
 def _described(tensor: TensorArgument) -> int:
     return prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, _USUAL_ITEM_SIZE)
 
@@ -107,7 +92,7 @@ def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:
 
 
 def _outputs_untouched(device: Device, call: ContractCall, memory: dict[str, _Memory]) -> bool:
-    for name in call.signature.tensors[3 if call.signature.is_backward else 1 :]:
+    for name in call.signature.outputs:
         if name in memory and name != call.signature.indices:
             held = np.empty(memory[name].size, np.uint8)
             device.download(held, memory[name].address)

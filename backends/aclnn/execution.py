@@ -7,7 +7,7 @@ own, so a kernel that leaves its tensors is seen wherever it goes first.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.aclnn.calls import Describe, contract_call
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.operands import describe_tensor, list_object, tensor_object
+from poolproof.backends.aclnn.operands import argument_objects, describe_tensor
 from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call, Outcome, Status, Tensor
-from poolproof.references.contract import TensorArgument
+from poolproof.backends.base import Call, Outcome, Status
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
-
-Describe = Callable[[Tensor], TensorArgument]
 
 _WORKSPACE_POISON = 0xFF
 """NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
@@ -38,15 +36,14 @@ POISONED_END = 1 << 18
 class Operands:
     """One call's tensors on the device.
 
-    ``arguments`` are phase one's up to the two results; ``objects`` and ``addresses`` (of the storages) go by
-    tensor name, ``allocations`` (of the buffers with their guard bands) too.
+    ``objects`` are phase one's arguments up to the two results, ``addresses`` those of the storages; both go by the
+    library's names. ``allocations`` (of the buffers with their guard bands) go by this suite's.
     """
 
     call: Call
-    arguments: tuple[object, ...]
-    objects: dict[str, int]
-    addresses: dict[str, int]
-    allocations: dict[str, int]
+    objects: Mapping[str, int | bool | None]
+    addresses: Mapping[str, int]
+    allocations: Mapping[str, int]
 
     def download(self, device: Device) -> None:
         """Bring every buffer back into the call's own memory."""
@@ -70,25 +67,18 @@ class TwoPhase:
         """
         device = self._device
         with ExitStack() as stack:
-            allocations, addresses, objects = {}, {}, {}
+            described, allocations, addresses = contract_call(call, describe), {}, {}
             for name, tensor in call.tensors.items():
                 allocations[name] = stack.enter_context(device.memory(len(tensor.buffer)))
                 device.upload(allocations[name], tensor.buffer)
-                addresses[name] = allocations[name] + tensor.guard
-            for name, tensor in call.tensors.items():
-                objects[name] = stack.enter_context(tensor_object(device, describe(tensor), addresses[name]))
-            lists = [
-                value if isinstance(value, bool) else stack.enter_context(list_object(device, value))
-                for value in call.operator.passed(call.attributes)
-            ]
-            inputs = (objects[name] for name in call.operator.inputs)
-            outputs = (objects[name] for name in call.operator.outputs)
-            yield Operands(call, (*inputs, *lists, *outputs), objects, addresses, allocations)
+                addresses[described.signature.names[name]] = allocations[name] + tensor.guard
+            objects = stack.enter_context(argument_objects(device, described, addresses))
+            yield Operands(call, objects, addresses, allocations)
 
     def prepare(self, operands: Operands) -> tuple[int, int]:
         """Phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-        code = self.first(*operands.arguments, ctypes.byref(size), ctypes.byref(executor))
+        code = self.first(*operands.objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
             raise AclError(f"{self._name}GetWorkspaceSize", code, self._device.recent_error())
         return size.value, int(executor.value or 0)

@@ -10,7 +10,8 @@ from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, gua
 from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, Status, Tensor
-from poolproof.references.contract import TensorArgument
+from poolproof.references.contract import SIGNATURES, TensorArgument
+from poolproof.references.contract.vocabulary import Role
 
 Mode = Callable[[Device, TwoPhase, Call], Outcome]
 
@@ -46,11 +47,9 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
                 operator.run(earlier.address, size, executor, stream)
                 device.synchronise(stream)
                 earlier.poison()
-                for setter, names in (
-                    ("aclSetInputTensorAddr", call.operator.inputs),
-                    ("aclSetOutputTensorAddr", call.operator.outputs),
-                ):
-                    for index, name in enumerate(names):
+                signature = SIGNATURES[f"aclnn{call.operator.name}"]
+                for setter, role in (("aclSetInputTensorAddr", Role.INPUT), ("aclSetOutputTensorAddr", Role.OUTPUT)):
+                    for index, name in enumerate(signature.of_role(role)):
                         device.call(setter, executor, index, first.objects[name], second.addresses[name])
                 seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
                 complaints = (*workspace.complaints(), *earlier.complaints_of_disuse())

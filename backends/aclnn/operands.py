@@ -6,13 +6,14 @@ second phase has run: objects outlive the call, lists do not need to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import assert_never
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.base import Tensor
-from poolproof.references.contract import TensorArgument
+from poolproof.references.contract import ContractCall, TensorArgument
 
 DTYPE_NAMES = {
     "float32": "FLOAT",
@@ -47,6 +48,26 @@ def describe_tensor(tensor: Tensor) -> TensorArgument:
         offset=tensor.offset,
         storage=(tensor.storage_elements,),
     )
+
+
+@contextmanager
+def argument_objects(
+    device: Device, call: ContractCall, addresses: Mapping[str, int]
+) -> Iterator[dict[str, int | bool | None]]:
+    """Phase one's arguments but the two results, in API order; the storage of each tensor begins at its address."""
+    with ExitStack() as stack:
+        objects: dict[str, int | bool | None] = {}
+        for name, value in call.values().items():
+            match value:
+                case None | bool():
+                    objects[name] = value
+                case TensorArgument():
+                    objects[name] = stack.enter_context(tensor_object(device, value, addresses[name]))
+                case tuple():
+                    objects[name] = stack.enter_context(list_object(device, value))
+                case _:
+                    assert_never(value)
+        yield objects
 
 
 @contextmanager

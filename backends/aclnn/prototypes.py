@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
+from poolproof.references.contract.vocabulary import SIGNATURES, Role
 from poolproof.references.operators import Operator
 
 Prototype = tuple[object, tuple[object, ...]]
@@ -71,11 +72,10 @@ _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
 
 
 def operator_prototypes(operator: Operator) -> dict[str, Prototype]:
-    """Both phases of an operator. Phase one takes a pointer for every argument but flags."""
-    attributes = (c_bool if attribute.is_flag else _Handle for attribute in operator.attributes)
-    first = (*(_Handle for _ in operator.inputs), *attributes, *(_Handle for _ in operator.outputs), *_ENDING)
+    """Both phases of an operator. Phase one takes a handle for every argument but flags."""
     name = f"aclnn{operator.name}"
-    return {f"{name}GetWorkspaceSize": (Status, first), name: (Status, _SECOND_PHASE)}
+    arguments = (c_bool if each.role is Role.FLAG else _Handle for each in SIGNATURES[name].arguments)
+    return {f"{name}GetWorkspaceSize": (Status, (*arguments, *_ENDING)), name: (Status, _SECOND_PHASE)}
 
 
 def declare(function: object, prototype: Prototype) -> None:

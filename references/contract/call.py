@@ -59,6 +59,10 @@ class TensorArgument:
         return TensorArgument.contiguous(shape, self.dtype, self.format)
 
 
+ArgumentValue = TensorArgument | tuple[int, ...] | bool | None
+"""A tensor, a list, a flag or a null pointer."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContractCall:
     """The arguments of one call of phase one, null pointers included."""
@@ -83,6 +87,12 @@ class ContractCall:
     @property
     def signature(self) -> Signature:
         return SIGNATURES[self.api]
+
+    def values(self) -> dict[str, ArgumentValue]:
+        """What every argument of phase one but the out-pointers is, in API order."""
+        flags = dict.fromkeys(self.signature.flags, bool(self.ceil_mode))
+        given: dict[str, ArgumentValue] = {**self.tensors, **self.lists, **flags}
+        return {argument.name: given[argument.name] for argument in self.signature.arguments}
 
     def tensor(self, name: str) -> TensorArgument:
         """A tensor that is known not to be null."""
@@ -219,10 +229,10 @@ def _read_word(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def _read_ceil_mode(signature: Signature, value: Any) -> bool | None:
-    if signature.is_windowed != isinstance(value, bool) or value not in (None, True, False):
-        wanted = "true or false" if signature.is_windowed else "null, for this API has none"
+    if bool(signature.flags) != isinstance(value, bool) or value not in (None, True, False):
+        wanted = "true or false" if signature.flags else "null, for this API has none"
         raise ContractError(f"ceilMode must be {wanted}, not {value!r}")
-    return value if signature.is_windowed else None
+    return value if signature.flags else None
 
 
 def _read_null_outputs(value: Any) -> frozenset[str]:

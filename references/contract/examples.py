@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, assert_never
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
 from poolproof.references.contract.expectation import contract_of, expectations, find_rule
 from poolproof.references.contract.facts import Shape, adaptive_shape, axes, mask_shape, pooled_shape
 from poolproof.references.contract.reach import ONLY_950, PRE_950, SINCE_A2, Reach
 from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Products, Rule, require_values
-from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES
+from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES, Role
 from poolproof.references.products import Product
+from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +30,14 @@ class Template:
     tag: str
     dtype: str = "FLOAT"
     index_dtype: str = "INT32"
-    kernel_size: Shape = ()
-    stride: Shape = ()
-    padding: Shape = ()
-    dilation: Shape = ()
-    ceil_mode: bool = False
-    output_size: Shape = ()
+    windows: Windows
 
     def changed(self, fields: Mapping[str, Any]) -> Template:
-        """With fields replaced by values, or by functions of the old value."""
-        return replace(self, **{name: _changed(getattr(self, name), change) for name, change in fields.items()})
+        """With fields, or attributes of the windows, replaced by values, or by functions of the old value."""
+        attributes = {attribute.name for attribute in self.windows.attributes()} & set(fields)
+        own = {name: _changed(getattr(self, name), fields[name]) for name in fields if name not in attributes}
+        others = {name: _changed(getattr(self.windows, name), fields[name]) for name in attributes}
+        return replace(self, **own, windows=replace(self.windows, **others))
 
     def call(self) -> ContractCall:
         """The call, contiguous and without null pointers."""
@@ -46,8 +45,8 @@ class Template:
         call = ContractCall(
             api=self.api,
             tensors=dict.fromkeys(signature.tensors, TensorArgument.contiguous(self.shape, self.dtype, self.tag)),
-            lists={name: getattr(self, _LIST_FIELDS[name]) for name in signature.lists},
-            ceil_mode=self.ceil_mode if signature.is_windowed else None,
+            lists={_LISTS[name]: getattr(self.windows, name) for name in _LISTS if _LISTS[name] in signature.lists},
+            ceil_mode=self.windows.rounds_up if signature.flags else None,
         )
         pooled = self._pooled_shape(call)
         indices = mask_shape(call) if self.api in MASK_APIS else pooled
@@ -59,11 +58,15 @@ class Template:
         )
 
     def _pooled_shape(self, call: ContractCall) -> Shape:
-        if call.signature.is_windowed:
-            return pooled_shape(call)
-        if call.signature.is_backward:
-            return axes(self.shape, call.signature.spatial_rank).joined(self.output_size)
-        return adaptive_shape(call)
+        match self.windows:
+            case Windowed():
+                return pooled_shape(call)
+            case Adaptive(output_size):
+                if call.signature.lists:
+                    return adaptive_shape(call)
+                return axes(self.shape, call.signature.spatial_rank).joined(output_size)
+            case other:
+                assert_never(other)
 
 
 def violating_call(product: Product, clause: str) -> ContractCall:
@@ -127,29 +130,29 @@ def base_template(api: str) -> Template:
 
 _PLANAR = {"shape": (2, 3, 6, 7), "tag": "NCHW"}
 _VOLUME = {"shape": (2, 3, 5, 6, 7), "tag": "ND"}
-_PLANAR_WINDOW = {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 0), "dilation": (1, 1)}
-_VOLUME_WINDOW = {"kernel_size": (2, 3, 2), "stride": (2, 2, 2), "padding": (1, 1, 0), "dilation": (1, 1, 1)}
+_PLANAR_WINDOW = {"windows": Windowed((3, 2), (2, 2), (1, 0), (1, 1))}
+_VOLUME_WINDOW = {"windows": Windowed((2, 3, 2), (2, 2, 2), (1, 1, 0), (1, 1, 1))}
 
 _BASES: dict[str, dict[str, Any]] = {
     "aclnnMaxPool3dWithArgmaxBackward": {**_VOLUME, **_VOLUME_WINDOW},
     "aclnnMaxPool2dWithIndicesBackward": {**_PLANAR, **_PLANAR_WINDOW},
     "aclnnMaxPool2dWithMaskBackward": {**_PLANAR, **_PLANAR_WINDOW, "index_dtype": "INT8"},
-    "aclnnAdaptiveMaxPool2dBackward": {**_PLANAR, "output_size": (4, 3)},
-    "aclnnAdaptiveMaxPool3dBackward": {**_VOLUME, "output_size": (2, 4, 3)},
+    "aclnnAdaptiveMaxPool2dBackward": {**_PLANAR, "windows": Adaptive((4, 3))},
+    "aclnnAdaptiveMaxPool3dBackward": {**_VOLUME, "windows": Adaptive((2, 4, 3))},
     "aclnnMaxPool3dWithArgmax": {**_VOLUME, **_VOLUME_WINDOW},
     "aclnnMaxPool2dWithIndices": {**_PLANAR, **_PLANAR_WINDOW},
     "aclnnMaxPool2dWithMask": {**_PLANAR, **_PLANAR_WINDOW, "index_dtype": "INT8"},
-    "aclnnAdaptiveMaxPool2d": {**_PLANAR, "output_size": (4, 3), "index_dtype": "INT64"},
-    "aclnnAdaptiveMaxPool3d": {**_VOLUME, "tag": "NCDHW", "output_size": (2, 4, 3)},
+    "aclnnAdaptiveMaxPool2d": {**_PLANAR, "windows": Adaptive((4, 3)), "index_dtype": "INT64"},
+    "aclnnAdaptiveMaxPool3d": {**_VOLUME, "tag": "NCDHW", "windows": Adaptive((2, 4, 3))},
 }
 
-_LIST_FIELDS = {
-    "kernelSize": "kernel_size",
-    "stride": "stride",
-    "padding": "padding",
-    "dilation": "dilation",
-    "outputSize": "output_size",
+_LISTS = {
+    argument.ours: argument.name
+    for signature in SIGNATURES.values()
+    for argument in signature.arguments
+    if argument.role is Role.LIST
 }
+"""What the library calls the attributes that are lists."""
 
 
 # Legal variants.
@@ -216,6 +219,8 @@ _ADAPTIVE = (
     _Variant("one window", {"output_size": _everywhere(1)}),
     _Variant("more windows than cells", {"output_size": _everywhere(9)}),
 )
+
+_EDGES = per_kind("legal calls at their edges", {Windowed: _WINDOWED, Adaptive: _ADAPTIVE})
 
 _A2_AND_910: Reach = {"A2": True, "950": False, "910": True, "310P": False, "310B": False}
 _DILATED = {"dilation": _everywhere(2)}
@@ -323,7 +328,7 @@ _OWN: dict[str, tuple[_Variant, ...]] = {
 
 
 def _variants(api: str) -> tuple[_Variant, ...]:
-    return (*_COMMON, *(_WINDOWED if SIGNATURES[api].is_windowed else _ADAPTIVE), *_OWN[api])
+    return (*_COMMON, *_EDGES[SIGNATURES[api].operator.windows], *_OWN[api])
 
 
 def _require_variants() -> None:
@@ -366,8 +371,7 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
 
     Outputs never repeat an element.
     """
-    outputs = ("gradInput",) if call.signature.is_backward else call.signature.tensors[1:]
-    kept = outputs if view is _one_batch_for_all else ()
+    kept = call.signature.outputs if view is _one_batch_for_all else ()
     if call.api in MASK_APIS:
         kept = (*kept, "indices")
     return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in kept})
@@ -412,8 +416,7 @@ def _touched(breach: Breach) -> set[tuple[str, str]]:
     """The arguments that a breach changes; of a null tensor, all of it."""
     touched = {("list", name) for name in breach.lists} | {("output", name) for name in breach.null_outputs}
     for name in breach.template:
-        listed = [argument for argument, field in _LIST_FIELDS.items() if field == name]
-        touched.add(("list", listed[0]) if listed else ("template", name))
+        touched.add(("list", _LISTS[name]) if name in _LISTS else ("template", name))
     for name, patch in breach.tensors.items():
         touched |= {(name, field) for field in (("shape", "dtype", "format") if patch is None else patch)}
     return touched

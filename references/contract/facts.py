@@ -53,7 +53,7 @@ def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:
 def self_axes(call: ContractCall) -> Axes:
     """The axes of ``self`` as a windowed API's checks read them: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
     tensor, signature = call.tensor("self"), call.signature
-    honoured = "NHWC" if signature.spatial_rank == 2 else None if signature.is_backward else "NDHWC"
+    honoured = "NHWC" if signature.spatial_rank == 2 else None if signature.operator.is_backward else "NDHWC"
     return axes(tensor.shape, signature.spatial_rank, tensor.format == honoured)
 
 
@@ -94,7 +94,7 @@ def adaptive_shape(call: ContractCall) -> Shape:
 def divides(call: ContractCall) -> bool:
     """Whether an adaptive pool's numbers of windows divide self's lengths, so that all windows are alike."""
     rank = call.signature.spatial_rank
-    if call.signature.is_backward:
+    if not call.signature.lists:
         lengths, windows = call.tensor("self").shape[-rank:], call.tensor("gradOutput").shape[-rank:]
     else:
         lengths = _adaptive_axes(call).spatial

@@ -6,10 +6,11 @@ Names are those of the operator library. Nothing here says what is legal; that i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
+from functools import cached_property
 
 from poolproof.references.indices import MASK
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, Operator
 
 
 class ReturnCode(IntEnum):
@@ -51,34 +52,69 @@ TAGS = (*TAG_RANKS, *PRIVATE_TAGS)
 OUT_POINTERS = ("workspaceSize", "executor")
 """What phase one writes through; either pointer may be null in a call that should be refused."""
 
-_WINDOW = ("kernelSize", "stride", "padding", "dilation")
+
+class Role(Enum):
+    """What an argument of phase one is."""
+
+    INPUT = "input"
+    LIST = "list"
+    FLAG = "flag"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of phase one: the library's name, this suite's, and what it is."""
+
+    name: str
+    ours: str
+    role: Role
 
 
 @dataclass(frozen=True)
 class Signature:
     """What phase one of an API takes besides the out-pointers, in API order."""
 
-    tensors: tuple[str, ...]
-    lists: tuple[str, ...]
-    spatial_rank: int
+    operator: Operator
+    arguments: tuple[Argument, ...]
+
+    def of_role(self, *roles: Role) -> tuple[str, ...]:
+        """The names of the arguments of those roles."""
+        return tuple(argument.name for argument in self.arguments if argument.role in roles)
+
+    @cached_property
+    def tensors(self) -> tuple[str, ...]:
+        return self.of_role(Role.INPUT, Role.OUTPUT)
+
+    @cached_property
+    def lists(self) -> tuple[str, ...]:
+        return self.of_role(Role.LIST)
+
+    @cached_property
+    def flags(self) -> tuple[str, ...]:
+        return self.of_role(Role.FLAG)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        return self.of_role(Role.OUTPUT)
 
     @property
-    def is_windowed(self) -> bool:
-        """Whether windows come from attributes (and ceilMode exists), not from shapes alone."""
-        return self.lists == _WINDOW
+    def spatial_rank(self) -> int:
+        return self.operator.spatial_rank
 
-    @property
-    def is_backward(self) -> bool:
-        return "gradOutput" in self.tensors
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The library's name of each argument by this suite's."""
+        return {argument.ours: argument.name for argument in self.arguments}
 
     @property
     def pooled(self) -> str:
         """The tensor with one value per window."""
-        return self.tensors[0] if self.is_backward else self.tensors[1]
+        return self.names[self.operator.pooled]
 
     @property
     def indices(self) -> str:
-        return "indicesOut" if "indicesOut" in self.tensors else "indices"
+        return self.names["indices"]
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -86,22 +122,30 @@ class Signature:
         return tuple(name for name in self.tensors if name != self.indices)
 
 
-_BACKWARD = ("gradOutput", "self", "indices", "gradInput")
-_FORWARD = ("self", "out", "indices")
-_ADAPTIVE_FORWARD = ("self", "outputOut", "indicesOut")
-
-SIGNATURES = {
-    "aclnnMaxPool3dWithArgmaxBackward": Signature(_BACKWARD, _WINDOW, 3),
-    "aclnnMaxPool2dWithIndicesBackward": Signature(_BACKWARD, _WINDOW, 2),
-    "aclnnMaxPool2dWithMaskBackward": Signature(_BACKWARD, _WINDOW, 2),
-    "aclnnAdaptiveMaxPool2dBackward": Signature(_BACKWARD, (), 2),
-    "aclnnAdaptiveMaxPool3dBackward": Signature(_BACKWARD, (), 3),
-    "aclnnMaxPool3dWithArgmax": Signature(_FORWARD, _WINDOW, 3),
-    "aclnnMaxPool2dWithIndices": Signature(_FORWARD, _WINDOW, 2),
-    "aclnnMaxPool2dWithMask": Signature(_FORWARD, _WINDOW, 2),
-    "aclnnAdaptiveMaxPool2d": Signature(_ADAPTIVE_FORWARD, ("outputSize",), 2),
-    "aclnnAdaptiveMaxPool3d": Signature(_ADAPTIVE_FORWARD, ("outputSize",), 3),
+_OWN_NAMES = {
+    name: {"out": "outputOut", "indices": "indicesOut"} for name in ("AdaptiveMaxPool2d", "AdaptiveMaxPool3d")
 }
+"""Where an API calls an argument otherwise than the others do."""
 
-MASK_APIS = tuple(f"aclnn{name}" for name, operator in OPERATORS.items() if operator.indices is MASK)
+
+def _signature(operator: Operator) -> Signature:
+    """Inputs, attributes and outputs, in this order, whatever the API."""
+    roles = [
+        *((name, Role.INPUT) for name in operator.inputs),
+        *((attribute.name, Role.FLAG if attribute.is_flag else Role.LIST) for attribute in operator.attributes),
+        *((name, Role.OUTPUT) for name in operator.outputs),
+    ]
+    names = _OWN_NAMES.get(operator.name, {})
+    return Signature(operator, tuple(Argument(names.get(ours) or _joined(ours), ours, role) for ours, role in roles))
+
+
+def _joined(name: str) -> str:
+    """``kernel_size`` as the library spells it: ``kernelSize``."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+SIGNATURES = {f"aclnn{name}": _signature(operator) for name, operator in OPERATORS.items()}
+
+MASK_APIS = tuple(api for api, signature in SIGNATURES.items() if signature.operator.indices is MASK)
 """The APIs whose indices are an int8 mask."""
