@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.pages.plane import picture
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -127,6 +129,46 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     assert left <= {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
     assert len(left) < len(rows)
+
+
+def shrinking_run(folder: Path) -> tuple[list[Row], Callable[[], None]]:
+    """Rows as they are recorded, and what judges a block on a backend that loses a gradient."""
+    rows: list[Row] = []
+    (block,) = planned(BACKWARD, "float16", "values")
+    block = replace(block, subject=replace(block.subject, backend="scatter_backends:lost"))
+    runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, shrinks=True)
+
+    def judge_block() -> None:
+        try:
+            runner.judge(block)
+        finally:
+            runner.close()
+
+    return rows, judge_block
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_first_failure_of_each_kind_is_shrunk_after_its_block(tmp_path: Path) -> None:
+    rows, judge_block = shrinking_run(tmp_path)
+    judge_block()
+    kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
+    last = rows[-len(kinds) :]
+    assert {kind_of(row) for row in last} == kinds
+    assert all(len(row["shrunk"]) <= len(row["case"]) for row in last)
+    assert not any("shrunk" in row for row in rows[: -len(kinds)])
+    assert len({row["case_id"] for row in rows}) == len(rows) == 20
+
+
+@pytest.mark.usefixtures("importable")
+def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CaseBlock, "smaller", interrupted)
+    rows, judge_block = shrinking_run(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        judge_block()
+    assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> No
     ]
 
 
-def test_a_broken_claim_costs_the_judge_but_no_row(tmp_path: Path) -> None:
+def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
     rows = judged("lost", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
 
@@ -83,13 +83,13 @@ def test_a_broken_claim_costs_the_judge_but_no_row(tmp_path: Path) -> None:
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
     list(sandbox.judge(QUESTIONS[:1]))
-    nursery, judge = sandbox._nursery.pid, sandbox._judge  # type: ignore[union-attr]
+    server, worker = sandbox._server.pid, sandbox._worker  # type: ignore[union-attr]
     sandbox.close()
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and (alive(nursery) or alive(judge)):
+    while time.monotonic() < deadline and (alive(server) or alive(worker)):
         time.sleep(0.05)
-    assert not alive(nursery)
-    assert not alive(judge)
+    assert not alive(server)
+    assert not alive(worker)
 
 
 def alive(pid: int) -> bool:
@@ -105,7 +105,7 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     rows = sandbox.judge(QUESTIONS[2:3])
     sandbox.start()
     note = tmp_path / "in-flight-sandbox.json"
-    sandbox._connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
+    sandbox._server.connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
         time.sleep(0.05)

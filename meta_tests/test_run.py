@@ -139,6 +139,30 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
     assert len(after) > len(before)
 
 
+def test_failures_that_wait_for_their_smaller_cases_survive_a_kill(tmp_path: Path) -> None:
+    """Killed while a block is judged or its failures are shrunk: a resumed run has every row, and none twice."""
+    arguments = ["--backend", "scatter_backends:lost", "--cases", 40, "--aspect", "values", *SMALL]
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        command(*arguments, "--report", "out"),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(part.stat().st_size for part in (folder / "rows").glob("*.jsonl")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert run(*arguments, "--report", "out", "--no-shrink", "--resume", cwd=tmp_path).returncode == 1
+    assert run(*arguments, "--report", "whole", "--no-shrink", cwd=tmp_path).returncode == 1
+    after, whole = (tables.load(tmp_path / name) for name in ("out", "whole"))
+    assert sorted(zip(after["case_id"], after["verdict"], strict=True)) == sorted(
+        zip(whole["case_id"], whole["verdict"], strict=True)
+    )
+
+
 def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command("--backend", "scatter_backends:honest", "--cases", 2000, "--report", "out", *SMALL),

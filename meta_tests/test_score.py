@@ -17,14 +17,14 @@ from holding import holding
 from poolproof.backends.emulator.defects import defects
 from poolproof.score.command import run, score, table_of
 from poolproof.score.questions import Round, rounds
-from poolproof.score.race import HONEST, OwnFault, Races, Result, answers, in_processes
+from poolproof.score.race import HONEST, Races, Result, answers, in_processes
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
-from poolproof.suites.running.sandbox import Survey, survey
+from poolproof.suites.running.sandbox import OwnFault, Survey, survey
 
 LATE = {"float32_plane_index", "uint16_plane_counter", "staging_leaked", "batch_gap_ignored"}
 """Defects that the first round of the smoke plan is too small to find."""

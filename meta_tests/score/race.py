@@ -11,30 +11,25 @@ import gc
 import os
 import signal
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from typing import Any, NoReturn
+from typing import Any
 
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
 from poolproof.backends.registry import create
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.questions import Round
-from poolproof.suites.judging.asked import Asked, not_survived
+from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.plans import Block
+from poolproof.suites.running.sandbox import Ended, Overdue, Process, row_without_answer
 
 HONEST = ""
 """In place of a defect: none."""
-
-
-class OwnFault(Exception):
-    """The suite itself failed in another process; the text is the traceback there. A score does not survive that."""
 
 
 @dataclass
@@ -76,12 +71,16 @@ class Racer:
     result: Result
     questions: Sequence[Asked]
     position: int
-    pid: int
-    connection: Connection
+    process: Process
     started: float = field(default_factory=time.monotonic)
     asked_at: float = field(default_factory=time.monotonic)
     row: Row | None = None
     smaller: Asked | None = None
+
+    @property
+    def question(self) -> Asked:
+        """The one that it is at."""
+        return self.questions[self.position]
 
     @property
     def is_done(self) -> bool:
@@ -111,20 +110,18 @@ class Races:
                 while waiting and len(racing) < self._workers:
                     result, position = waiting.pop(0)
                     racer = self._start(result, asked, position)
-                    racing[racer.connection] = racer
+                    racing[racer.process.connection] = racer
                 for racer in self._finished(racing):
                     if (again := self._conclude(racer)) is not None:
                         waiting.insert(0, again)
         finally:
             for racer in racing.values():
-                _end(racer.pid)
+                racer.process.end()
 
     def _start(self, result: Result, asked: Round, position: int) -> Racer:
         questions = asked.questions[result.product]
-        ours, theirs = Pipe(duplex=False)
-        pid = _fork(theirs, result, questions[position:], asked.blocks, self._shrink_seconds)
-        theirs.close()
-        return Racer(result, questions, position, pid, ours)
+        race = partial(_race, result, questions[position:], asked.blocks, self._shrink_seconds)
+        return Racer(result, questions, position, Process.forked(race))
 
     def _finished(self, racing: dict[Connection, Racer]) -> Iterator[Racer]:
         """Racers that have said all they have to say; those that are too slow are ended."""
@@ -133,32 +130,30 @@ class Races:
             racer = racing[connection]
             if not _hears_more(racer):
                 del racing[connection]
-                connection.close()
-                usage = os.wait4(racer.pid, 0)[2]
-                racer.result.cpu_seconds += usage.ru_utime + usage.ru_stime
+                racer.result.cpu_seconds += racer.process.cpu_seconds
                 yield racer
         for racer in racing.values():
             if not racer.is_done and self._is_late(racer):
                 if racer.row is None:
-                    reason = f"gave no answer within {self._timeout:g} s"
-                    racer.row = _row_of_the_dead(racer, Verdict.TIMED_OUT, reason)
-                _end(racer.pid)
+                    allowed = self._timeout * racer.question.patience
+                    racer.row = row_without_answer(racer.question, Overdue(allowed))
+                racer.process.kill()
 
     def _is_late(self, racer: Racer) -> bool:
-        allowed = self._timeout * racer.questions[racer.position].patience
+        allowed = self._timeout * racer.question.patience
         if racer.row is not None:
             allowed += self._shrink_seconds
-        return time.monotonic() - racer.asked_at > allowed and not racer.connection.poll()
+        return time.monotonic() - racer.asked_at > allowed and not racer.process.connection.poll()
 
     def _conclude(self, racer: Racer) -> tuple[Result, int] | None:
         """Book what a racer found; where that does not count, the place from which to race on."""
         result = racer.result
         result.seconds += (time.monotonic() if racer.row is None else racer.asked_at) - racer.started
         if racer.row is None and not racer.is_done:
-            racer.row = _row_of_the_dead(racer, Verdict.CRASHED, "ended its process")
+            racer.row = row_without_answer(racer.question, racer.process.end())
         again = None
         if racer.row is not None:
-            question = racer.questions[racer.position]
+            question = racer.question
             result.cases += 1
             if self._passes(result.product, HONEST, question):
                 result.row = racer.row
@@ -187,22 +182,16 @@ class Races:
 
 def answers(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
     """Rows of a fresh process, one per question in order; fewer where it dies or hangs."""
-    ours, theirs = Pipe(duplex=False)
-    pid = os.fork()
-    if pid == 0:
-        _tell(theirs, partial(_answer_all, theirs, product, defect, questions))
-    theirs.close()
+    process = Process.forked(partial(_answer_all, product, defect, questions))
     try:
         for question in questions:
-            if not ours.poll(timeout * question.patience):
+            row = process.receive(timeout * question.patience)
+            if isinstance(row, Ended | Overdue):
                 return
-            yield _heard(ours)
-    except EOFError:
-        return
+            assert isinstance(row, dict)
+            yield row
     finally:
-        ours.close()
-        _end(pid)
-        os.waitpid(pid, 0)
+        process.end()
 
 
 Task = tuple[str, str, Callable[[Backend], Any]]
@@ -212,91 +201,51 @@ Task = tuple[str, str, Callable[[Backend], Any]]
 def in_processes(tasks: Sequence[Task], workers: int, timeout: float) -> Iterator[tuple[int, Any]]:
     """(number of the task, its result) as they come, each from a process of its own; None for one that died or hung."""
     waiting = list(enumerate(tasks))[::-1]
-    running: dict[Connection, tuple[int, int, float]] = {}
+    running: dict[int, tuple[Process, float]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
                 number, task = waiting.pop()
-                connection, pid = _start_task(*task)
-                running[connection] = number, pid, time.monotonic()
-            for connection, (number, pid, started) in list(running.items()):
-                is_late = time.monotonic() - started > timeout
-                if connection.poll(0.02) or is_late:
-                    yield number, _result_of(connection) if connection.poll() else None
-                    _end(pid)
-                    os.waitpid(pid, 0)
-                    del running[connection]
+                running[number] = Process.forked(partial(_do, *task)), time.monotonic()
+            for number, (process, started) in list(running.items()):
+                result = process.receive(0.02)
+                if isinstance(result, Overdue) and time.monotonic() - started <= timeout:
+                    continue
+                yield number, None if isinstance(result, Ended | Overdue) else result
+                process.end()
+                del running[number]
     finally:
-        for _, pid, _ in running.values():
-            _end(pid)
+        for process, _ in running.values():
+            process.end()
 
 
-def _start_task(product: str, defect: str, function: Callable[[Backend], Any]) -> tuple[Connection, int]:
-    ours, theirs = Pipe(duplex=False)
-    pid = os.fork()
-    if pid == 0:
-        _tell(theirs, lambda: theirs.send(function(_load(product, defect))))
-    theirs.close()
-    return ours, pid
+Say = Callable[[object], None]
+"""Takes what a process has to say."""
 
 
-def _result_of(connection: Connection) -> Any:
-    try:
-        return _heard(connection)
-    except (EOFError, ConnectionError):
-        return None
-    finally:
-        connection.close()
-
-
-def _fork(
-    connection: Connection,
-    result: Result,
-    questions: Sequence[Asked],
-    blocks: Mapping[str, Block],
-    shrink_seconds: float,
-) -> int:
-    pid = os.fork()
-    if pid == 0:
-        _tell(connection, partial(_race, connection, result, questions, blocks, shrink_seconds))
-    return pid
-
-
-def _tell(connection: Connection, say: Callable[[], None]) -> NoReturn:
-    """What a forked process does: say what it has to say over ``connection``, and end without what its parent left."""
-    try:
-        say()
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass
-    except Exception:
-        connection.send(OwnFault(traceback.format_exc()))
-    finally:
-        os._exit(0)
+def _do(product: str, defect: str, function: Callable[[Backend], Any], say: Say) -> None:
+    say(function(_load(product, defect)))
 
 
 def _race(
-    connection: Connection,
-    result: Result,
-    questions: Sequence[Asked],
-    blocks: Mapping[str, Block],
-    shrink_seconds: float,
+    result: Result, questions: Sequence[Asked], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
 ) -> None:
     """The racer: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
     backend = _load(result.product, result.defect)
     for question in questions:
         row = question.judge(backend)
         if row["verdict"] in FAILED:
-            connection.send(row)
+            say(row)
             if shrink_seconds > 0:
-                connection.send(_Smaller(_smaller(backend, question, row, blocks[question.block], shrink_seconds)))
+                say(_Smaller(_smaller(backend, question, row, blocks[question.block], shrink_seconds)))
             break
-        connection.send(None)
+        say(None)
 
 
-def _answer_all(connection: Connection, product: str, defect: str, questions: Sequence[Asked]) -> None:
+def _answer_all(product: str, defect: str, questions: Sequence[Asked], say: Say) -> None:
     backend = _load(product, defect)
     for question in questions:
-        connection.send(question.judge(backend))
+        say(question.judge(backend))
 
 
 def _load(product: str, defect: str) -> Backend:
@@ -321,10 +270,8 @@ def _smaller(backend: Backend, question: Asked, row: Row, block: Block, seconds:
 
 def _hears_more(racer: Racer) -> bool:
     """Take the messages that are there; False once there will be no more."""
-    while racer.connection.poll():
-        try:
-            message: Any = _heard(racer.connection)
-        except (EOFError, ConnectionError):
+    while not isinstance(message := racer.process.receive(0.0), Overdue):
+        if isinstance(message, Ended):
             return False
         if isinstance(message, _Smaller):
             racer.smaller = message.question
@@ -334,21 +281,6 @@ def _hears_more(racer: Racer) -> bool:
             racer.position += 1
             racer.result.cases += 1
         else:
+            assert isinstance(message, dict)
             racer.row = message
     return True
-
-
-def _heard(connection: Connection) -> Any:
-    message = connection.recv()
-    if isinstance(message, OwnFault):
-        raise message
-    return message
-
-
-def _row_of_the_dead(racer: Racer, kind: Verdict, reason: str) -> Row:
-    return not_survived(racer.questions[racer.position], kind, f"the call {reason}")
-
-
-def _end(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)

@@ -32,6 +32,11 @@ class Tally:
     rows: int = 0
     failures: list[Row] = field(default_factory=list)
 
+    def add(self, row: Row) -> None:
+        self.rows += 1
+        if row["verdict"] in FAILED:
+            self.failures.append(row)
+
     def text(self, most: int = 3) -> str:
         """The failures for a person: each with its cause and the line that reruns it."""
         shown = "\n\n".join(failure_text(row) for row in self.failures[:most])
@@ -75,16 +80,29 @@ class Runner:
         self._shrunk: set[tuple[str, ...]] = set()
 
     def judge(self, block: Block) -> Tally:
-        """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them."""
+        """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
+
+        Rows are recorded as they come but for the first of each kind of failure: those wait for their smaller cases,
+        which are looked for once the block is judged. An interruption costs the smaller case, never the row; after
+        the death of this very process a resumed run judges again whatever has no row.
+        """
         questions = [asked for asked in block.questions() if (block.id, asked.id) not in self._already_judged]
         tally = Tally()
-        for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
-            tally.rows += 1
-            if row["verdict"] in FAILED:
-                row |= self._smaller(block, question, row)
-                self._explain(row)
-                tally.failures.append(row)
-            self._record(row)
+        first: dict[tuple[str, ...], tuple[Asked, Row]] = {}
+        try:
+            for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
+                tally.add(row)
+                if row["verdict"] in FAILED and self._seeks_smaller(row) and kind_of(row) not in first:
+                    first[kind_of(row)] = question, row
+                else:
+                    self._record(row)
+            for kind, (question, row) in list(first.items()):
+                self._make_smaller(block, question, row)
+                del first[kind]
+                self._record(row)
+        finally:
+            for _, row in first.values():
+                self._record(row)
         return tally
 
     def judge_one(self, question: Asked, backend: str) -> Row:
@@ -112,8 +130,7 @@ class Runner:
         path = evidence_path(self._folder, row["case_id"], row["backend"])
         if not path.exists():
             return
-        check = (row["backend"], row["verdict"], *row["checks_violated"][:1])
-        kind = kind_of(row)
+        check, kind = (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
         if self._evidence[check] >= self._most_evidence and self._evidence[kind]:
             path.unlink()
         self._evidence.update((check, kind))
@@ -132,15 +149,11 @@ class Runner:
             self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout)
         return self._sandboxes[backend]
 
-    def _smaller(self, block: Block, question: Asked, row: Row) -> Row:
-        """The column with the shrunk case, once per kind of failure.
+    def _seeks_smaller(self, row: Row) -> bool:
+        return self._shrinks and kind_of(row) not in self._shrunk
 
-        Asks the sandbox while `judge` is reading from it, which is sound after a failed row alone: the judge that
-        answered it takes no more questions.
-        """
-        kind = kind_of(row)
-        if not self._shrinks or kind in self._shrunk:
-            return {}
+    def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
+        """Add the column with the smallest question that fails like the row's, where one is sought."""
 
         def still_fails(asked: Asked) -> bool:
             (other,) = self._judged(row["backend"], [asked])
@@ -149,10 +162,10 @@ class Runner:
             )
 
         smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
-        if smaller is None:
-            return {}
-        self._shrunk.add(kind)
-        return {"shrunk": smaller.describe()["case"]}
+        if smaller is not None:
+            self._shrunk.add(kind_of(row))
+            row["shrunk"] = smaller.describe()["case"]
+            self._explain(row)
 
 
 def failure_text(row: Row) -> str:

@@ -1,9 +1,10 @@
-"""Judging in processes of their own, so that an implementation that dies or hangs costs one case.
+"""Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-Three processes stand in a row. The *sandbox* (in the process that asks) sends questions and gets a row for each.
-The *nursery* loads the backend once and forks a *judge* from itself whenever there is none. The judge answers
-until it dies, or until an implementation broke a claim: its memory may be damaged then, so it is replaced too.
-Before every call the judge notes the case on disk: after a power cut the case in flight is still known.
+A `Process` answers over a connection and is heard to its end, whatever that is: races of defects are made of those. A
+`Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker* from
+itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim: its memory
+may be damaged then, so it is replaced too. Before every call it notes the case on disk: after a power cut the case in
+flight is still known.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from subprocess import DEVNULL, Popen
+from typing import Self
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
@@ -34,6 +39,136 @@ from poolproof.suites.judging.asked import Asked, Aspect, not_survived
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.blocks import USUAL_CHECKS
 from poolproof.suites.running.plans import Subject, subjects
+
+
+class OwnFault(Exception):
+    """The suite itself failed in another process; the text is the traceback there."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """In place of an answer: the process that owes it has ended, with that status as `subprocess` counts it."""
+
+    status: int
+    verdict = Verdict.CRASHED
+
+    @property
+    def reason(self) -> str:
+        how = f"signal {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
+        return f"ended by {how}"
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """In place of an answer: it did not come in that many seconds."""
+
+    seconds: float
+    verdict = Verdict.TIMED_OUT
+
+    @property
+    def reason(self) -> str:
+        return f"gave no answer within {self.seconds:.3g} s"
+
+
+def row_without_answer(question: Asked, why: Ended | Overdue, last_words: str = "") -> Row:
+    """The row of a question that nobody is left to answer."""
+    return not_survived(question, why.verdict, f"the call {why.reason}{last_words}")
+
+
+def fork(work: Callable[[], int | None]) -> int:
+    """The id of a process that does ``work`` and ends with the status it returns, 1 where it raises."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        status = work() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+class Process:
+    """A process of its own group, heard over a connection until it ends."""
+
+    def __init__(self, pid: int, connection: Connection) -> None:
+        self.pid = pid
+        self.connection = connection
+        self.cpu_seconds = 0.0
+        self.ended: Ended | None = None
+
+    @classmethod
+    def forked(cls, work: Callable[[Callable[[object], None]], None]) -> Self:
+        """A fork of this process; ``work`` is given what takes its messages."""
+        ours, theirs = Pipe(duplex=False)
+        pid = fork(partial(_say, theirs, work))
+        theirs.close()
+        with suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)
+        return cls(pid, ours)
+
+    @classmethod
+    def launched(cls, program: str, arguments: Sequence[str], errors: Path) -> Self:
+        """A fresh interpreter that runs ``program``; the descriptor of its connection comes before its arguments."""
+        ours, theirs = socket.socketpair()
+        with theirs, errors.open("wb") as output:
+            popen = Popen(
+                [sys.executable, "-c", program, str(theirs.fileno()), *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        popen.returncode = 0  # waited for by `end`
+        return cls(popen.pid, Connection(ours.detach()))
+
+    def receive(self, seconds: float | None = None) -> object:
+        """The next message; `Overdue` if none comes in time, `Ended` if none ever will. `OwnFault` passes through."""
+        if seconds is not None and not self.connection.poll(seconds):
+            return Overdue(seconds)
+        try:
+            message = self.connection.recv()
+        except (EOFError, ConnectionError):
+            return self.end(patience=1.0)
+        if isinstance(message, OwnFault):
+            raise message
+        return message
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def end(self, patience: float = 0.0) -> Ended:
+        """Make sure that the whole group is gone, at the latest after ``patience`` seconds."""
+        if self.ended is None:
+            self.connection.close()
+            deadline = time.monotonic() + patience
+            while not self._has_ended() and time.monotonic() < deadline:
+                time.sleep(0.002)
+            self.kill()
+            _, status, usage = os.wait4(self.pid, 0)
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+            self.ended = Ended(os.waitstatus_to_exitcode(status))
+        return self.ended
+
+    def _has_ended(self) -> bool:
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _say(connection: Connection, work: Callable[[Callable[[object], None]], None]) -> None:
+    """What a forked process does: ``work``, and tell of a fault of ours, unless nobody listens any more."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.setpgid(0, 0)
+    try:
+        work(connection.send)
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass
+    except Exception:
+        connection.send(OwnFault(traceback.format_exc()))
+
 
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
@@ -50,21 +185,9 @@ class Survey:
 
 @dataclass(frozen=True)
 class _Serving:
-    """A judge's first message, so that the sandbox can end it when it hangs."""
+    """A worker's first message, so that it can be ended when it hangs."""
 
     pid: int
-
-
-@dataclass(frozen=True)
-class _Died:
-    """In place of an answer: no judge is left to give it."""
-
-    verdict: Verdict
-    reason: str
-
-
-class _Retired:
-    """In place of an answer: the judge stopped before it took the question, having lost its device context."""
 
 
 def survey(backend: str) -> Survey:
@@ -91,102 +214,78 @@ class Sandbox:
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
         self._labels = {"backend": backend, "product": "", "worker": name}
-        self._nursery: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
-        self._judge = 0
+        self._server: Process | None = None
+        self._worker = 0
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
-        ours, theirs = socket.socketpair()
         program = "from poolproof.suites.running.sandbox import main; main()"
-        with theirs, self._errors.open("wb") as errors:
-            self._nursery = subprocess.Popen(
-                [sys.executable, "-c", program, str(theirs.fileno()), self.backend, str(self._note)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
-        self._connection = Connection(ours.detach())
+        self._server = Process.launched(program, [self.backend, str(self._note)], self._errors)
         answer = self._receive(START_SECONDS)
-        if isinstance(answer, _Died):
+        if isinstance(answer, Survey):
+            self._labels["product"] = answer.product.name if answer.product else ""
+            return answer
+        self.close()
+        if isinstance(answer, Ended | Overdue):
             raise BackendUnavailable(f"backend {self.backend} {answer.reason} while it was loaded{self._last_words()}")
-        if isinstance(answer, Exception):
-            self.close()
-            raise answer
-        assert isinstance(answer, Survey)
-        self._labels["product"] = answer.product.name if answer.product else ""
-        return answer
+        assert isinstance(answer, Exception)
+        raise answer
 
     def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
-            if self._connection is None:
+            if self._server is None:
                 self.start()
-            assert self._connection is not None
+            assert self._server is not None
             with suppress(ConnectionError):
-                self._connection.send(questions[position:])
-            for question in questions[position:]:
-                answer = self._receive(self._timeout * question.patience)
-                if isinstance(answer, _Retired):
-                    break
+                self._server.connection.send(questions[position:])
+            for row in self._rows(questions[position:]):
                 position += 1
-                if isinstance(answer, _Died):
-                    yield self._row_of_the_dead(question, answer)
-                    break
-                assert isinstance(answer, dict)
-                yield answer | self._labels
-                if answer["verdict"] in FAILED:
-                    break
+                yield row | self._labels
 
     def close(self) -> None:
         """End all processes; the sandbox may be started again."""
-        if self._connection is not None:
-            self._connection.close()
-        self._end_nursery()
+        if self._server is not None:
+            self._server.end(patience=1.0)
+        self._server, self._worker = None, 0
+
+    def _rows(self, questions: Sequence[Asked]) -> Iterator[Row]:
+        """The rows that the worker gives before it is replaced, at most one for each question."""
+        for question in questions:
+            answer = self._receive(self._timeout * question.patience)
+            if answer == Ended(_RETIRED):
+                return
+            if isinstance(answer, Ended | Overdue):
+                self._note.unlink(missing_ok=True)
+                yield row_without_answer(question, answer, self._last_words())
+                return
+            assert isinstance(answer, dict)
+            yield answer
+            if answer["verdict"] in FAILED:
+                return
 
     def _receive(self, seconds: float) -> object:
-        """The next answer; a judge that is too slow is killed, and the nursery then reports its death."""
-        assert self._connection is not None
-        overdue = False
+        """The next answer; a worker that is too slow is killed, and its server then reports its end."""
+        assert self._server is not None
+        overdue: Overdue | None = None
         while True:
-            if not overdue and not self._connection.poll(seconds):
-                overdue = True
-                self._kill_judge()
-            try:
-                answer = self._connection.recv()
-            except (EOFError, ConnectionError):
-                status = self._end_nursery()
-                answer = _Retired() if status == _RETIRED else _Died(Verdict.CRASHED, f"ended by {_ending(status)}")
+            answer = self._server.receive(None if overdue else seconds)
             if isinstance(answer, _Serving):
-                self._judge = answer.pid
-                continue
-            if isinstance(answer, _Died) and overdue:
-                return _Died(Verdict.TIMED_OUT, f"gave no answer within {seconds:.3g} s")
-            return answer
+                self._worker = answer.pid
+            elif isinstance(answer, Overdue):
+                overdue = answer
+                self._kill_worker()
+            else:
+                if self._server.ended:
+                    self.close()
+                died = isinstance(answer, Ended) and answer.status != _RETIRED
+                return overdue if overdue and died else answer
 
-    def _kill_judge(self) -> None:
-        assert self._nursery is not None
+    def _kill_worker(self) -> None:
+        assert self._server is not None
         with suppress(ProcessLookupError):
-            os.kill(self._judge or self._nursery.pid, signal.SIGKILL)
-
-    def _end_nursery(self) -> int:
-        """Make sure the nursery and its judge are gone; the nursery's exit status as `subprocess` counts it."""
-        nursery, self._nursery, self._connection, self._judge = self._nursery, None, None, 0
-        if nursery is None:
-            return 0
-        with suppress(subprocess.TimeoutExpired):
-            return nursery.wait(timeout=1.0)
-        os.killpg(nursery.pid, signal.SIGKILL)
-        return nursery.wait()
-
-    def _row_of_the_dead(self, question: Asked, death: _Died) -> Row:
-        self._note.unlink(missing_ok=True)
-        reason = f"the call {death.reason}{self._last_words()}"
-        return not_survived(question, death.verdict, reason) | self._labels
+            os.kill(self._worker or self._server.pid, signal.SIGKILL)
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""
@@ -197,31 +296,28 @@ class Sandbox:
         return ""
 
 
-def _ending(status: int) -> str:
-    return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-
-
-def _tend(connection: Connection, backend_name: str, note: Path) -> None:
-    """The nursery: keep one judge alive until the sandbox hangs up."""
+def _serve(connection: Connection, backend_name: str, note: Path) -> None:
+    """The server: keep one worker alive until the sandbox hangs up."""
     try:
         backend = create(backend_name)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
     connection.send(Survey(dict(backend.environment()), subjects(backend_name, backend), backend.product))
+    work = partial(_answer, connection, backend, backend_name, note)
     if not backend.survives_fork:
-        _answer(connection, backend, backend_name, note)
+        os._exit(work())
     _warm_up(backend)
     while True:
-        pid = os.fork()
-        if pid == 0:
-            _answer(connection, backend, backend_name, note)
-        _, status = os.waitpid(pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        if code == _HUNG_UP:
+        status = _wait(fork(work))
+        if status == _HUNG_UP:
             return
-        if code != _RETIRED:
-            connection.send(_Died(Verdict.CRASHED, f"ended by {_ending(code)}"))
+        if status != _RETIRED:
+            connection.send(Ended(status))
+
+
+def _wait(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 _WARM_UP_SECONDS = 20
@@ -229,16 +325,11 @@ _WARM_UP_SECONDS = 20
 
 
 def _warm_up(backend: Backend) -> None:
-    """Touch now what every judge would otherwise load anew, and keep the garbage collector off the shared pages.
+    """Touch now what every worker would otherwise load anew, and keep the garbage collector off the shared pages.
 
     An implementation that dies of such calls, which is tried out first, is left cold: it must cost cases, not the run.
     """
-    pid = os.fork()
-    if pid == 0:
-        signal.alarm(_WARM_UP_SECONDS)
-        _make_first_calls(backend)
-        os._exit(0)
-    if os.waitpid(pid, 0)[1] == 0:
+    if _wait(fork(partial(_make_first_calls, backend, _WARM_UP_SECONDS))) == 0:
         _make_first_calls(backend)
     gc.collect()
     gc.freeze()
@@ -247,17 +338,18 @@ def _warm_up(backend: Backend) -> None:
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL_CHECKS)
 
 
-def _make_first_calls(backend: Backend) -> None:
+def _make_first_calls(backend: Backend, seconds: int = 0) -> None:
+    signal.alarm(seconds)
     for operator in OPERATORS.values():
         Question(Case.smallest(operator), _WARM_UP).judge(backend)
 
 
 _HUNG_UP, _RETIRED = 90, 91
-"""Exit statuses of a judge that ended by itself: nobody asks any more; a claim was broken and it may be damaged."""
+"""Exit statuses of a worker that ended by itself: nobody asks any more; a claim was broken and it may be damaged."""
 
 
-def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> NoReturn:
-    """The judge: answer lists of questions until the sandbox hangs up or a claim is broken."""
+def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> int:
+    """The worker: answer lists of questions until the sandbox hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
     descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
@@ -268,12 +360,12 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
                 connection.send(row)
                 if row["verdict"] in FAILED:
                     if backend.survives_fork or not backend.is_usable():
-                        os._exit(_RETIRED)
+                        return _RETIRED
                     break
             os.ftruncate(descriptor, 0)
     except (EOFError, ConnectionError):
         note.unlink(missing_ok=True)
-        os._exit(_HUNG_UP)
+        return _HUNG_UP
 
 
 def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
@@ -285,4 +377,4 @@ def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor, backend, note = sys.argv[1:]
-    _tend(Connection(int(descriptor)), backend, Path(note))
+    _serve(Connection(int(descriptor)), backend, Path(note))
