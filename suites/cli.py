@@ -21,7 +21,7 @@ from poolproof.reports.commands import COMMANDS
 from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.score.command import score
 from poolproof.suites.cases.case import CaseError
@@ -156,13 +156,11 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
                 give_up(str(error))
             finally:
                 sandbox.close()
-        verdicts.append(row["verdict"])
+        verdicts.append(Verdict(row["verdict"]))
         _print_row(row)
         if row["verdict"] in FAILED:
             _print_evidence(row, folder)
-    if FAILED & set(verdicts):
-        sys.exit(Overall.VIOLATES)
-    sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
+    sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
 
 
 for _command in (probe, *COMMANDS, score):

@@ -21,7 +21,6 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest, read_digest
@@ -29,7 +28,7 @@ from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, 
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.failures import replay_line, smallest_case
-from poolproof.reports.rows.store import read_rows, recorded_files
+from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
 SUMS = "SHA256SUMS"
@@ -88,7 +87,7 @@ def _failure_list(digest: Digest) -> pd.DataFrame:
     """The failed rows with how to see them again; of very many the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
     first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
-    chosen = pc.field("case_id").isin(pa.array(first["case_id"].to_list(), pa.string()))
+    chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
     failed = load(digest.folder, [*listed, "case", "shrunk", "checks_violated"], HAS_FAILED & chosen)
     failed = with_violated(failed.merge(first, on=order).sort_values(order))
@@ -115,9 +114,9 @@ def _case_texts(digest: Digest) -> dict[str, str]:
 def _chosen_rows(digest: Digest) -> list[Record]:
     chosen = {(row["backend"], row["case_id"]): row for row in records(digest.failures)}
     stems = {path.stem for path in (digest.folder / "evidence").glob("*.npz")}
-    ids = pa.array(sorted(stem.rpartition("-")[2] for stem in stems), pa.string())
+    ids = {stem.rpartition("-")[2] for stem in stems}
     deviates = pc.list_value_length(pc.field("checks_violated")) > 0
-    for row in read_rows(digest.folder, where=deviates & pc.field("case_id").isin(ids)).to_pylist():
+    for row in read_rows(digest.folder, where=deviates & having("case_id", ids)).to_pylist():
         if f"{file_name(row['backend'])}-{row['case_id']}" in stems:
             chosen.setdefault((row["backend"], row["case_id"]), row)
     return [chosen[key] for key in sorted(chosen)]

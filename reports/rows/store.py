@@ -92,6 +92,11 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 
 
+def having(column: str, values: Iterable[str]) -> pc.Expression:
+    """Holds for rows whose text in a column is one of some values."""
+    return pc.field(column).isin(pa.array([str(value) for value in values], pa.string()))
+
+
 def finished_blocks(folder: Path) -> frozenset[str]:
     """Blocks of which every case has its row."""
     files = (folder / "rows").glob("*.done")

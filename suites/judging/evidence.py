@@ -23,7 +23,7 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSI
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.operands import POISONS, place
+from poolproof.suites.cases.operands import POISONS, allocate
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial
 
@@ -91,7 +91,7 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     fitting = [element for element in elements if element is not None and len(element) == len(shape)]
     if fitting:
         meta["element"] = list(fitting[0])
-    call = place(trial.content, POISONS[0])
+    call = allocate(trial.content, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))
 
