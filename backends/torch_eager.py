@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.operators import Operator
+from poolproof.references.operators import Direction, Operator
 
 if TYPE_CHECKING:
     import torch
@@ -72,7 +72,7 @@ class TorchEager(Backend):
             with torch.inference_mode():
                 self._synchronize()
                 started = time.perf_counter()
-                _INVOKE[call.operator.is_backward](torch, call, views)
+                _INVOKE[call.operator.direction](torch, call, views)
                 self._synchronize()
                 seconds = time.perf_counter() - started
         except (RuntimeError, IndexError, ValueError) as error:
@@ -114,8 +114,8 @@ def memory_format(call: Call) -> str:
     tensor = call.tensors["self"]
     if len(tensor.shape) == rank + 2:
         return "channels_last" if _has_channels_last_strides(tensor) else "contiguous"
-    if rank == 3 and call.operator.is_backward:
-        tensor = call.tensors["grad_output"]
+    if rank == 3:
+        tensor = call.tensors[call.operator.inputs[0]]
     axes = tuple(range(len(tensor.shape)))
     only_channels_last = _is_dense(tensor, (*axes[1:], axes[0])) and not _is_dense(tensor, axes)
     return "channels_last" if rank == 3 and only_channels_last else "contiguous"
@@ -155,7 +155,10 @@ def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
     function(values, *call.operator.passed(call.attributes), out=out, indices=indices)
 
 
-_INVOKE: dict[bool, Callable[[Any, Call, Mapping[str, Any]], None]] = {True: _backward, False: _forward}
+_INVOKE: dict[Direction, Callable[[Any, Call, Mapping[str, Any]], None]] = {
+    Direction.BACKWARD: _backward,
+    Direction.FORWARD: _forward,
+}
 
 _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
     "cuda": {

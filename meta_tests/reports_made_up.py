@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.rows.environment import suite_identity
-from poolproof.reports.rows.evidence import Meta, write_evidence
+from poolproof.reports.rows.evidence import Meta, evidence_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE
 from poolproof.reports.rows.schema import SCHEMA
 from poolproof.reports.rows.store import ROWS_PER_PART, write_run
@@ -173,8 +173,11 @@ def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:
         "window_last": first + 2,
     }
     element = [0, 0, *map(int, target[17])]
-    meta = Meta(tensor="grad_input", spatial_rank=2, element=element, script="import torch  # and so on\n")
-    return write_evidence(folder, case_id, backend, arrays, meta)
+    meta = Meta(tensor="grad_input", spatial_rank=2, element=element)
+    path = evidence_path(folder, case_id, backend)
+    write_evidence(path, arrays, meta)
+    write_programs(folder)
+    return path
 
 
 _FIELDS = list(zip(SCHEMA.names, SCHEMA.types, strict=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import LAYOUTS, Layout, extent
-from poolproof.suites.cases.operands import POISONS, contents, place
+from poolproof.suites.cases.operands import POISONS, allocate, contents
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 
@@ -118,7 +118,7 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
         layouts=(("self", str(layout)),),
     )
     content = contents(case)
-    tensor = place(content, POISONS[0]).tensors["self"]
+    tensor = allocate(content, POISONS[0]).tensors["self"]
     assert (tensor.array == content.values).all()
     assert tensor.storage_elements == offset + extent(case.shape, tensor.strides)
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(case.shape, tensor.strides, strict=True))
@@ -129,5 +129,5 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     case = Case.of(
         operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),)
     )
-    tensors = place(contents(case), POISONS[0]).tensors
+    tensors = allocate(contents(case), POISONS[0]).tensors
     assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())

@@ -14,7 +14,7 @@ import pytest
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.pages.plane import picture
-from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
@@ -125,7 +125,7 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     block = replace(block, subject=replace(block.subject, backend=name))
     rows = [row for row in judged(tmp_path, name, block, most=3) if row["verdict"] in FAILED]
     kinds = {tuple(row["checks_violated"]) for row in rows}
-    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").iterdir()}
+    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").glob("*.npz")}
     assert left <= {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
     assert len(left) < len(rows)
@@ -171,6 +171,20 @@ def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monke
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
+@pytest.mark.usefixtures("importable")
+def test_the_smallest_case_leaves_evidence_of_its_own(tmp_path: Path) -> None:
+    name = "scatter_backends:lost"
+    rows, judge_block = shrinking_run(tmp_path)
+    judge_block()
+    row = rows[-1]
+    stored = read_evidence(shrunk_path(tmp_path, row["case_id"], name))
+    smallest = Case.from_json(row["shrunk"])
+    assert stored.rejected.any()
+    assert stored.arrays["got"].shape == smallest.shape
+    assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
+    assert "shrunk/" in program_lines(tmp_path, row["case_id"], name)[0]
+
+
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
         line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
@@ -182,8 +196,8 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
 
     assert "add --evidence DIR" in replay()
     (line,) = (line for line in replay("--evidence", "left").splitlines() if "judged again by" in line)
-    module, path = line.split()[-2:]
-    again = subprocess.run([sys.executable, "-m", module, path], capture_output=True, text=True, cwd=tmp_path)
+    program, path = line.split()[-2:]
+    again = subprocess.run([sys.executable, program, path], capture_output=True, text=True, cwd=tmp_path)
     assert again.returncode == 1
     assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
     assert ": got 0.0, owed " in again.stdout

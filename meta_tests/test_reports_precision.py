@@ -13,7 +13,7 @@ from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.precision import HISTOGRAM, Multiplicity, agreements, duels, groups
+from poolproof.reports.figures.precision import HISTOGRAM, Multiplicity, agreements, duels, precision_by_model
 from poolproof.reports.pages import publishing
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.precision import percent, write_precision_page
@@ -69,12 +69,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def group_of(run: Path, backend: str, dtype: str):  # type: ignore[no-untyped-def]
-    (found,) = (one for one in groups(run) if (one.backend, one.dtype) == (backend, dtype))
+    (found,) = (one for one in precision_by_model(run) if (one.backend, one.dtype) == (backend, dtype))
     return found
 
 
 def test_groups_are_those_of_the_run_in_order(run: Path) -> None:
-    found = [(one.backend, one.dtype, one.model) for one in groups(run)]
+    found = [(one.backend, one.dtype, one.model) for one in precision_by_model(run)]
     assert found == [
         *((name, dtype, "acc32") for name in ("cutting", "honest") for dtype in ("float32", "float16")),
         *(("native", dtype, "native") for dtype in ("float32", "float16")),
@@ -82,7 +82,7 @@ def test_groups_are_those_of_the_run_in_order(run: Path) -> None:
 
 
 def test_the_histogram_holds_every_cell(run: Path) -> None:
-    for one in groups(run):
+    for one in precision_by_model(run):
         assert sum(one.counts[column] for column, _ in HISTOGRAM) == one.counts["n"] > 1000
         assert one.cases > 25
 

@@ -15,7 +15,7 @@ from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers import Waiver, WaiverError, Waivers, load, loads, shipped
 from poolproof.reports.waivers.review import State
-from poolproof.reports.waivers.writing import Acceptance, append, to_toml, waiver_for
+from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
 from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 
@@ -83,8 +83,8 @@ def made_row(**changes: Any) -> dict[str, Any]:
     return row | {"verdict": "violates", "checks_violated": ["interval", "repeat"]} | changes
 
 
-def accepted(**changes: Any) -> Acceptance:
-    return Acceptance(**({"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes))
+def accepted(**changes: Any) -> Approval:
+    return Approval(**({"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes))
 
 
 def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:

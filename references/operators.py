@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
+
+
+class Direction(StrEnum):
+    """Which way values go: to the windows' maxima, or gradients back to where those were."""
+
+    BACKWARD = "backward"
+    FORWARD = "forward"
+
+
+_INPUTS = {Direction.BACKWARD: ("grad_output", "self", "indices"), Direction.FORWARD: ("self",)}
+_OUTPUTS = {Direction.BACKWARD: ("grad_input",), Direction.FORWARD: ("out", "indices")}
+_POOLED = {Direction.BACKWARD: "grad_output", Direction.FORWARD: "out"}
 
 
 @dataclass(frozen=True)
@@ -37,13 +50,17 @@ class Operator:
             raise TypeError(f"{self.name} has {self.windows.__name__} windows, which are not among `Windows`")
 
     @property
+    def direction(self) -> Direction:
+        return Direction.FORWARD if self.producer is None else Direction.BACKWARD
+
+    @property
     def is_backward(self) -> bool:
-        return self.producer is not None
+        return self.direction is Direction.BACKWARD
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that the API takes, in its order."""
-        return self.windows.attributes() if self.windows.told_to_backward or not self.is_backward else ()
+        return self.windows.attributes() if self.direction is Direction.FORWARD or self.windows.told_to_backward else ()
 
     def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
         """What the API is passed of a call's windows: a value for each of `attributes`."""
@@ -53,17 +70,17 @@ class Operator:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
-        return ("grad_output", "self", "indices") if self.is_backward else ("self",)
+        return _INPUTS[self.direction]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Tensor arguments that are written, in API order."""
-        return ("grad_input",) if self.is_backward else ("out", "indices")
+        return _OUTPUTS[self.direction]
 
     @property
     def pooled(self) -> str:
         """The tensor of values that has one for each window."""
-        return "grad_output" if self.is_backward else "out"
+        return _POOLED[self.direction]
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -105,8 +122,8 @@ _FAMILY = (
 )
 
 OPERATORS = {operator.name: operator for operator in _FAMILY}
-BACKWARDS = tuple(operator for operator in _FAMILY if operator.is_backward)
-FORWARDS = tuple(operator for operator in _FAMILY if not operator.is_backward)
+BACKWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.BACKWARD)
+FORWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.FORWARD)
 
 
 def find_operator(name: str) -> Operator:

@@ -35,7 +35,7 @@ from poolproof.references.standards import STANDARDS, judge_all
 from poolproof.score.questions import rounds
 from poolproof.score.race import HONEST, backend_name, in_processes
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import POISONS, Contents, contents, place
+from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
@@ -253,7 +253,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
     rejected: Rejected = {name: set() for name in _columns(OUR_CASES)}
     for number, case in enumerate(cases):
         content = contents(case)
-        call = place(content, POISONS[0])
+        call = allocate(content, POISONS[0])
         if backend.run(call).status is not Status.COMPLETED:
             continue
         allowed = admissible(content.sums, FORMATS[case.dtype], backend.accumulation(call)).accepts(_output(call)).all()
@@ -269,7 +269,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
 
 def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
     content = contents(case)
-    call = place(content, POISONS[0] if peer.poisons else 0)
+    call = allocate(content, POISONS[0] if peer.poisons else 0)
     if backend.run(call).status is not Status.COMPLETED:
         return refusal(backend, case, call) is not None
     return STANDARDS[peer.standard].judge(_deviations(content, call)).passed is not False

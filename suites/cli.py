@@ -21,14 +21,13 @@ from poolproof.reports.commands import COMMANDS
 from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.score.command import score
-from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.standalone import program
 from poolproof.suites.probe.command import probe
-from poolproof.suites.running.aspects import ASPECTS, CONTRACT, check_lines, given_questions
+from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
@@ -137,8 +136,8 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     "--evidence",
     "folder",
     type=click.Path(path_type=Path),
-    help="Folder for what a violation leaves behind: what came out, what was owed, and, for torch and aclnn, a program "
-    "that makes the call without this suite.",
+    help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
+    "it again and make the call without this suite.",
 )
 def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
@@ -149,18 +148,19 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
             try:
                 check_lines([case])
                 (question,) = given_questions([case], sandbox.start().product)
-                (row,) = sandbox.judge([question.leaving(EvidenceFolder(folder, name)) if folder else question])
+                evidence = EvidenceFolder(folder, name) if folder else None
+                (row,) = sandbox.judge([question.leaving(evidence) if evidence else question])
+                if evidence:
+                    evidence.put_unfinished(row)
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:
                 sandbox.close()
-        verdicts.append(row["verdict"])
+        verdicts.append(Verdict(row["verdict"]))
         _print_row(row)
         if row["verdict"] in FAILED:
             _print_evidence(row, folder)
-    if FAILED & set(verdicts):
-        sys.exit(Overall.VIOLATES)
-    sys.exit(Overall.INCOMPLETE if SKIPPED & set(verdicts) else Overall.CONFORMS)
+    sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
 
 
 for _command in (probe, *COMMANDS, score):
@@ -184,19 +184,15 @@ def _print_row(row: Row) -> None:
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
-    """Name the evidence that was left now, or by the run in the default folder, and put a program beside it."""
-    path = evidence_path(folder or DEFAULT_FOLDER, row["case_id"], row["backend"])
+    """Name the evidence that was left now, or by the run in the default folder, and what to do with it."""
+    there = folder or DEFAULT_FOLDER
+    path = evidence_path(there, row["case_id"], row["backend"])
     if path.exists():
-        _console.print(f"evidence, judged again by: python -m poolproof.reports.rows.rejudge {path}", style="dim")
+        _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
+        _console.print(f"the call, without poolproof: python {path.with_name('call.py')} {path}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
-    script = program(Case.from_json(row["case"]), row["backend"]) if folder and row["aspect"] != CONTRACT.id else ""
-    if script:
-        call = path.with_suffix(".py")
-        call.parent.mkdir(parents=True, exist_ok=True)
-        call.write_text(script, encoding="utf-8")
-        _console.print(f"the call without poolproof: python {call}", style="dim")
 
 
 def _survey_or_exit(name: str) -> Survey:

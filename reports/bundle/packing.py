@@ -5,7 +5,7 @@ verdict.json                     the overall verdict, with the sentences that sa
 tables/*.csv                     verdicts, coverage of the mandatory groups, clauses, checks, precision, failures
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
-rejudge.py                       judges a file of evidence again, with numpy alone
+evidence/rejudge.py, call.py     judge a file of evidence again, and make its call, without poolproof
 index.html and the other pages   as the run has them (`publishing.PAGES`)
 SHA256SUMS                       of every other file, as sha256sum reads it; its own hash is the fingerprint
 """
@@ -16,21 +16,19 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
-from poolproof.reports.rows.evidence import evidence_path, file_name, read_evidence
+from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.failures import replay_line, smallest_case
-from poolproof.reports.rows.store import read_rows, recorded_files
+from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
 SUMS = "SHA256SUMS"
@@ -89,7 +87,7 @@ def _failure_list(digest: Digest) -> pd.DataFrame:
     """The failed rows with how to see them again; of very many the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
     first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
-    chosen = pc.field("case_id").isin(pa.array(first["case_id"].to_list(), pa.string()))
+    chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
     failed = load(digest.folder, [*listed, "case", "shrunk", "checks_violated"], HAS_FAILED & chosen)
     failed = with_violated(failed.merge(first, on=order).sort_values(order))
@@ -104,35 +102,35 @@ def _waiver_list(digest: Digest) -> pd.DataFrame:
 
 def _case_texts(digest: Digest) -> dict[str, str]:
     """The failing cases that are worth a folder: the smallest of each kind, and all that left evidence."""
-    texts = {"rejudge.py": files("poolproof.reports.rows").joinpath("rejudge.py").read_text(encoding="utf-8")}
+    texts = {f"evidence/{name}": text for name, text in programs().items()}
     for row in _chosen_rows(digest):
-        evidence = evidence_path(digest.folder, row["case_id"], row["backend"])
         folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"
         texts[f"{folder}/row.json"] = _json(row)
         texts[f"{folder}/case.json"] = smallest_case(row) + "\n"
-        texts[f"{folder}/reproduce.sh"] = _shell_script(row, evidence.name if evidence.exists() else "")
-        if evidence.exists():
-            script = read_evidence(evidence).meta.get("script")
-            texts |= {f"{folder}/call.py": script} if script else {}
+        texts[f"{folder}/reproduce.sh"] = _shell_script(digest.folder, row)
     return texts
 
 
 def _chosen_rows(digest: Digest) -> list[Record]:
     chosen = {(row["backend"], row["case_id"]): row for row in records(digest.failures)}
     stems = {path.stem for path in (digest.folder / "evidence").glob("*.npz")}
-    ids = pa.array(sorted(stem.rpartition("-")[2] for stem in stems), pa.string())
+    ids = {stem.rpartition("-")[2] for stem in stems}
     deviates = pc.list_value_length(pc.field("checks_violated")) > 0
-    for row in read_rows(digest.folder, where=deviates & pc.field("case_id").isin(ids)).to_pylist():
+    for row in read_rows(digest.folder, where=deviates & having("case_id", ids)).to_pylist():
         if f"{file_name(row['backend'])}-{row['case_id']}" in stems:
             chosen.setdefault((row["backend"], row["case_id"]), row)
     return [chosen[key] for key in sorted(chosen)]
 
 
-def _shell_script(row: Record, evidence: str) -> str:
+def _shell_script(run: Path, row: Record) -> str:
     """How to see a case again, and what was seen when it was judged."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in str(row["reason"]).splitlines())]
-    if evidence:
-        lines.append(f"# without poolproof: python ../../rejudge.py ../../evidence/{evidence}")
+    without = program_lines(run, row["case_id"], row["backend"])
+    if without:
+        lines += [
+            "# without poolproof, in the folder that the bundle is unpacked to:",
+            *(f"#   {line}" for line in without),
+        ]
     return "\n".join([*lines, replay_line(row), ""])
 
 

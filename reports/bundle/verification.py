@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -21,7 +20,7 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import READABLE_VERSIONS, SCHEMA_VERSION
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
@@ -192,8 +191,7 @@ def _conforming_rows_that_deviate(digest: Digest) -> Iterator[str]:
 def _wrongly_waived_rows(digest: Digest) -> Iterator[str]:
     given = waivers_of(digest.run)
     waivers = Waivers(given, judging_day(digest.run))
-    verdicts = [*sorted(FAILED), Verdict.WAIVED]
-    deviating = pc.field("verdict").isin(pa.array([str(verdict) for verdict in verdicts]))
+    deviating = having("verdict", [*FAILED, Verdict.WAIVED])
     columns = dict.fromkeys(("case_id", "backend", "verdict", "checks_violated", *scope_columns(given)))
     batches = read_rows(digest.folder, list(columns), deviating).to_batches()
     for row in (row for batch in batches for row in batch.to_pylist()):
@@ -207,9 +205,9 @@ def _wrongly_waived_rows(digest: Digest) -> Iterator[str]:
 def _evidence_step(digest: Digest) -> Step:
     """Each stored output against the stored intervals, and the row's count of rejected cells."""
     paths = sorted((digest.folder / "evidence").glob("*.npz"))
-    wanted = pa.array([path.stem.rpartition("-")[2] for path in paths], pa.string())
+    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
     columns = ["case_id", "backend", "verdict", "n_reject"]
-    rows = read_rows(digest.folder, columns, pc.field("case_id").isin(wanted)).to_pylist()
+    rows = read_rows(digest.folder, columns, wanted).to_pylist()
     by_stem = {f"{file_name(row['backend'])}-{row['case_id']}": row for row in rows}
     problems = [problem for path in paths if (problem := _contradiction(path, by_stem.get(path.stem)))]
     return Step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", _shortened(problems))

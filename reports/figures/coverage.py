@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from poolproof.reports.figures.tables import WAS_SKIPPED
+from poolproof.reports.rows.store import having
 from poolproof.reports.rows.verdicts import JUDGED
 
 NEVER_ASKED = "never asked"
@@ -18,7 +18,7 @@ NEVER_ASKED = "never asked"
 COUNTS = ("planned", "judged", "missing", "because")
 """Columns of a coverage table besides those that tell the groups apart."""
 
-_WAS_JUDGED = pc.field("verdict").isin([str(verdict) for verdict in sorted(JUDGED)])
+_WAS_JUDGED = having("verdict", JUDGED)
 
 Owed = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import having, read_rows
 
-GROUP = ("backend", "operator", "dtype", "model")
+_TOGETHER = ("backend", "operator", "dtype", "model")
 """What is looked at together."""
 
 HISTOGRAM = (
@@ -41,7 +41,7 @@ _CLASSES = ("k_cells", "k_error", "k_bound")
 _LARGEST = ("max_abs_err", "mere", "mare")
 _REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")
 _COLUMNS = (
-    *(*GROUP, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
+    *(*_TOGETHER, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
     *(*_LARGEST, *_CLASSES, *_REPEATED),
 )
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
@@ -53,7 +53,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 """In the order in which they are shown."""
 
 MOST_WORST = 3
-"""Worst cases of a group that are shown."""
+"""Worst cases that are shown of one operator, dtype and model."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Repetitions:
 
 
 @dataclass(frozen=True)
-class Group:
+class Precision:
     """One operator in one dtype on one backend, under the accumulation model it is declared to have.
 
     ``bias`` is the mean signed error of inexact cells in ulps, away from zero positive, over rows without an error
@@ -149,28 +149,28 @@ class Duel:
     exact: tuple[float, float]
 
 
-def groups(folder: Path) -> list[Group]:
-    """All groups of a run."""
+def precision_by_model(folder: Path) -> list[Precision]:
+    """The precision of a run, per backend, operator, dtype and model."""
     frame = read_rows(folder, list(_COLUMNS), HAS_STATISTICS).to_pandas()
     found = [
-        _group(str(backend), str(operator), str(dtype), str(model), rows)
-        for (backend, operator, dtype, model), rows in frame.groupby(list(GROUP), sort=True)
+        _precision(str(backend), str(operator), str(dtype), str(model), rows)
+        for (backend, operator, dtype, model), rows in frame.groupby(list(_TOGETHER), sort=True)
     ]
-    lines = _case_lines(folder, [row["case_id"] for group in found for row in group.worst])
-    for group in found:
-        for row in group.worst:
+    lines = _case_lines(folder, [row["case_id"] for precision in found for row in precision.worst])
+    for precision in found:
+        for row in precision.worst:
             row["case"] = lines[row["case_id"]]
-    return sorted(found, key=lambda group: (group.backend, group.operator, DTYPES.index(group.dtype)))
+    return sorted(found, key=lambda precision: (precision.backend, precision.operator, DTYPES.index(precision.dtype)))
 
 
-def _group(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Group:
+def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Precision:
     right = rows[rows["n_reject"] == 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     rounded = right[right["max_ulp"] <= _ROUNDED]
     inexact = int(rounded["n_inexact"].sum())
     worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
     shown = records(worst[["case_id", "backend", "max_ulp", "margin_min"]])
-    return Group(
+    return Precision(
         backend,
         operator,
         dtype,
@@ -315,6 +315,5 @@ def _share(rows: pd.DataFrame, which: str) -> float:
 
 def _case_lines(folder: Path, ids: Sequence[str]) -> dict[str, str]:
     """Case id -> its JSON."""
-    wanted = pc.field("case_id").isin(pa.array(list(dict.fromkeys(ids)), pa.string()))
-    table = read_rows(folder, ["case_id", "case"], wanted)
+    table = read_rows(folder, ["case_id", "case"], having("case_id", dict.fromkeys(ids)))
     return dict(zip(table["case_id"].to_pylist(), table["case"].to_pylist(), strict=True))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 
 COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
@@ -26,9 +26,9 @@ COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_viol
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
-HAS_FAILED = pc.field("verdict").isin([str(verdict) for verdict in sorted(FAILED)])
+HAS_FAILED = having("verdict", FAILED)
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
-WAS_SKIPPED = pc.field("verdict").isin([str(verdict) for verdict in sorted(SKIPPED)])
+WAS_SKIPPED = having("verdict", SKIPPED)
 
 
 Record = dict[str, Any]
@@ -169,7 +169,7 @@ def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
     failed["bare"] = ~stems.isin(left)
     smallest = failed.sort_values(["grown", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     key = ["backend", "aspect", "case_id"]
-    chosen = pc.field("case_id").isin(pa.array(smallest["case_id"].to_list(), pa.string()))
+    chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
     chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)
     return chosen_rows.sort_values("cases", ascending=False, kind="stable")

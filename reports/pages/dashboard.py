@@ -28,7 +28,7 @@ from poolproof.reports.figures.trends import SQUARE, Trends, read_trends
 from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
-from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, read_evidence
+from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
@@ -200,7 +200,7 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
 
 
 def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
-    drawn, script, complaint = _evidence(run, row)
+    drawn, complaint = _picture(run, row)
     write_page(
         site / row["page"],
         "case.html.j2",
@@ -208,7 +208,7 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
         square=square,
         findings=json.loads(row["findings"] or "[]"),
         picture=drawn,
-        script=script,
+        without_suite=program_lines(run, row["case_id"], row["backend"]),
         complaint=complaint,
         facts=_facts(row),
         environment=read_run(run)["backends"].get(row["backend"], {}),
@@ -216,17 +216,16 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
     )
 
 
-def _evidence(run: Path, row: Record) -> tuple[Picture | None, str, str]:
-    """The picture of a case or None, the program that makes its call or "", and why there is no picture."""
+def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
+    """The picture of a case or None, and why there is none."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
-        return None, "", "This case left no evidence to draw a picture from."
+        return None, "This case left no evidence to draw a picture from."
     try:
-        evidence = read_evidence(path)
+        drawn = picture(read_evidence(path))
     except EvidenceError as error:
-        return None, "", str(error)
-    drawn = picture(evidence)
-    return drawn, evidence.meta.get("script", ""), "" if drawn else "The output of this case is no plane."
+        return None, str(error)
+    return drawn, "" if drawn else "The output of this case is no plane."
 
 
 _TOLD_ELSEWHERE = frozenset(

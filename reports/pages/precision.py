@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Group, agreements, duels, groups
+from poolproof.reports.figures.precision import (
+    DTYPES,
+    HISTOGRAM,
+    Agreement,
+    Precision,
+    agreements,
+    duels,
+    precision_by_model,
+)
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line
@@ -21,7 +29,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(groups(digest.folder)),
+        backends=_by_backend(precision_by_model(digest.folder)),
         standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
         duels=duels(digest.folder),
         probes=_probes(digest.run),
@@ -29,26 +37,28 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
     )
 
 
-def _by_backend(found: Sequence[Group]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _by_backend(found: Sequence[Precision]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Backend -> operator -> what a card per dtype shows."""
     backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for group in found:
-        backends.setdefault(group.backend, {}).setdefault(group.operator, []).append(_card(group))
+    for precision in found:
+        backends.setdefault(precision.backend, {}).setdefault(precision.operator, []).append(_card(precision))
     return backends
 
 
-def _card(group: Group) -> dict[str, Any]:
-    title = f"largest errors and bounds of {group.operator} {group.dtype}"
+def _card(precision: Precision) -> dict[str, Any]:
+    title = f"largest errors and bounds of {precision.operator} {precision.dtype}"
     return {
-        "group": group,
+        "precision": precision,
         "histogram": [
-            {"label": label, "count": group.counts[column], "share": share, "width": logarithmic_width(share)}
+            {"label": label, "count": precision.counts[column], "share": share, "width": logarithmic_width(share)}
             for column, label in HISTOGRAM
-            if (share := group.counts[column] / group.counts["n"]) or column in _ALWAYS
+            if (share := precision.counts[column] / precision.counts["n"]) or column in _ALWAYS
         ],
-        "drawing": error_over_multiplicity(group.multiplicities, title),
-        "biased": group.bias is not None and abs(group.bias) > 4.0 * group.uncertainty and abs(group.bias) > 0.1,
-        "worst": [(row, replay_line(row)) for row in group.worst],
+        "drawing": error_over_multiplicity(precision.multiplicities, title),
+        "biased": precision.bias is not None
+        and abs(precision.bias) > 4.0 * precision.uncertainty
+        and abs(precision.bias) > 0.1,
+        "worst": [(row, replay_line(row)) for row in precision.worst],
     }
 
 

@@ -12,10 +12,15 @@
     window_first, window_last    int32    (windows    first and last cell of each window of one plane along each
                 (optional)                of a plane, spatial axis, padding excluded; in the order of indices
                                           rank)
+    memory_grad_output,          uint8    (bytes,)    the storage of each input of the call, as the call got it
+    memory_self, memory_indices
+                (optional)
     meta                         str      ()          JSON object, see `Meta`
 
 The last axes of ``got`` are the spatial ones; all axes before them count planes. The floating-point formats of all
-operators fit into float64, so nothing is lost. `rejudge` says which elements of ``got`` are not admissible.
+operators fit into float64, so nothing is lost. Two programs lie beside the files: `rejudge` says which elements of
+``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds, under the name of a failing case, the
+evidence of the smallest case that fails like it.
 """
 
 from __future__ import annotations
@@ -23,10 +28,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, BinaryIO, TypedDict, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -50,7 +57,13 @@ _DTYPES = {
     "indices": "int64",
     "window_first": "int32",
     "window_last": "int32",
+    "memory_grad_output": "uint8",
+    "memory_self": "uint8",
+    "memory_indices": "uint8",
 }
+
+PROGRAMS = ("rejudge.py", "call.py")
+"""Of this folder: what lies beside evidence."""
 
 
 class EvidenceError(BadInput):
@@ -68,15 +81,20 @@ class Meta(TypedDict, total=False):
         Coordinates of the worst element.
     limit
         Magnitude to which a saturating cast may clamp; exempt from the lattice.
-    script
-        Text of a Python program that makes the call without this suite.
+    backend
+        Name of the backend that made the call.
+    call
+        The call: ``operator``, ``deterministic``, ``outputs`` (names), ``tensors`` (name -> dtype, shape, strides and
+        offset in elements, bytes of the storage), and how ``torch`` (None: it cannot) and ``aclnn`` are to make it:
+        function and ``arguments`` in their order, where a text is the name of a tensor.
     """
 
     tensor: str
     spatial_rank: int
     element: list[int]
     limit: float
-    script: str
+    backend: str
+    call: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,20 +110,27 @@ class Evidence:
         return rejected(self.arrays, self.meta.get("limit", np.inf))
 
 
-def write_evidence(folder: Path, case_id: str, backend: str, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> Path:
-    """Store the evidence of a case in the run's ``folder``; `EvidenceError` when an array is not as it should be."""
-    path = evidence_path(folder, case_id, backend)
+def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
+    """Store the evidence of a case; `EvidenceError` when an array is not as it should be."""
     checked = {name: np.asarray(array, _dtype(name, path)) for name, array in arrays.items()}
     _check_shapes(checked, path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _store(path, checked, meta)
-    return path
+    with _aside(path) as file:
+        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **checked)  # type: ignore[arg-type]
 
 
-def add_meta(path: Path, more: Meta) -> None:
-    """Replace what an evidence file says about its arrays, entry by entry; `EvidenceError` if it is damaged."""
-    evidence = read_evidence(path)
-    _store(path, evidence.arrays, evidence.meta | more)
+def programs() -> dict[str, str]:
+    """Name -> text of the programs that judge evidence again and make its call, with numpy and no more of ours."""
+    ours = files("poolproof.reports.rows")
+    return {name: ours.joinpath(name).read_text(encoding="utf-8") for name in PROGRAMS}
+
+
+def write_programs(folder: Path) -> None:
+    """Put the programs beside the evidence of the run in ``folder``, unless they are there."""
+    for name, text in programs().items():
+        path = folder / "evidence" / name
+        if not path.exists():
+            with _aside(path) as file:
+                file.write(text.encode())
 
 
 def read_evidence(path: Path) -> Evidence:
@@ -128,15 +153,36 @@ def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
     return folder / "evidence" / f"{file_name(backend)}-{case_id}.npz"
 
 
+def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:
+    """Where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
+    return folder / "evidence" / "shrunk" / evidence_path(folder, case_id, backend).name
+
+
+def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
+    """The commands, in a run's folder, that make the call of a case's evidence and judge it again; none without any.
+
+    The call is that of the smallest case that left evidence.
+    """
+    evidence, shrunk = evidence_path(run, case_id, backend), shrunk_path(run, case_id, backend)
+    if not evidence.exists():
+        return []
+    smallest = shrunk if shrunk.exists() else evidence
+    lines = (("call.py", smallest), ("rejudge.py", evidence))
+    return [f"python evidence/{name} {path.relative_to(run).as_posix()}" for name, path in lines]
+
+
 def file_name(backend: str) -> str:
     """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
 
 
-def _store(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
+@contextmanager
+def _aside(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with aside.open("wb") as file:
-        np.savez_compressed(file, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
+        yield file
     aside.replace(path)
 
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from poolproof.reports.rows.verdicts import BadInput
 
-Record = dict[str, Any]
 
-
-def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> Record:
+def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON object in a file. ``error`` says what is wrong with it; of a missing file: ``absent``."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -23,7 +21,7 @@ def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequenc
     return parse_record(text, str(path), error, entries)
 
 
-def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence[str] = ()) -> Record:
+def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON object of a text that stands in ``where``, with all ``entries``."""
     try:
         record = json.loads(text)

@@ -44,12 +44,17 @@ def main(path: str) -> int:
     with np.load(path, allow_pickle=False) as stored:
         arrays = dict(stored)
     meta = json.loads(str(arrays.pop("meta")))
+    return int(report(arrays, meta))
+
+
+def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
+    """Print which elements of ``got`` are not admissible; whether there are any."""
     wrong = rejected(arrays, float(meta.get("limit", "inf")))
     print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
         at = tuple(map(int, element))
         print(f"  {list(at)}: got {float(arrays['got'][at])!r}, owed {_owed(arrays, at)}")
-    return int(wrong.any())
+    return bool(wrong.any())
 
 
 def _owed(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:

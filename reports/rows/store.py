@@ -92,6 +92,11 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 
 
+def having(column: str, values: Iterable[str]) -> pc.Expression:
+    """Holds for rows whose text in a column is one of some values."""
+    return pc.field(column).isin(pa.array([str(value) for value in values], pa.string()))
+
+
 def finished_blocks(folder: Path) -> frozenset[str]:
     """Blocks of which every case has its row."""
     files = (folder / "rows").glob("*.done")
@@ -109,7 +114,7 @@ def compact_leftovers(folder: Path) -> None:
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """(name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
-    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz"):
+    for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz", "evidence/shrunk/*.npz"):
         for path in sorted(folder.glob(pattern)):
             yield path.relative_to(folder).as_posix(), path
 

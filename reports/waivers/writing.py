@@ -18,7 +18,7 @@ _VERSION = re.compile(r"v?\d+\.\w+")
 
 
 @dataclass(frozen=True)
-class Acceptance:
+class Approval:
     """What a person adds to a failing row to make it accepted; ``scope`` names columns to take from the row."""
 
     reason: str
@@ -28,7 +28,7 @@ class Acceptance:
     scope: Sequence[str] = ("case_id",)
 
 
-def waiver_for(row: Row, environment: Mapping[str, str], accepted: Acceptance) -> Waiver:
+def waiver_for(row: Row, environment: Mapping[str, str], accepted: Approval) -> Waiver:
     """The narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope asked for."""
     foreign = sorted(set(accepted.scope) - set(SCOPE_COLUMNS))
     if foreign:

@@ -169,6 +169,11 @@ class Case:
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
 
+    def recipe(self, tensor: str) -> str:
+        """The name of the recipe that makes a tensor; empty for one that the operator does not read."""
+        recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}
+        return recipes[tensor] if tensor in self.api.inputs else ""
+
     def layout(self, tensor: str) -> Layout:
         spelled = dict(self.layouts).get(tensor)
         return Layout.parse(spelled) if spelled else CONTIGUOUS

@@ -80,7 +80,7 @@ def contents(case: Case) -> Contents:
     if values is None:
         values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
     values = _repeat_expanded(values.reshape(case.shape), case, "self")
-    if not case.api.is_backward:
+    if "grad_output" not in case.api.inputs:
         return Contents(case, values)
     planes = values.reshape(case.planes, *case.spatial_shape)
     spelled_out = dict(case.literals).get("indices")
@@ -101,7 +101,7 @@ def contents(case: Case) -> Contents:
     return replace(drawn, gradient=gradient)
 
 
-def place(
+def allocate(
     content: Contents,
     poison: int,
     layouts: Mapping[str, Layout] | None = None,

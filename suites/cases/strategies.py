@@ -172,7 +172,7 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
     remaining = max(budget // max(prod(leading), 1), 1)
     spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
     data: dict[str, Any] = {"values": _choose(draw, profile.values)}
-    if operator.is_backward:
+    if "grad_output" in operator.inputs:
         data["gradient"] = _choose(draw, profile.gradients)
         data["indices"] = _choose(draw, profile.indices)
         data["scale"] = _choose(draw, profile.scales)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, assert_never
 
-from poolproof.references.operators import Operator
+from poolproof.references.operators import Direction, Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
@@ -69,15 +69,18 @@ _EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
 def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
     rank = operator.spatial_rank
     own = _OWN[operator.windows]
-    given = {"indices": "in_window"} if operator.is_backward else {}
+    given = {"indices": "in_window"} if "indices" in operator.inputs else {}
     for name, fields in own.anywhere(rank):
         yield name, 1, {**fields, **given}
     yield "strides of axes of length 1 that mean nothing", 1, _odd_units(operator)
-    if not operator.is_backward:
-        yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
-        return
-    yield from own.backward(rank)
-    yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": own.overlapping(rank)})
+    match operator.direction:
+        case Direction.FORWARD:
+            yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
+        case Direction.BACKWARD:
+            yield from own.backward(rank)
+            yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": own.overlapping(rank)})
+        case other:
+            assert_never(other)
 
 
 def _windowed_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -160,9 +163,8 @@ _OWN = per_kind(
 
 def _odd_units(operator: Operator) -> dict[str, Any]:
     spatial = (2, *(1,) * (operator.spatial_rank - 1))
-    tensor = "grad_output" if operator.is_backward else "self"
     windows = operator.windows.tiling(spatial, 1)
-    return {"shape": (1, *spatial), "attributes": windows, "layouts": ((tensor, "odd_units"),)}
+    return {"shape": (1, *spatial), "attributes": windows, "layouts": ((operator.inputs[0], "odd_units"),)}
 
 
 def _all_minus_infinity(operator: Operator) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _backward(trial: Trial) -> bool:
 
 
 def _forward(trial: Trial) -> bool:
-    return not trial.case.api.is_backward and not trial.case.has_empty_window()
+    return not _backward(trial) and not trial.case.has_empty_window()
 
 
 def _readable(trial: Trial) -> bool:
@@ -221,7 +221,7 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
     other = Trial(case, trial.backend)
     if other.first.outcome.status is not Status.COMPLETED:
         return None
-    found = interval(other) if case.api.is_backward else maximum(other)
+    found = interval(other) if _backward(trial) else maximum(other)
     if found is None:
         return None
     return replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
@@ -343,7 +343,7 @@ def index_points(trial: Trial) -> Mismatch | None:
 
 @_check(
     "a window without cells yields -inf and an index inside the plane, or -1 for none",
-    lambda trial: not trial.case.api.is_backward and trial.case.has_empty_window(),
+    lambda trial: not _backward(trial) and trial.case.has_empty_window(),
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     _, valid = window_cells(trial.case.axes)
@@ -418,7 +418,7 @@ def _other_values(trial: Trial, other: Run, because: str) -> Mismatch | None:
             continue
         got, owed = (run.output(name).astype(np.float64) for run in (trial.first, other))
         differs = _differs(got, owed)
-        if trial.case.api.is_backward:
+        if _backward(trial):
             differs &= trial.admissible.demands_bits.reshape(got.shape)
         found = _wrong_element(name, differs, got, owed, because)
         if found:

@@ -1,4 +1,4 @@
-"""What a violation leaves behind: what came out, what was owed, what went in, and a program that makes the call."""
+"""What a failure leaves behind: what came out, what was owed, what went in, and all that it takes to make the call."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.aclnn.operands import describe_tensor
+from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
+from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
+from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.formats import Float64
 from poolproof.references.forward import window_cells
+from poolproof.references.operators import Operator
 from poolproof.references.oracle import NO_LATTICE, ExactSums
-from poolproof.reports.rows.evidence import Meta, write_evidence
+from poolproof.reports.rows.evidence import Meta, evidence_path, shrunk_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO
-from poolproof.suites.cases.case import Case
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.operands import POISONS, allocate
 from poolproof.suites.judging.findings import Finding
-from poolproof.suites.judging.standalone import program
 from poolproof.suites.judging.trial import Trial
 
 MOST_ELEMENTS = 1_000_000
@@ -31,10 +38,14 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class EvidenceFolder:
-    """Where a judge puts evidence: the folder of a run, and the name that the run has for the backend."""
+    """Where evidence is put: the folder of a run, and the name that the run has for the backend.
+
+    ``shrunk_from`` is the id of the failing case that the one put there is the smallest of; empty for a case itself.
+    """
 
     folder: Path
     backend: str
+    shrunk_from: str = ""
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""
@@ -42,8 +53,34 @@ class EvidenceFolder:
         if max(case.planes * case.plane_size, case.planes * case.plane_windows) > MOST_ELEMENTS:
             return
         arrays, meta = evidence_of(trial, findings)
-        script = program(case, self.backend)
-        write_evidence(self.folder, case.id, self.backend, arrays, meta | Meta(script=script) if script else meta)
+        place_of = shrunk_path if self.shrunk_from else evidence_path
+        path = place_of(self.folder, self.shrunk_from or case.id, self.backend)
+        write_evidence(path, arrays, meta | Meta(backend=self.backend))
+        write_programs(self.folder)
+
+    def put_unfinished(self, row: Row) -> None:
+        """Write down the case of a row whose process ended before it could. Low-level calls leave no evidence."""
+        if row["verdict"] not in (Verdict.CRASHED, Verdict.TIMED_OUT):
+            return
+        try:
+            case = Case.from_json(row["case"])
+        except CaseError:
+            return
+        if not (case.api.is_backward and case.has_bit_mask):  # such a mask can only be made by who has died
+            self.put(Trial(case, _Died()), ())
+
+
+class _Died(Backend):
+    """In place of an implementation whose process ended: leaves memory as it was, and may have added in any way."""
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
+        return Outcome(Status.COMPLETED)
+
+    def accumulation(self, call: Call) -> AccumulationModel:  # noqa: ARG002
+        return NATIVE
 
 
 def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
@@ -54,7 +91,57 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     fitting = [element for element in elements if element is not None and len(element) == len(shape)]
     if fitting:
         meta["element"] = list(fitting[0])
-    return arrays, meta | Meta(spatial_rank=trial.case.api.spatial_rank)
+    call = allocate(trial.content, POISONS[0])
+    memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
+    return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))
+
+
+def describe_call(call: Call) -> dict[str, Any]:
+    """The call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
+    operator = call.operator
+    passed = [value if isinstance(value, bool) else list(value) for value in operator.passed(call.attributes)]
+    return {
+        "operator": operator.name,
+        "deterministic": call.deterministic,
+        "outputs": list(operator.outputs),
+        "tensors": {name: _layout(tensor) for name, tensor in call.tensors.items()},
+        "torch": _of_torch(operator, passed),
+        "aclnn": {
+            "function": f"aclnn{operator.name}",
+            "arguments": [*operator.inputs, *passed, *operator.outputs],
+            "tensors": {name: _described(tensor) for name, tensor in call.tensors.items()},
+        },
+    }
+
+
+def _layout(tensor: Tensor) -> dict[str, Any]:
+    return {
+        "dtype": tensor.dtype.name,
+        "shape": list(tensor.shape),
+        "strides": list(tensor.strides),
+        "offset": tensor.offset,
+        "bytes": len(tensor.storage),
+    }
+
+
+def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | None:
+    """Function and arguments of torch's operator: indices stand after the attributes, results go by keyword."""
+    if operator.aten is None:
+        return None
+    before, after = operator.inputs[:2], operator.inputs[2:]
+    keywords = ("grad_input",) if operator.is_backward else ("out", "indices")
+    return {
+        "function": [operator.aten, keywords[0]],
+        "arguments": [*before, *passed, *after],
+        "results": dict(zip(keywords, operator.outputs, strict=True)),
+    }
+
+
+def _described(tensor: Tensor) -> dict[str, Any]:
+    """What the library is told of a tensor."""
+    told = describe_tensor(tensor)
+    numbers = {"data_type": DATA_TYPES[told.dtype], "format": FORMATS[told.format], "offset": told.offset}
+    return numbers | {"shape": told.shape, "strides": told.strides, "storage": told.storage}
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
@@ -95,7 +182,7 @@ def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     _, valid = window_cells(case.axes)
     empty = np.broadcast_to(~valid.any(axis=-1), (case.planes, case.plane_windows)).reshape(case.pooled_shape)
     maxima, indices = (owed.reshape(case.pooled_shape).astype(np.float64) for owed in trial.maximum)
-    if findings[0].check in _ABOUT_INDICES:
+    if findings and findings[0].check in _ABOUT_INDICES:
         got = trial.output_indices.astype(np.float64)
         low, high = np.where(empty, -1.0, indices), np.where(empty, case.plane_size - 1.0, indices)
         return {"got": got, "low": low, "high": high, "flags": _flags({NAN: np.zeros_like(empty)})}, Meta(

@@ -22,7 +22,7 @@ from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import Layout
-from poolproof.suites.cases.operands import POISONS, Contents, contents, place
+from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import unsupported
 
@@ -61,7 +61,7 @@ class Trial:
     def content(self) -> Contents:
         """`NoMask` where it takes a mask that only the backend's own forward can make, and that has none."""
         content = contents(self.case)
-        if self.case.api.is_backward and self.case.has_bit_mask and 0 not in self.case.shape:
+        if "indices" in self.case.api.inputs and self.case.has_bit_mask and 0 not in self.case.shape:
             return replace(content, mask=self._made_mask())
         return content
 
@@ -72,7 +72,7 @@ class Trial:
     @cached_property
     def first(self) -> Run:
         """The case as it is, on memory filled with the first poison."""
-        return self._execute(place(self.content, POISONS[0]))
+        return self._execute(allocate(self.content, POISONS[0]))
 
     @cached_property
     def model(self) -> AccumulationModel:
@@ -122,7 +122,7 @@ class Trial:
     def repetition(self, number: int = 1) -> Run:
         """The same call once more; for odd numbers on other poison and at other addresses."""
         odd = number % 2
-        return self._kept(("repeat", number), lambda: place(self.content, POISONS[odd], shift=odd))
+        return self._kept(("repeat", number), lambda: allocate(self.content, POISONS[odd], shift=odd))
 
     @property
     def repetitions(self) -> list[Run]:
@@ -132,20 +132,20 @@ class Trial:
     def with_layouts(self, layouts: Mapping[str, Layout]) -> Run:
         """The same content in other layouts; tensors not named are contiguous."""
         key = ("layouts", tuple(sorted((name, str(layout)) for name, layout in layouts.items())))
-        return self._kept(key, lambda: place(self.content, POISONS[0], layouts=layouts))
+        return self._kept(key, lambda: allocate(self.content, POISONS[0], layouts=layouts))
 
     def with_index_dtype(self, index_dtype: str) -> Run:
         return self._kept(
-            ("index_dtype", index_dtype), lambda: place(self.content, POISONS[0], index_dtype=index_dtype)
+            ("index_dtype", index_dtype), lambda: allocate(self.content, POISONS[0], index_dtype=index_dtype)
         )
 
     def with_scale(self, exponent: int) -> Run:
         """Every gradient multiplied by 2**exponent."""
-        return self._kept(("scale", exponent), lambda: place(self.content.scaled(exponent), POISONS[0]))
+        return self._kept(("scale", exponent), lambda: allocate(self.content.scaled(exponent), POISONS[0]))
 
     def in_mode(self, mode: str) -> Run | None:
         """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
-        run = self._execute(place(self.content, POISONS[0]), mode)
+        run = self._execute(allocate(self.content, POISONS[0]), mode)
         if run.outcome.status is Status.UNAVAILABLE:
             return None
         return self._completed(run, f"made with {mode}")
@@ -153,12 +153,12 @@ class Trial:
     def after(self, others: Sequence[Case]) -> Run:
         """The same call once more, after calls of other cases, whatever comes of those."""
         for case in others:
-            self._execute(place(contents(case), POISONS[0]))
-        return self._completed(self._execute(place(self.content, POISONS[0])), "made after other calls")
+            self._execute(allocate(contents(case), POISONS[0]))
+        return self._completed(self._execute(allocate(self.content, POISONS[0])), "made after other calls")
 
     def call_often(self, times: int) -> None:
         """Make the same call ``times`` times, in the same memory."""
-        call = place(self.content, POISONS[0])
+        call = allocate(self.content, POISONS[0])
         for _ in range(times):
             self.backend.run(call)
 
@@ -175,7 +175,7 @@ class Trial:
     def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
         """The backward on other indices, all inside the plane, and what it then owes."""
         content = replace(self.content, indices=indices)
-        run = self._execute(place(content, POISONS[0]))
+        run = self._execute(allocate(content, POISONS[0]))
         return self._completed(run, "given the indices of its own forward"), content
 
     def _made_mask(self) -> NDArray[np.int8]:

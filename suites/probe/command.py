@@ -13,8 +13,7 @@ import click
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import find_operator
-from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 from poolproof.suites.running.sandbox import Sandbox
@@ -68,10 +67,10 @@ def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], format
                 if (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
             ]
             if not questions:
-                give_up(f"{name} has none of these operators and dtypes")
+                raise BadInput(f"{name} has none of these operators and dtypes")
             found = [_told(question, account) for question, account in accounts(sandbox, questions)]
         except (BackendUnavailable, UnknownBackend, KeyError) as error:
-            give_up(str(error.args[0]))
+            raise BadInput(str(error.args[0])) from error
         finally:
             sandbox.close()
     click.echo("\n".join(_declarations([account for account in found if account is not None])))

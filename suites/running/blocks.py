@@ -48,8 +48,7 @@ class CaseAspect(Aspect):
     def covers(self, subject: Subject) -> bool:
         if subject.is_whole or subject.unsupported is not None:
             return False
-        direction = "backward" if subject.operator.is_backward else "forward"
-        return direction in self.directions and self._is_possible(subject)
+        return subject.operator.direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
         """Not every kind of windows can miss its input, and few interfaces have format tags."""

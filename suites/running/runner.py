@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from poolproof.reports.rows.evidence import Meta, add_meta, evidence_path
+from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import kind_of, replay_line, what_failed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.standalone import program
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.sandbox import Sandbox
 
@@ -119,6 +117,7 @@ class Runner:
         """The rows of questions whose violations leave evidence."""
         evidence = EvidenceFolder(self._folder, backend)
         for row in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
+            evidence.put_unfinished(row)
             self._limit_evidence(row)
             yield row
 
@@ -135,14 +134,6 @@ class Runner:
             path.unlink()
         self._evidence.update((check, kind))
 
-    def _explain(self, row: Row) -> None:
-        """Let the evidence of the row tell how to make the call of the shrunk case."""
-        path = evidence_path(self._folder, row["case_id"], row["backend"])
-        if row.get("shrunk") and path.exists():
-            script = program(Case.from_json(row["shrunk"]), row["backend"])
-            if script:
-                add_meta(path, Meta(script=script))
-
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
             name = f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
@@ -153,7 +144,7 @@ class Runner:
         return self._shrinks and kind_of(row) not in self._shrunk
 
     def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
-        """Add the column with the smallest question that fails like the row's, where one is sought."""
+        """Add the column with the smallest question that fails alike, and ask that once more for its evidence."""
 
         def still_fails(asked: Asked) -> bool:
             (other,) = self._judged(row["backend"], [asked])
@@ -165,7 +156,9 @@ class Runner:
         if smaller is not None:
             self._shrunk.add(kind_of(row))
             row["shrunk"] = smaller.describe()["case"]
-            self._explain(row)
+            evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
+            for other in self._judged(row["backend"], [smaller.leaving(evidence)]):
+                evidence.put_unfinished(other)
 
 
 def failure_text(row: Row) -> str:

@@ -1,0 +1,171 @@
+"""The program that makes a failing call without this project, run as its readers would run it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.base import Backend
+from poolproof.backends.emulator import library
+from poolproof.backends.registry import create
+from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.trial import Trial
+from reports_made_up import write_lost_gradient
+
+BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
+
+
+def evidence_of(case: Case, backend: str, folder: Path, made_by: Backend | None = None) -> Path:
+    """The evidence that a run in ``folder`` would have of a case, as if it had deviated."""
+    EvidenceFolder(folder, backend).put(Trial(case, made_by or create(backend)), ())
+    return evidence_path(folder, case.id, backend)
+
+
+def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program beside the evidence, without this project's modules."""
+    command = [sys.executable, str(evidence.with_name("call.py")), str(evidence), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | environment)
+
+
+STRIDED = Case.of(
+    operator="MaxPool3dWithArgmaxBackward",
+    shape=(1, 1, 2, 2, 2),
+    kernel_size=(1,),
+    gradient="ones",
+    layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
+)
+EXPANDED = Case.of(
+    operator=BACKWARD,
+    shape=(2, 3, 4, 5),
+    dtype="bfloat16",
+    kernel_size=(2,),
+    gradient="special",
+    deterministic=True,
+    layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
+)
+ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
+
+
+def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    ended = call(evidence_of(STRIDED, "torch-cpu", tmp_path))
+    assert ended.returncode == 1, ended.stderr
+    assert "4 of 8 elements are not admissible\n" in ended.stdout
+    assert "got nan, owed 1.0\n16 bytes of grad_input that the call may not write were written\n" in ended.stdout
+
+
+@pytest.mark.parametrize("case", [EXPANDED, ADAPTIVE])
+def test_it_finds_nothing_where_nothing_is_wrong(tmp_path: Path, case: Case) -> None:
+    pytest.importorskip("torch")
+    ended = call(evidence_of(case, "torch-cpu", tmp_path))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[1].startswith("0 of ")
+
+
+THROUGH_ACLNN = {
+    "strided, deterministic": ("A2", replace(STRIDED, index_dtype="int32", deterministic=True)),
+    "half precision": ("950", replace(EXPANDED, index_dtype="int32")),
+    "adaptive": ("A3", replace(ADAPTIVE, dtype="float32", index_dtype="int64")),
+    "a mask": (
+        "A2",
+        Case.of(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
+    ),
+    "a mask to be made": (
+        "A2",
+        Case.of(operator="MaxPool2dWithMask", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
+    ),
+    "channels last": (
+        "950",
+        Case.of(
+            operator=BACKWARD,
+            index_dtype="int32",
+            shape=(2, 3, 6, 8),
+            kernel_size=(2,),
+            layouts=tuple((name, "nhwc") for name in ("grad_input", "grad_output", "indices", "self")),
+        ),
+    ),
+    "an empty batch": ("A2", Case.of(operator=BACKWARD, index_dtype="int32", shape=(0, 3, 6, 8), kernel_size=(2,))),
+}
+
+
+BACKENDS = {"A2": "emulator-a2", "A3": "emulator-a3", "950": "emulator-950"}
+
+
+@pytest.mark.parametrize("name", THROUGH_ACLNN)
+def test_it_makes_the_call_through_aclnn(tmp_path: Path, name: str) -> None:
+    product, case = THROUGH_ACLNN[name]
+    evidence = evidence_of(case, "aclnn", tmp_path, create(BACKENDS[product]))
+    ended = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_PRODUCT=product)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[1].startswith("0 of ")
+
+
+def test_it_makes_the_call_of_one_implementation_with_another(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    case = Case.of(operator=BACKWARD, index_dtype="int64", shape=(1, 3, 4, 6), kernel_size=(2,))
+    evidence = evidence_of(case, "emulator-950", tmp_path)
+    assert call(evidence, "--torch", "cpu").returncode == 0
+    unknown = evidence_of(case, "their.module:Backend", tmp_path, create("torch-cpu"))
+    ended = call(unknown)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("backend 'their.module:Backend' made the call: name another, by --torch DEVICE")
+
+
+def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
+    case = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 3, 4, 6), kernel_size=(2,))
+    evidence = evidence_of(case, "emulator-a2", tmp_path)
+    defect = {"POOLPROOF_EMULATOR_DEFECTS": "gradient_of_first_plane"}
+    ended = call(evidence, "--library", str(library()), **defect)
+    assert ended.returncode == 1
+    what, count, *rest = ended.stdout.splitlines()
+    assert what.startswith(f'{BACKWARD}: ["grad_output", "self", "indices", [2], ')
+    assert re.fullmatch(r"[1-9]\d* of 72 elements are not admissible", count)
+    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, owed -?\d+.0", line) for line in rest)
+
+
+def test_it_says_what_a_library_refused(tmp_path: Path) -> None:
+    case = Case.of(
+        operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 6, 8), kernel_size=(2,), dilation=(2,)
+    )
+    ended = call(evidence_of(case, "emulator-a2", tmp_path), "--library", str(library()))
+    assert ended.returncode == 1
+    assert "aclnnMaxPool2dWithIndicesGetWorkspaceSize returned 161002" in ended.stdout
+
+
+def test_it_says_which_library_is_missing(tmp_path: Path) -> None:
+    evidence = evidence_of(THROUGH_ACLNN["a mask"][1], "emulator-a2", tmp_path)
+    ended = call(evidence, "--library", "libnone.so")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("libnone.so: cannot open shared object file")
+    assert "set_env.sh" in ended.stderr
+
+
+def test_it_says_that_a_file_of_an_earlier_suite_holds_no_call(tmp_path: Path) -> None:
+    evidence = write_lost_gradient(tmp_path, "0" * 12, "torch-cpu")
+    ended = call(evidence)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("the file holds no call: let `poolproof replay --evidence` make it anew")
+
+
+def test_replay_leaves_the_call_of_a_crash(tmp_path: Path) -> None:
+    environment = os.environ | {"POOLPROOF_EMULATOR_DEFECTS": "crash_on_uneven_cores"}
+    case = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,))
+    replay = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", "replay", case.to_json()]
+    options = ["--backend", "emulator-a2", "--evidence", "left"]
+    judged = subprocess.run([*replay, *options], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert judged.returncode == 1, judged.stderr
+    evidence = evidence_path(tmp_path / "left", case.id, "emulator-a2")
+    assert f"python left/evidence/call.py left/evidence/{evidence.name}" in " ".join(judged.stdout.split())
+    assert read_evidence(evidence).rejected.all()
+    died = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
+    assert died.returncode == -signal.SIGSEGV
+    assert call(evidence, "--library", str(library())).returncode == 0

@@ -1,0 +1,73 @@
+"""Every message of a mismatch reads alike, whichever check it is from."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from holding import holding
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.findings import mismatch
+from poolproof.suites.judging.judge import Question, judge
+from scatter_backends import FAULTS
+
+WRONG = np.array([[False, True], [True, False]])
+
+BACKWARD = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,4,4],"kernel_size":[2,2],"index_dtype":"int32"'
+FORWARD = '{"operator":"MaxPool2dWithIndices","shape":[1,2,4,4],"kernel_size":[2,2],"index_dtype":"int32"'
+TOLD = {
+    "lost": ("interval", BACKWARD),
+    "unwritten": ("written", BACKWARD),
+    "writes_input": ("inputs_untouched", BACKWARD),
+    "writes_past": ("memory_untouched", BACKWARD),
+    "absolute_threshold": ("scale_equivariance", BACKWARD + ',"gradient":"uniform","scale":-8'),
+    "wrong_result": ("results", BACKWARD),
+    "other_mode": ("modes", BACKWARD),
+    "zero_padded": ("maximum", FORWARD),
+    "last_maximum": ("index_rule", FORWARD + ',"values":"constant"'),
+    "window_local_indices": ("index_points", FORWARD),
+    "tensor_indices": ("round_trip", BACKWARD),
+}
+"""Fault -> (check, the beginning of a case that trips it)."""
+
+
+def test_a_message_names_what_came_what_was_owed_and_how_many() -> None:
+    found = mismatch("out[1, 0]", np.float32(0.5), 2, "as before", wrong=WRONG, element=(1, 0), guess="as if lost")
+    assert found.message == (
+        "out[1, 0] is 0.5, owed 2, as before; 2 of 4 elements are wrong, the first at [0, 1]; as if lost"
+    )
+    assert (found.wrong, found.judged, found.element, found.owed, found.got) == (2, 4, (1, 0), "2", "0.5")
+
+
+def test_the_first_is_not_named_twice() -> None:
+    assert mismatch("out[0, 1]", 1, 2, wrong=WRONG, judged=3, noun="cells", element=(0, 1)).message == (
+        "out[0, 1] is 1, owed 2; 2 of 3 cells are wrong"
+    )
+
+
+def test_large_indices_keep_all_their_digits() -> None:
+    assert mismatch("indices[0]", np.int64(2**62 + 1), 0).got == str(2**62 + 1)
+
+
+@pytest.mark.parametrize("fault", TOLD)
+def test_checks_that_say_what_was_owed_say_it_alike(fault: str) -> None:
+    check, case = TOLD[fault]
+    row = judge(Question(Case.from_json(case + "}"), holding(check)), FAULTS[fault][0]())
+    assert row["verdict"] == Verdict.VIOLATES
+    (finding,) = json.loads(row["findings"])
+    assert finding["check"] == check
+    assert re.search(r" is (.+), owed (.+)", row["reason"])
+    assert f" is {finding['got']}, owed {finding['owed']}" in row["reason"]
+    if finding["wrong"]:
+        assert re.search(
+            rf"; {finding['wrong']} of {finding['judged']} (elements|cells|planes|bytes) are wrong", row["reason"]
+        )
+
+
+def test_the_registry_names_the_checks() -> None:
+    assert all(check.id == name == check.find.__name__ for name, check in CHECKS.items())

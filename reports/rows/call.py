@@ -1,0 +1,239 @@
+"""Make the call of a failing case without poolproof, and judge what comes: python call.py EVIDENCE.npz
+
+With torch, or through aclnn by ctypes; besides numpy and `rejudge`, which lies beside it, it needs nothing. The file
+says which, and holds all of the call: arguments in their order, and the memory of every tensor, 0xFF bytes where no
+input is. ``--torch DEVICE`` or ``--library PATH`` (repeatable, in the order in which to load) make the same call
+elsewhere. Exits with 1 where the result deviates, memory beside it was written, or the call was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ctypes import byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any
+
+import numpy as np
+from rejudge import report
+
+USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
+"""What an installation has whose set_env.sh was sourced."""
+
+UNTOUCHED = 0xFF
+DETERMINISTIC = 0
+TO_DEVICE, TO_HOST = 1, 2
+PATIENCE = 60_000
+"""Milliseconds that a call may take."""
+
+Memory = dict[str, np.ndarray]
+"""Tensor -> the bytes of its storage."""
+
+
+class CannotCallError(Exception):
+    """The call cannot be made here; the text says why and what to do."""
+
+
+class RefusedError(Exception):
+    """The implementation reported an error."""
+
+
+def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Memory:
+    """Every storage as the call gets it."""
+    return {
+        name: arrays.get(f"memory_{name}", np.full(tensor["bytes"], UNTOUCHED, np.uint8)).copy()
+        for name, tensor in tensors.items()
+    }
+
+
+def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
+    """The view that a tensor is of its storage; bfloat16 as the upper halves of float32."""
+    dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
+    strides = [stride * dtype.itemsize for stride in tensor["strides"]]
+    return np.ndarray(tensor["shape"], dtype, memory.data, tensor["offset"] * dtype.itemsize, strides)
+
+
+def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """The elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
+    view = elements(tensor, memory)
+    if tensor["dtype"] == "int8":
+        view = np.ascontiguousarray(view).ravel()[: 4 * int(np.prod(shape))].view(np.int32)
+    if tensor["dtype"] == "bfloat16":
+        view = (view.astype(np.uint32) << 16).view(np.float32)
+    return view.astype(np.float64).reshape(shape)
+
+
+def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
+    """Where bytes changed that the call may not write: inputs, and what lies around the elements of outputs."""
+    for name, tensor in call["tensors"].items():
+        changed = before[name] != after[name]
+        if name in call["outputs"] and tensor["dtype"] == "int8":
+            continue  # a mask has bytes of no published meaning
+        if name in call["outputs"]:
+            size = elements(tensor, after[name]).itemsize
+            belongs = np.zeros(len(changed) // size, bool)
+            strides = tensor["strides"]
+            np.ndarray(tensor["shape"], bool, belongs.data, tensor["offset"], strides)[...] = True
+            changed &= ~np.repeat(belongs, size)
+        if changed.any():
+            yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
+
+
+def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Memory:
+    """Make the call with torch on ``device``; the memory after it."""
+    if call["torch"] is None:
+        raise CannotCallError("torch has no such operator: name a library with --library")
+    import torch
+
+    if device == "npu":
+        import torch_npu  # noqa: F401
+    torch.use_deterministic_algorithms(call["deterministic"])
+    storages = {name: torch.from_numpy(content.copy()).to(device) for name, content in memory.items()}
+    views = {
+        name: storages[name]
+        .view(getattr(torch, tensor["dtype"]))
+        .as_strided(tensor["shape"], tensor["strides"], tensor["offset"])
+        for name, tensor in call["tensors"].items()
+    }
+    name, overload = call["torch"]["function"]
+    given = [views[argument] if isinstance(argument, str) else argument for argument in call["torch"]["arguments"]]
+    results = {keyword: views[tensor] for keyword, tensor in call["torch"]["results"].items()}
+    try:
+        with torch.inference_mode():
+            getattr(getattr(torch.ops.aten, name), overload)(*given, **results)
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise RefusedError(f"torch refused the call: {error}") from error
+    return {name: storage.cpu().numpy() for name, storage in storages.items()}
+
+
+class Libraries:
+    """The functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        try:
+            self._loaded = [ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) for path in paths]
+        except OSError as error:
+            hint = "source CANN's set_env.sh, or name the libraries with --library in the order in which to load them"
+            raise CannotCallError(f"{error}: {hint}") from error
+
+    def find(self, name: str) -> Any:
+        for library in self._loaded:
+            if hasattr(library, name):
+                return getattr(library, name)
+        raise CannotCallError(f"no library has {name}")
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Call a function that returns a status, of which any but 0 is an error."""
+        status = self.find(name)(*arguments)
+        if status:
+            recent = self.find("aclGetRecentErrMsg")
+            recent.restype = c_char_p
+            text = (recent() or b"no text").decode(errors="replace").strip()
+            raise RefusedError(f"{name} returned {status}: {text}")
+
+    def handle(self, name: str, *arguments: object) -> c_void_p:
+        """Call a function that returns a pointer."""
+        function = self.find(name)
+        function.restype = c_void_p
+        return c_void_p(function(*arguments))
+
+    def upload(self, content: np.ndarray) -> c_void_p:
+        """Device memory that holds ``content``; no memory at all for none."""
+        address, size = c_void_p(), c_size_t(content.nbytes)
+        if content.nbytes:
+            self.call("aclrtMalloc", byref(address), size, c_int(0))
+            self.call("aclrtMemcpy", address, size, c_void_p(content.ctypes.data), size, c_int(TO_DEVICE))
+        return address
+
+    def download(self, address: c_void_p, like: np.ndarray) -> np.ndarray:
+        content, size = np.empty_like(like), c_size_t(like.nbytes)
+        if like.nbytes:
+            self.call("aclrtMemcpy", c_void_p(content.ctypes.data), size, address, size, c_int(TO_HOST))
+        return content
+
+    def tensor(self, described: Mapping[str, Any], address: c_void_p) -> c_void_p:
+        """An aclTensor over the storage at ``address``."""
+        shape, strides, storage = (_int64s(described[name]) for name in ("shape", "strides", "storage"))
+        dims = shape, c_uint64(len(shape)), c_int(described["data_type"])
+        view = strides, c_int64(described["offset"]), c_int(described["format"])
+        return self.handle("aclCreateTensor", *dims, *view, storage, c_uint64(len(storage)), address)
+
+    def argument(self, given: Any, tensors: Mapping[str, c_void_p]) -> object:
+        """What is passed for an argument: a tensor by its name, a list or a flag."""
+        if isinstance(given, str):
+            return tensors[given]
+        if isinstance(given, bool):
+            return c_bool(given)
+        return self.handle("aclCreateIntArray", _int64s(given), c_uint64(len(given)))
+
+
+def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
+    return (c_int64 * len(numbers))(*numbers)
+
+
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> Memory:
+    """Make the call through aclnn, in two phases; the memory after it."""
+    libraries, given = Libraries(paths), call["aclnn"]
+    libraries.call("aclInit", None)
+    libraries.call("aclrtSetDevice", c_int32(0))
+    for scope in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
+        libraries.call(scope, c_int(DETERMINISTIC), c_int64(call["deterministic"]))
+    stream = c_void_p()
+    libraries.call("aclrtCreateStream", byref(stream))
+    addresses = {name: libraries.upload(content) for name, content in memory.items()}
+    tensors = {name: libraries.tensor(given["tensors"][name], address) for name, address in addresses.items()}
+    arguments = [libraries.argument(argument, tensors) for argument in given["arguments"]]
+    size, executor = c_uint64(), c_void_p()
+    libraries.call(f"{given['function']}GetWorkspaceSize", *arguments, byref(size), byref(executor))
+    workspace = libraries.upload(np.full(size.value, UNTOUCHED, np.uint8))
+    libraries.call(given["function"], workspace, size, executor, stream)
+    libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(PATIENCE))
+    return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}
+
+
+def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], Memory]:
+    """How to make the call: as the arguments say, or else as the backend did that the evidence is of."""
+    if not device and not paths and backend.startswith("torch-"):
+        device = backend.removeprefix("torch-")
+    if device:
+        return lambda call, memory: call_torch(call, memory, device)
+    if paths or backend == "aclnn" or backend.startswith("emulator-"):
+        return lambda call, memory: call_aclnn(call, memory, paths or USUAL)
+    raise CannotCallError(f"backend {backend!r} made the call: name another, by --torch DEVICE or --library PATH")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Make the call of a failing case, and judge what comes.")
+    parser.add_argument("evidence", help="file that the case left")
+    parser.add_argument("--torch", metavar="DEVICE", default="", help="make the call with torch: cpu, cuda, npu")
+    parser.add_argument("--library", metavar="PATH", action="append", default=[], help="library to load, repeatable")
+    given = parser.parse_args()
+    with np.load(given.evidence, allow_pickle=False) as stored:
+        arrays = dict(stored)
+    meta = json.loads(str(arrays.pop("meta")))
+    call = meta.get("call")
+    try:
+        if call is None:
+            raise CannotCallError("the file holds no call: let `poolproof replay --evidence` make it anew")
+        make = route(meta["backend"], given.torch, given.library)
+        print(f"{call['operator']}: {json.dumps(call['aclnn']['arguments'])}", flush=True)
+        before = memory_before(call["tensors"], arrays)
+        after = make(call, before)
+    except CannotCallError as error:
+        sys.exit(str(error))
+    except RefusedError as error:
+        print(error)
+        return 1
+    name = meta["tensor"]
+    arrays["got"] = values(call["tensors"][name], after[name], arrays["got"].shape)
+    is_wrong = report(arrays, meta)
+    written = list(trespasses(call, before, after))
+    for text in written:
+        print(text)
+    return int(is_wrong or bool(written))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
