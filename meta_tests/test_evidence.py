@@ -216,6 +216,6 @@ def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator:
 
 
 def test_a_low_level_call_leaves_none(tmp_path: Path) -> None:
-    call = contract_questions(PRODUCTS["A2"], BACKWARD, KINDS[0], CONTRACT, "block")[0].describe()["case"]
+    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", KINDS[0], CONTRACT, "block")[0].describe()["case"]
     EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": call})
     assert not list(tmp_path.rglob("*.npz"))
