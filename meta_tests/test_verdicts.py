@@ -13,7 +13,7 @@ from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_fai
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, BadInput, Overall, Verdict, gravest
 
-CRASHED = {"backend": "b:C", "operator": "o", "verdict": "crashed", "checks_violated": None, "case": '{"a":1}'}
+CRASHED = {"backend": "b:C", "operator": "o", "verdict": "crashed", "checks_violated": ["survival"], "case": '{"a":1}'}
 WRONG = CRASHED | {"verdict": "violates", "checks_violated": ["interval", "state"], "shrunk": '{"a":0}'}
 
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable
 
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
 """Failures that agree in these are of the same kind; ``violated`` is the column that `violated_text` makes."""
@@ -25,8 +26,8 @@ def violated_text(checks: Iterable[str] | None) -> str:
 
 
 def what_failed(row: Row) -> str:
-    """The violated checks of a failed row, or how it ended where an older suite named none."""
-    return violated_text(row["checks_violated"]) or str(row["verdict"])
+    """The violated checks of a failed row, or how it ended where its call gave no answer to hold them against."""
+    return violated_text(row["checks_violated"]) if row["verdict"] == Verdict.VIOLATES else str(row["verdict"])
 
 
 def smallest_case(row: Row) -> str:
