@@ -6,7 +6,7 @@ import pytest
 
 from detection import OUR_CASES, PEERS, finds, judge_by_others
 from poolproof.references.standards import STANDARDS
-from poolproof.score.race import HONEST
+from poolproof.score.hunt import HONEST
 from poolproof.suites.cases.case import Case
 
 MANY_PLANES = Case.of(

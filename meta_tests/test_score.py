@@ -1,4 +1,4 @@
-"""The score: how defects are raced, what counts as found, and the gate that keeps the suite as sharp as it was."""
+"""The score: how defects are hunted, what counts as found, and the gate that keeps the suite as sharp as it was."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from holding import holding
 from poolproof.backends.emulator.defects import defects
 from poolproof.score.command import run, score, table_of
+from poolproof.score.hunt import HONEST, Hunts, Result, answers, in_processes
 from poolproof.score.questions import Round, rounds
-from poolproof.score.race import HONEST, Races, Result, answers, in_processes
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS
@@ -55,14 +55,14 @@ WITH_NAN = question(shape=(1, 1, 32, 32), kernel_size=(2,), gradient="special")
 MANY_PLANES = question(shape=(1, 49, 6, 8), kernel_size=(2,))
 
 
-def race(defect: str, *asked: Question, shrink: float = 0.0, timeout: float = 10.0) -> Result:
+def hunt(defect: str, *asked: Question, shrink: float = 0.0, timeout: float = 10.0) -> Result:
     result = Result(defect, "A2")
-    Races(2, timeout, shrink, lambda _: None).run([result], Round({"A2": list(asked)}, {}))
+    Hunts(2, timeout, shrink, lambda _: None).run([result], Round({"A2": list(asked)}, {}))
     return result
 
 
 def test_a_race_ends_with_the_first_violation(a2: Survey) -> None:
-    result = race("nan_dropped", PLAIN, PLAIN, WITH_NAN, PLAIN)
+    result = hunt("nan_dropped", PLAIN, PLAIN, WITH_NAN, PLAIN)
     assert result.is_found
     assert result.cases == 3
     assert result.replays
@@ -71,13 +71,13 @@ def test_a_race_ends_with_the_first_violation(a2: Survey) -> None:
 
 
 def test_a_defect_that_nothing_triggers_stays_at_large(a2: Survey) -> None:
-    result = race("nan_dropped", PLAIN, PLAIN)
+    result = hunt("nan_dropped", PLAIN, PLAIN)
     assert not result.is_found
     assert result.cases == 2
 
 
 def test_a_death_is_a_violation_of_the_question_in_flight(a2: Survey) -> None:
-    result = race("crash_on_uneven_cores", PLAIN, MANY_PLANES)
+    result = hunt("crash_on_uneven_cores", PLAIN, MANY_PLANES)
     assert result.row is not None and result.row["checks_violated"] == ["survival"]
     assert result.cases == 2
 
@@ -92,7 +92,7 @@ def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
         stride=(1,),
         dilation=(2,),
     )
-    result = race("hang_on_idle_core", PLAIN, Question(case, holding(*CHECKS)), timeout=2.0)
+    result = hunt("hang_on_idle_core", PLAIN, Question(case, holding(*CHECKS)), timeout=2.0)
     assert result.row is not None and "no answer within 2 s" in result.row["reason"]
 
 
@@ -102,7 +102,7 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     forward = Case.of(
         operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 8, 8), kernel_size=(2,), values="nan"
     )
-    result = race("nan_loses", Question(forward, holding("maximum")), PLAIN)
+    result = hunt("nan_loses", Question(forward, holding("maximum")), PLAIN)
     assert not result.is_found
     assert result.disputed == 1
     assert result.cases == 2
@@ -125,7 +125,7 @@ def test_a_fault_of_the_suite_itself_is_no_find(a2: Survey, monkeypatch: pytest.
 
     monkeypatch.setattr(Question, "judge", judge)
     for ask in (
-        lambda: race("nan_dropped", PLAIN),
+        lambda: hunt("nan_dropped", PLAIN),
         lambda: list(answers("A2", HONEST, [PLAIN], 10.0)),
         lambda: list(in_processes([("A2", HONEST, PLAIN.judge)], 2, 10.0)),
     ):

@@ -32,8 +32,8 @@ from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.operators import BACKWARDS, OPERATORS
 from poolproof.references.standards import STANDARDS, judge_all
+from poolproof.score.hunt import HONEST, backend_name, in_processes
 from poolproof.score.questions import rounds
-from poolproof.score.race import HONEST, backend_name, in_processes
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
 from poolproof.suites.judging.judge import Question

@@ -21,7 +21,7 @@ import click
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.score.race import backend_name
+from poolproof.score.hunt import backend_name
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 

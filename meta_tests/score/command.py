@@ -18,8 +18,8 @@ from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import console, give_up
+from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
-from poolproof.score.race import Races, Result, backend_name
 from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
@@ -36,7 +36,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--product", help="Seed on this product wherever a defect exists there, not on the defect's home.")
 @click.option("-n", "workers", default=2, show_default=True, help="Processes at a time.")
 @click.option("--report", type=_PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
-@click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and race for the rest.")
+@click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and hunt for the rest.")
 @click.option("--timeout", default=10.0, show_default=True, help="Seconds one case may take.")
 @click.option("--shrink", default=1.0, show_default=True, help="Seconds for a smaller case of each defect found.")
 @click.option("--fail-under", default=100.0, show_default=True, help="Least share of defects found, in percent.")
@@ -89,16 +89,16 @@ def run(
     notice: Callable[[Result], None] = lambda _: None,
     most_rounds: int | None = None,
 ) -> None:
-    """Race every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending.
+    """Hunt every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending.
 
     ``most_rounds`` ends the plan early, where the first rounds are all that is wanted.
     """
-    library()  # built once, before every racer wants it
+    library()  # built once, before every hunt wants it
     surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
     asked = islice(rounds(surveys, plan, seed, workers), most_rounds)
-    races = Races(workers, timeout, shrink, notice)
+    hunts = Hunts(workers, timeout, shrink, notice)
     while not all(result.is_found for result in results) and (part := next(asked, None)):
-        races.run(results, part)
+        hunts.run(results, part)
 
 
 def table_of(results: Sequence[Result]) -> pd.DataFrame:
@@ -164,7 +164,7 @@ def _earlier(result: Result, record: dict[Hashable, Any] | None) -> Result:
 
 
 def _progress() -> Progress:
-    """Refreshed by hand: racers are forked from this process, which must not have a thread of its own then."""
+    """Refreshed by hand: hunts are forked from this process, which must not have a thread of its own then."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -177,7 +177,7 @@ def _progress() -> Progress:
 
 
 class _Display:
-    """The progress of the races: how many defects are found, and the latest of them."""
+    """The progress of the hunts: how many defects are found, and the latest of them."""
 
     def __init__(self, progress: Progress, results: Sequence[Result]) -> None:
         self._progress = progress
@@ -187,7 +187,7 @@ class _Display:
 
     def __call__(self, latest: Result) -> None:
         found = sum(result.is_found for result in self._results)
-        self._progress.update(self._task, completed=found, description=f"racing, {latest.defect} has just ended")
+        self._progress.update(self._task, completed=found, description=f"hunting, {latest.defect} has just ended")
         if latest.row is not None:
             checks = ", ".join(latest.row["checks_violated"])
             self._progress.print(f"{latest.defect}: {checks} after {latest.cases:,} cases, {latest.seconds:.1f} s")

@@ -72,7 +72,7 @@ class _Part:
     size: int
 
     def of_block(self, block: CaseBlock, plan: Plan) -> tuple[int, int]:
-        """Numbers of the cases of a block, first and past the last: a race begins as a smaller plan would.
+        """Numbers of the cases of a block, first and past the last: a hunt begins as a smaller plan would.
 
         Cases that are listed, not drawn, come first.
         """
@@ -125,7 +125,7 @@ def _contract_questions(survey: Survey, plan: Plan, seed: int) -> list[ContractQ
 def _draw(planned: Sequence[CaseBlock], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
-    The processes that draw end before the round begins: a process that has threads should not fork racers.
+    The processes that draw end before the round begins: a process that has threads should not fork hunts.
     """
     bounds = {_key(block): (block, *part.of_block(block, plan)) for block in planned}
     wanted = {key: (block, start, end) for key, (block, start, end) in bounds.items() if start < end}

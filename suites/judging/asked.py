@@ -1,6 +1,6 @@
 """What a question to a backend is, whether about a case, a low-level call or the way a kernel adds.
 
-Whoever puts questions (a run, a replay, a probe, a race) knows no more of them than stands here. It also says what
+Whoever puts questions (a run, a replay, a probe, a hunt) knows no more of them than stands here. It also says what
 becomes of a question that its backend did not survive: a row like any other, with a finding.
 """
 

@@ -1,6 +1,6 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-A `Process` answers over a connection and is heard to its end, whatever that is: races of defects are made of those. A
+A `Process` answers over a connection and is heard to its end, whatever that is: hunts for defects are made of those. A
 `Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker* from
 itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim: its memory
 may be damaged then, so it is replaced too. Before every call it notes the case on disk: after a power cut the case in

@@ -1,7 +1,7 @@
-"""Races: one process per defect answers a plan's questions until one of its answers is a violation.
+"""Hunts: one process per defect answers a plan's questions until one of its answers is a violation.
 
-The process that organises the races holds the questions; a racer is forked from it, seeds its defect, loads the
-emulator and answers. What a racer reports counts only when the honest emulator passes the same question.
+The process that organises the hunts holds the questions; a hunt is forked from it, seeds its defect, loads the
+emulator and answers. What a hunt reports counts only when the honest emulator passes the same question.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Result:
 
 @dataclass(frozen=True)
 class _Smaller:
-    """What a racer found when it looked for a smaller question with the same violation."""
+    """What a hunt found when it looked for a smaller question with the same violation."""
 
     question: Asked | None
 
 
 @dataclass
-class Racer:
+class Hunt:
     """A process at work on a list of questions, from ``position`` on."""
 
     result: Result
@@ -88,8 +88,8 @@ class Racer:
         return self.position >= len(self.questions)
 
 
-class Races:
-    """Runs up to ``workers`` racers at a time. ``timeout`` is what one question may take, ``shrink_seconds`` what a
+class Hunts:
+    """Runs up to ``workers`` hunts at a time. ``timeout`` is what one question may take, ``shrink_seconds`` what a
     found defect may spend on a smaller case; ``notice`` is told of every result that changes.
     """
 
@@ -104,63 +104,63 @@ class Races:
         gc.collect()
         gc.freeze()
         waiting = [(result, 0) for result in results if not result.is_found]
-        racing: dict[Connection, Racer] = {}
+        hunting: dict[Connection, Hunt] = {}
         try:
-            while waiting or racing:
-                while waiting and len(racing) < self._workers:
+            while waiting or hunting:
+                while waiting and len(hunting) < self._workers:
                     result, position = waiting.pop(0)
-                    racer = self._start(result, asked, position)
-                    racing[racer.process.connection] = racer
-                for racer in self._finished(racing):
-                    if (again := self._conclude(racer)) is not None:
+                    hunt = self._start(result, asked, position)
+                    hunting[hunt.process.connection] = hunt
+                for hunt in self._finished(hunting):
+                    if (again := self._conclude(hunt)) is not None:
                         waiting.insert(0, again)
         finally:
-            for racer in racing.values():
-                racer.process.end()
+            for hunt in hunting.values():
+                hunt.process.end()
 
-    def _start(self, result: Result, asked: Round, position: int) -> Racer:
+    def _start(self, result: Result, asked: Round, position: int) -> Hunt:
         questions = asked.questions[result.product]
-        race = partial(_race, result, questions[position:], asked.blocks, self._shrink_seconds)
-        return Racer(result, questions, position, Process.forked(race))
+        hunt = partial(_hunt, result, questions[position:], asked.blocks, self._shrink_seconds)
+        return Hunt(result, questions, position, Process.forked(hunt))
 
-    def _finished(self, racing: dict[Connection, Racer]) -> Iterator[Racer]:
-        """Racers that have said all they have to say; those that are too slow are ended."""
-        for connection in wait(list(racing), timeout=0.2):
+    def _finished(self, hunting: dict[Connection, Hunt]) -> Iterator[Hunt]:
+        """Hunts that have said all they have to say; those that are too slow are ended."""
+        for connection in wait(list(hunting), timeout=0.2):
             assert isinstance(connection, Connection)
-            racer = racing[connection]
-            if not _hears_more(racer):
-                del racing[connection]
-                racer.result.cpu_seconds += racer.process.cpu_seconds
-                yield racer
-        for racer in racing.values():
-            if not racer.is_done and self._is_late(racer):
-                if racer.row is None:
-                    allowed = self._timeout * racer.question.patience
-                    racer.row = row_without_answer(racer.question, Overdue(allowed))
-                racer.process.kill()
+            hunt = hunting[connection]
+            if not _hears_more(hunt):
+                del hunting[connection]
+                hunt.result.cpu_seconds += hunt.process.cpu_seconds
+                yield hunt
+        for hunt in hunting.values():
+            if not hunt.is_done and self._is_late(hunt):
+                if hunt.row is None:
+                    allowed = self._timeout * hunt.question.patience
+                    hunt.row = row_without_answer(hunt.question, Overdue(allowed))
+                hunt.process.kill()
 
-    def _is_late(self, racer: Racer) -> bool:
-        allowed = self._timeout * racer.question.patience
-        if racer.row is not None:
+    def _is_late(self, hunt: Hunt) -> bool:
+        allowed = self._timeout * hunt.question.patience
+        if hunt.row is not None:
             allowed += self._shrink_seconds
-        return time.monotonic() - racer.asked_at > allowed and not racer.process.connection.poll()
+        return time.monotonic() - hunt.asked_at > allowed and not hunt.process.connection.poll()
 
-    def _conclude(self, racer: Racer) -> tuple[Result, int] | None:
-        """Book what a racer found; where that does not count, the place from which to race on."""
-        result = racer.result
-        result.seconds += (time.monotonic() if racer.row is None else racer.asked_at) - racer.started
-        if racer.row is None and not racer.is_done:
-            racer.row = row_without_answer(racer.question, racer.process.end())
+    def _conclude(self, hunt: Hunt) -> tuple[Result, int] | None:
+        """Book what a hunt found; where that does not count, the place from which to hunt on."""
+        result = hunt.result
+        result.seconds += (time.monotonic() if hunt.row is None else hunt.asked_at) - hunt.started
+        if hunt.row is None and not hunt.is_done:
+            hunt.row = row_without_answer(hunt.question, hunt.process.end())
         again = None
-        if racer.row is not None:
-            question = racer.question
+        if hunt.row is not None:
+            question = hunt.question
             result.cases += 1
             if self._passes(result.product, HONEST, question):
-                result.row = racer.row
-                self._settle_reproducer(result, question, racer.smaller)
+                result.row = hunt.row
+                self._settle_reproducer(result, question, hunt.smaller)
             else:
                 result.disputed += 1
-                again = result, racer.position + 1
+                again = result, hunt.position + 1
         self._notice(result)
         return again
 
@@ -227,10 +227,10 @@ def _do(product: str, defect: str, function: Callable[[Backend], Any], say: Say)
     say(function(_load(product, defect)))
 
 
-def _race(
+def _hunt(
     result: Result, questions: Sequence[Asked], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
 ) -> None:
-    """The racer: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
+    """The hunt: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
     backend = _load(result.product, result.defect)
     for question in questions:
         row = question.judge(backend)
@@ -268,19 +268,19 @@ def _smaller(backend: Backend, question: Asked, row: Row, block: Block, seconds:
     return block.smaller(question, lambda asked: first <= set(asked.judge(backend)["checks_violated"]), seconds)
 
 
-def _hears_more(racer: Racer) -> bool:
+def _hears_more(hunt: Hunt) -> bool:
     """Take the messages that are there; False once there will be no more."""
-    while not isinstance(message := racer.process.receive(0.0), Overdue):
+    while not isinstance(message := hunt.process.receive(0.0), Overdue):
         if isinstance(message, Ended):
             return False
         if isinstance(message, _Smaller):
-            racer.smaller = message.question
+            hunt.smaller = message.question
             continue
-        racer.asked_at = time.monotonic()
+        hunt.asked_at = time.monotonic()
         if message is None:
-            racer.position += 1
-            racer.result.cases += 1
+            hunt.position += 1
+            hunt.result.cases += 1
         else:
             assert isinstance(message, dict)
-            racer.row = message
+            hunt.row = message
     return True
