@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from poolproof.reports.bundle import verification
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
@@ -103,7 +104,8 @@ def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:
         environment = json.loads(archive.read("environment.json"))
         assert environment["backends"]["torch-cpu"]["torch"] == "2.13.0"
         assert b'id = "known"' in archive.read("waivers.toml")
-    assert {"junit.xml", "index.html", "tables/coverage.csv", "tables/checks.csv", "verdict.json"} <= set(names)
+    assert {page.name for page in PAGES} <= set(names)
+    assert {"tables/coverage.csv", "tables/checks.csv", "verdict.json"} <= set(names)
 
 
 def test_the_sums_are_those_that_sha256sum_checks(bundle: Path, tmp_path: Path) -> None:

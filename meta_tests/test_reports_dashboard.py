@@ -145,6 +145,12 @@ def test_the_site_stays_small_and_whole(site: Path) -> None:
     assert not broken_links(site)
 
 
+def test_a_case_tells_its_lists_of_numbers(site: Path) -> None:
+    told = [page.read_text(encoding="utf-8") for page in (site / "cases").glob("*.html")]
+    assert told
+    assert all("<dd>150, 42</dd>" in text or ">150, 42<" in text for text in told)
+
+
 def test_more_kinds_of_failures_than_are_shown_are_counted(
     history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, assert_never
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
-from poolproof.references.contract.expectation import contract_of, expectations, find_rule
+from poolproof.references.contract.expectation import contract_of, expectations, find_rule, require_apis
 from poolproof.references.contract.facts import Shape, adaptive_shape, axes, mask_shape, pooled_shape
 from poolproof.references.contract.reach import ONLY_950, PRE_950, SINCE_A2, Reach
 from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Products, Rule, require_values
@@ -332,7 +332,9 @@ def _variants(api: str) -> tuple[_Variant, ...]:
 
 
 def _require_variants() -> None:
-    """`ContractError` names a product for which it is not said whether a variant is legal."""
+    """`ContractError` names an API without examples, or a product for which it is not said whether one is legal."""
+    require_apis("base of its examples", _BASES)
+    require_apis("legal calls of its own", _OWN)
     for api in SIGNATURES:
         for variant in _variants(api):
             if variant.reach is not None:

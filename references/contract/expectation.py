@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import ASKED_OUTRIGHT
 from poolproof.references.contract.rules import Contract, Products, Rule, require_values
-from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.contract.vocabulary import SIGNATURES, ReturnCode
 from poolproof.references.contract.windowed_backward import MASK_BACKWARD, MAX_POOL_2D_BACKWARD, MAX_POOL_3D_BACKWARD
 from poolproof.references.contract.windowed_forward import MASK, MAX_POOL_2D, MAX_POOL_3D
 from poolproof.references.products import PRODUCTS, Product
@@ -25,13 +25,22 @@ _TABLES = (
 def contracts_of(products: Iterable[Product]) -> dict[str, Contract]:
     """The ordered clauses of each API for those products.
 
-    `ContractError` names a product, a table and an API where the table has no value that the product needs.
+    `ContractError` names an API that has no table, or a product, a table and an API where the table has no value that
+    the product needs.
     """
     known = tuple(products)
     contracts = {table.api: table.contract(known) for table in _TABLES}
+    require_apis("contract", contracts)
     for name, values in ASKED_OUTRIGHT.items():
         require_values(known, values, name, "the whole contract")
     return contracts
+
+
+def require_apis(what: str, given: Mapping[str, object]) -> None:
+    """`ContractError` names an API of the family that has no ``what``."""
+    for api in SIGNATURES:
+        if api not in given:
+            raise ContractError(f"{api} has no {what}")
 
 
 CONTRACTS = contracts_of(PRODUCTS.values())

@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from poolproof.reports.figures import tables
@@ -244,7 +245,9 @@ def _told(value: Any) -> str:
     """A value as people read it; empty for what says nothing."""
     if value is None or isinstance(value, str):
         return value or ""
-    return str(figure(value)) if isinstance(value, (bool, int, float)) else ", ".join(value)
+    if isinstance(value, (bool, int, float)):
+        return str(figure(value))
+    return ", ".join(str(figure(item)) for item in np.asarray(value).tolist())
 
 
 def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:

@@ -157,7 +157,7 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name, before in trial.first.before.items():
         tensor = trial.first.call.tensors[name]
-        found = _changed_bytes(name, tensor, before, tensor.buffer != before)
+        found = _changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
         if found:
             return found
     return None
@@ -170,7 +170,8 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         tensor = trial.first.call.tensors[name]
         before = np.full_like(tensor.buffer, POISONS[0])
-        found = _changed_bytes(name, tensor, before, guard_and_gap_mask(tensor) & (tensor.buffer != before))
+        trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
+        found = _changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
         if found:
             return found
     return None
@@ -179,7 +180,7 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
 @_check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
 def repeat(trial: Trial) -> Mismatch | None:
     for number in range(1, trial.repeats + 1):
-        found = _other_bits(trial, trial.repetition(number), f"as repetition {number} gave")
+        found = _other_bits(trial, trial.repetition(number), f"in repetition {number}")
         if found:
             return found
     return None
@@ -187,7 +188,7 @@ def repeat(trial: Trial) -> Mismatch | None:
 
 @_check("the same content laid out contiguously gives the same values", lambda trial: bool(trial.case.layouts))
 def layout_invariance(trial: Trial) -> Mismatch | None:
-    return _other_values(trial, trial.with_layouts({}), "as with the contiguous layout")
+    return _other_values(trial, trial.first, trial.with_layouts({}), because="as with the contiguous layout")
 
 
 @_check(
@@ -201,7 +202,7 @@ def modes(trial: Trial) -> Mismatch | None:
             continue
         if run.outcome.complaints:
             return Mismatch(f"made with {mode}: {'; '.join(run.outcome.complaints)}")
-        found = _other_values(trial, run, f"as the call made with {mode} gave")
+        found = _other_values(trial, run, trial.first, f"made with {mode}", "as the plain call gave")
         if found:
             return found
     return None
@@ -210,7 +211,7 @@ def modes(trial: Trial) -> Mismatch | None:
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Mismatch | None:
     after = trial.after(neighbours(trial.case))
-    return _other_values(trial, after, "as the same call gave after other calls") or _wrong_twin(trial)
+    return _other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
 
 
 def _wrong_twin(trial: Trial) -> Mismatch | None:
@@ -251,7 +252,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
         return None
     element = first_element(wrong)
     owed = owed_text(allowed, int(wrong.argmax()))
-    return _wrong_element("grad_input", wrong, outputs, owed, "with the indices of the own forward")
+    return _wrong_element("grad_input", wrong, outputs, owed, "with the indices of its own forward")
 
 
 def _shows_device_memory(trial: Trial) -> bool:
@@ -285,7 +286,7 @@ def _other_index_dtype(trial: Trial) -> str | None:
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = _other_index_dtype(trial)
     assert other is not None
-    return _other_values(trial, trial.with_index_dtype(other), f"as with {other} indices")
+    return _other_values(trial, trial.first, trial.with_index_dtype(other), because=f"as with {other} indices")
 
 
 _SCALE = 3
@@ -352,7 +353,7 @@ def empty_window(trial: Trial) -> Mismatch | None:
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     return _wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or _wrong_element(
-        "indices", outside, indices, legal, why
+        "indices", outside, indices, legal, because=why
     )
 
 
@@ -373,7 +374,7 @@ def _wrong_window(
         for axis, number in zip(trial.case.axes, window, strict=True)
     ]
     because = f"its window visits coordinates {' x '.join(map(str, visited))}"
-    return _wrong_element(name, wrong, got, owed, because, (window,))
+    return _wrong_element(name, wrong, got, owed, because=because, windows=(window,))
 
 
 def _wrong_element(
@@ -381,15 +382,16 @@ def _wrong_element(
     wrong: NDArray[np.bool_],
     got: NDArray[Any],
     owed: NDArray[Any] | str,
-    because: str,
+    how: str = "",
+    because: str = "",
     windows: Sequence[Element] = (),
 ) -> Mismatch | None:
-    """The first element of a tensor that is wrong; None where none is."""
+    """The first element of a tensor, made ``how``, that is wrong; None where none is."""
     if not wrong.any():
         return None
     element = first_element(wrong)
     right = owed if isinstance(owed, str) else owed[element]
-    subject = element_text(name, element)
+    subject = f"{element_text(name, element)} {how}".rstrip()
     return mismatch(subject, got[element], right, because, wrong=wrong, element=element, windows=windows)
 
 
@@ -401,26 +403,26 @@ def _holds_poison(run: Run, name: str, poison: int) -> NDArray[np.bool_]:
     return (output.view(np.uint8).reshape(*output.shape, output.itemsize) == poison).all(axis=-1)
 
 
-def _other_bits(trial: Trial, other: Run, because: str) -> Mismatch | None:
-    """The first element whose bits differ between the trial's run and another."""
+def _other_bits(trial: Trial, other: Run, how: str) -> Mismatch | None:
+    """The first element whose bits differ between another run, made ``how``, and the first."""
     for name in trial.case.api.outputs:
-        got, owed = (trial.case.known(name, np.ascontiguousarray(run.output(name))) for run in (trial.first, other))
-        found = _wrong_element(name, _bits(got) != _bits(owed), got, owed, because)
+        got, owed = (trial.case.known(name, np.ascontiguousarray(run.output(name))) for run in (other, trial.first))
+        found = _wrong_element(name, _bits(got) != _bits(owed), got, owed, how, "as the first call gave")
         if found:
             return found
     return None
 
 
-def _other_values(trial: Trial, other: Run, because: str) -> Mismatch | None:
-    """The first element whose value differs between the trial's run and another, where the criterion owes bits."""
+def _other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str = "") -> Mismatch | None:
+    """The first element of a run, made ``how``, whose value is not that of another, where the criterion owes bits."""
     for name in trial.case.api.outputs:
         if name not in trial.case.api.strided:
             continue
-        got, owed = (run.output(name).astype(np.float64) for run in (trial.first, other))
+        got, owed = (made.output(name).astype(np.float64) for made in (run, right))
         differs = _differs(got, owed)
         if _backward(trial):
             differs &= trial.admissible.demands_bits.reshape(got.shape)
-        found = _wrong_element(name, differs, got, owed, because)
+        found = _wrong_element(name, differs, got, owed, how, because)
         if found:
             return found
     return None
@@ -430,13 +432,15 @@ def _bits(array: NDArray[Any]) -> NDArray[Any]:
     return array.view(f"u{array.itemsize}")
 
 
-def _changed_bytes(name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_]) -> Mismatch | None:
+def _changed_bytes(
+    name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], because: str
+) -> Mismatch | None:
     """The first byte of a tensor's memory that was written and should not have been; None where none was."""
     if not changed.any():
         return None
     byte = int(changed.argmax())
-    subject = f"the byte {_place_text(byte, tensor.guard, len(tensor.buffer))} of {name}"
-    return mismatch(subject, tensor.buffer[byte], before[byte], "as before the call", wrong=changed, noun="bytes")
+    subject = f"byte {_place_text(byte, tensor.guard, len(tensor.buffer))} of {name}"
+    return mismatch(subject, tensor.buffer[byte], before[byte], because, wrong=changed, noun="bytes")
 
 
 def _place_text(byte: int, guard: int, length: int) -> str:

@@ -1,0 +1,127 @@
+"""Windows answer for themselves; what chooses between their kinds is complete, or says by name what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from poolproof.references.contract import SIGNATURES, ContractError
+from poolproof.references.contract.expectation import require_apis
+from poolproof.references.geometry import taps
+from poolproof.references.indices import FLAT, MASK
+from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Kind, Windowed, Windows, per_kind
+
+_BACKWARD = ("gradOutput", "self", "indices")
+_WINDOW = ("kernelSize", "stride", "padding", "dilation", "ceilMode")
+
+ORDERS = {
+    "aclnnMaxPool3dWithArgmaxBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
+    "aclnnMaxPool2dWithIndicesBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
+    "aclnnMaxPool2dWithMaskBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
+    "aclnnAdaptiveMaxPool2dBackward": (*_BACKWARD, "gradInput"),
+    "aclnnAdaptiveMaxPool3dBackward": (*_BACKWARD, "gradInput"),
+    "aclnnMaxPool3dWithArgmax": ("self", *_WINDOW, "out", "indices"),
+    "aclnnMaxPool2dWithIndices": ("self", *_WINDOW, "out", "indices"),
+    "aclnnMaxPool2dWithMask": ("self", *_WINDOW, "out", "indices"),
+    "aclnnAdaptiveMaxPool2d": ("self", "outputSize", "outputOut", "indicesOut"),
+    "aclnnAdaptiveMaxPool3d": ("self", "outputSize", "outputOut", "indicesOut"),
+}
+"""The arguments of phase one on the pages, but for the two results."""
+
+
+def test_arguments_stand_in_the_order_of_the_pages() -> None:
+    found = {api: tuple(argument.name for argument in each.arguments) for api, each in SIGNATURES.items()}
+    assert found == ORDERS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rank", [2, 3])
+def test_the_smallest_windows_are_one_window_over_the_plane(kind: type[Windows], rank: int) -> None:
+    windows = kind.smallest(rank)
+    windows.check(rank, "any")
+    axes = windows.axes((SMALLEST,) * rank)
+    assert [axis.windows for axis in axes] == [1] * rank
+    assert taps(axes) == SMALLEST**rank
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiling_windows_visit_every_cell_once(kind: type[Windows]) -> None:
+    for cells in (1, 2, 3):
+        for axis in kind.tiling((6, 12), cells).axes((6, 12)):
+            assert (axis.coverage() == 1).all()
+            assert axis.positions.shape[1] == cells
+
+
+def test_what_is_passed_means_the_same() -> None:
+    for windows in (Windowed((2, 3)), Windowed((3,), (1,), (1,)), Adaptive((2, 3))):
+        given = windows.passed()
+        for one, other in zip(windows.axes((7, 8)), given.axes((7, 8)), strict=True):
+            assert np.array_equal(one.positions, other.positions)
+
+
+def test_resized_windows_stay_as_far_apart() -> None:
+    found = list(Windowed((3, 4)).resized(2))
+    assert [each.kernel_size for each in found] == [(2, 4), (4, 4), (3, 3), (3, 5)]
+    assert {each.stride for each in found} == {(3, 4)}
+    assert not list(Adaptive((3, 4)).resized(2))
+
+
+@dataclass(frozen=True)
+class Stray(Windowed):
+    """A kind of windows that is not among `Windows`."""
+
+
+def test_an_operator_of_unknown_windows_is_none() -> None:
+    with pytest.raises(TypeError, match="StrayPool has Stray windows, which are not among `Windows`"):
+        Operator("StrayPool", 2, Stray, None)
+
+
+def test_a_kind_that_was_forgotten_is_named() -> None:
+    with pytest.raises(TypeError, match="Adaptive windows have no strategy"):
+        per_kind("strategy", {Windowed: 1})
+    assert per_kind("strategy", dict.fromkeys(KINDS, 1)) == dict.fromkeys(KINDS, 1)
+
+
+def test_a_kind_answers_everything_or_cannot_be_made() -> None:
+    @dataclass(frozen=True)
+    class Silent(Kind):
+        size: int
+
+    with pytest.raises(TypeError, match="abstract"):
+        Silent(1)  # type: ignore[abstract]
+
+
+def test_an_api_without_a_contract_is_named() -> None:
+    given = dict.fromkeys(SIGNATURES)
+    given.pop("aclnnMaxPool2dWithMask")
+    with pytest.raises(ContractError, match="aclnnMaxPool2dWithMask has no contract"):
+        require_apis("contract", given)
+
+
+@pytest.mark.parametrize("storage", [FLAT, MASK], ids=["flat", "mask"])
+def test_stored_indices_are_read_back(storage: object) -> None:
+    assert storage in (FLAT, MASK)
+    indices = np.arange(24).reshape(2, 3, 4)[:, :, :2]
+    kind = FLAT if storage is FLAT else MASK
+    tensor = np.full(kind.tensor_shape((2,), (3, 2), 4), 99, kind.dtypes[0])
+    kind.encode(indices, tensor)
+    assert np.array_equal(kind.decode(tensor, indices.shape), indices)
+    known = kind.known(tensor, indices.shape, 4)
+    assert known.nbytes == 4 * indices.size
+    assert kind.known(tensor, indices.shape, 1).size == (0 if kind is MASK else indices.size)
+
+
+def test_operators_read_and_write_what_they_are_for() -> None:
+    for operator in OPERATORS.values():
+        assert operator.pooled in operator.tensors
+        assert set(operator.strided) | {"indices"} == set(operator.tensors)
+        assert ("indices" in operator.strided) == (operator.indices is not MASK)
+
+
+def test_windows_say_what_was_given() -> None:
+    assert str(Windowed((3, 3), stride=(1,), ceil_mode=True)) == "kernel_size [3, 3], stride [1], ceil_mode True"
+    assert str(Adaptive((2, 2))) == "output_size [2, 2]"
+    assert str(replace(Windowed((3,)), ceil_mode=False)) == "kernel_size [3]"
