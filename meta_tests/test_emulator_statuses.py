@@ -1,7 +1,7 @@
 """Whether phase one and two of the emulator answer as the operator library's host code was observed to.
 
 One call for each thing that the observations taught, and for what only a device would tell. The full record of
-observations is held against the emulator by ``studies/observed_statuses_emulator.py``.
+observations is held against the emulator by ``studies/observed_statuses.py --emulator``.
 """
 
 from __future__ import annotations

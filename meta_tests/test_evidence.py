@@ -13,6 +13,7 @@ import pytest
 
 from holding import holding
 from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.plane import picture
 from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.failures import kind_of
@@ -20,9 +21,10 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import evidence
+from poolproof.suites.judging.contract import KINDS, contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
@@ -201,3 +203,19 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     assert again.returncode == 1
     assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
     assert ": got 0.0, owed " in again.stdout
+
+
+@pytest.mark.parametrize("operator", [BACKWARD, FORWARD])
+def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator: str) -> None:
+    case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
+    EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
+    stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
+    assert stored.rejected.all()
+    assert np.isnan(stored.arrays["got"]).all()
+    assert stored.meta["call"]["operator"] == operator
+
+
+def test_a_low_level_call_leaves_none(tmp_path: Path) -> None:
+    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", KINDS[0], CONTRACT, "block")[0].describe()["case"]
+    EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": call})
+    assert not list(tmp_path.rglob("*.npz"))

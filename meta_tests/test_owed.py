@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holding import holding
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
@@ -46,7 +47,7 @@ class Stubborn(Backend):
 
 
 def judged(case: Case, backend: Backend) -> Row:
-    return judge(Question(case, ("interval",)), backend)
+    return judge(Question(case, holding("interval")), backend)
 
 
 @pytest.mark.parametrize("product", [None, PRODUCTS["A2"], PRODUCTS["950"]], ids=str)

@@ -261,8 +261,8 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
             rejected["interval"].add(number)
         if allowed and not is_honest:
             continue
-        for name, verdict in judge_all(_deviations(content, call)).items():
-            if verdict.passed is False:
+        for name, passes in judge_all(_deviations(content, call)).items():
+            if passes is False:
                 rejected[name].add(number)
     return rejected
 
@@ -272,7 +272,7 @@ def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
     call = allocate(content, POISONS[0] if peer.poisons else 0)
     if backend.run(call).status is not Status.COMPLETED:
         return refusal(backend, case, call) is not None
-    return STANDARDS[peer.standard].judge(_deviations(content, call)).passed is not False
+    return STANDARDS[peer.standard].judge(_deviations(content, call)) is not False
 
 
 def _output(call: Call) -> Float64:

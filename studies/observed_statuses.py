@@ -1,12 +1,17 @@
-"""How well the contract predicts statuses that were observed on a library.
+"""How well the contract predicts statuses that were observed on a library, and how well the emulator repeats them.
 
-    python studies/observed_statuses.py FILE
+    python studies/observed_statuses.py FILE [--emulator]
 
 FILE holds one JSON object a line (.jsonl, or .jsonl.gz): ``product``, the fields of a call
 (`poolproof.references.contract.call`) and ``status``, what phase one returned, or ``crash:SIGNAL`` where the process
 died. Optional: ``artefact``, not null where the status is owed to the way it was observed and is not scored; and
 ``status_tiling`` with ``tiling`` (a list of [operator, 0 or 1, key]), the status of the same call with operators'
 tilings run inside phase one, and which of them refused. Exits with 1 where anything disagrees.
+
+Of the emulator a status with tiling counts where there is one, unless that tiling crashed; where the library itself
+crashed, the contract's status for the call is 161001. A few tiling keys differ, and should: the library asks for
+overlap without the dilation and then takes the template for windows that never share a cell. The emulator does so only
+with POOLPROOF_EMULATOR_DEFECTS=dilation_blind_overlap, and then every key agrees.
 """
 
 from __future__ import annotations
@@ -15,12 +20,24 @@ import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from ctypes import c_bool, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
+import click
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
+
+from emulator_driver import BACKWARD, DTYPES, FORMATS, Emulator, fresh
+from poolproof.backends.emulator import library
 from poolproof.references.contract import Answer, ContractCall, expectations, predict
 from poolproof.references.products import PRODUCTS
+
+Row = dict[str, Any]
+
+UNTOUCHED = 0xDEAD
+NULL_POINTER = 161001
 
 _CALL = ("api", "tensors", "lists", "ceilMode", "null_outputs")
 
@@ -51,18 +68,18 @@ def disagreements(row: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         yield "with tiling", agrees, f"observed {observed}; expected {_spoken(code)}"
 
 
-def main(path: Path) -> int:
-    """Print every disagreement and the agreement of each comparison; 1 where there is any."""
+def hold_contract(rows: Sequence[Row]) -> bool:
+    """Print every disagreement of the contract and the agreement of each comparison; whether all agree."""
     total, agreed = Counter[str](), Counter[str]()
-    for number, row in enumerate(read_rows(path), start=1):
+    for number, row in enumerate(rows, start=1):
         for comparison, agrees, sides in disagreements(row):
             total[comparison] += 1
             agreed[comparison] += agrees
             if not agrees:
                 print(f"line {number}, {row['product']} {row['api']}: {sides}")
-    for comparison, rows in total.items():
-        print(f"{comparison}: {agreed[comparison]} of {rows} agree ({agreed[comparison] / rows:.2%})")
-    return int(agreed != total)
+    for comparison, count in total.items():
+        print(f"{comparison}: {agreed[comparison]} of {count} agree ({agreed[comparison] / count:.2%})")
+    return agreed == total
 
 
 def _spoken(answer: Answer) -> str:
@@ -71,7 +88,87 @@ def _spoken(answer: Answer) -> str:
     return f"{answer.status} by {answer.clause} in phase {answer.phase}" if answer.clause else "success"
 
 
+def hold_emulator(rows: Sequence[Row]) -> bool:
+    """Print every status of the emulator's phase one that disagrees, and the counts; whether all agree."""
+    counts: Counter[str] = Counter()
+    for product in dict.fromkeys(row["product"] for row in rows):
+        with fresh(library(), product, DISABLE_L2_CACHE="1") as emulator:
+            for number, row in enumerate(rows, start=1):
+                if row["product"] == product:
+                    counts.update(score(emulator, row, f"line {number}, {product} {row['api']}"))
+    for name, count in sorted(counts.items()):
+        print(f"{count:6} {name}")
+    return not counts["status disagrees"]
+
+
+def score(emulator: Emulator, row: Row, title: str) -> Iterator[str]:
+    """Names of what this row counts for; disagreements are printed."""
+    if row.get("artefact") is not None:
+        yield "not scored: artefact of the recording"
+        return
+    status, touched, route = replay(emulator, row)
+    with_tiling = row.get("status_tiling")
+    expected = with_tiling if isinstance(with_tiling, int) else row["status"]
+    if isinstance(expected, str):
+        yield f"the library crashed, the emulator returned {status}"
+        expected = NULL_POINTER
+    yield "status agrees" if status == expected else "status disagrees"
+    if status != expected:
+        print(f"{title}: {status} instead of {expected}: {emulator.message()}")
+    if touched != (status == 0):
+        yield "results written on failure, or not on success"
+    if row.get("tiling") and status == 0:
+        yield from compare_tiling(row, route, title)
+
+
+def compare_tiling(row: Row, route: str, title: str) -> Iterator[str]:
+    """Whether the branch is the recorded one. A key that the library itself never runs is no disagreement."""
+    op, refused, key = row["tiling"][-1]
+    if refused:
+        yield f"tiling refusal {'agrees' if route.startswith('refused') else 'disagrees'}"
+    elif route.startswith(f"{op}: ") and f"; key {key};" in route:
+        yield "tiling key agrees"
+    else:
+        yield "tiling key disagrees"
+        print(f"{title}: recorded {op} key {key}, emulator {route}")
+
+
+def replay(emulator: Emulator, row: Row) -> tuple[int, bool, str]:
+    """(status, whether both results were written, route) of the row's call."""
+    tensors = [create(emulator, row["tensors"][name]) for name in BACKWARD]
+    lists = [None if values is None else emulator.create_list(values) for values in (row["lists"] or {}).values()]
+    attributes = [*lists, c_bool(row["ceilMode"])] if row["lists"] else []
+    size = None if row["null_outputs"]["workspaceSize"] else c_uint64(UNTOUCHED)
+    executor = None if row["null_outputs"]["executor"] else c_void_p()
+    status = emulator.phase_one(row["api"], [*tensors[:3], *attributes, tensors[3]], size, executor)
+    touched = any((size is not None and size.value != UNTOUCHED, executor is not None and executor.value is not None))
+    route = ""
+    if executor is not None and executor.value is not None:
+        route = emulator.poolproof_emulator_route(executor).decode()
+        emulator.call("aclDestroyAclOpExecutor", executor)
+    for tensor in tensors:
+        emulator.call("aclDestroyTensor", tensor)
+    for values in lists:
+        emulator.call("aclDestroyIntArray", values)
+    return status, touched, route
+
+
+def create(emulator: Emulator, tensor: Row | None) -> c_void_p | None:
+    if tensor is None:
+        return None
+    dtype, tag = DTYPES[tensor["dtype"]], FORMATS[tensor["format"]]
+    return emulator.create_tensor(
+        tensor["shape"], dtype, tensor["strides"], tensor["offset"], tag, tensor["storage"], None
+    )
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--emulator", "of_emulator", is_flag=True, help="Hold the emulator against the file, not the contract.")
+def main(path: Path, of_emulator: bool) -> None:
+    rows = list(read_rows(path))
+    sys.exit(not (hold_emulator if of_emulator else hold_contract)(rows))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python studies/observed_statuses.py FILE")
-    sys.exit(main(Path(sys.argv[1])))
+    main()

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 from base64 import b64decode, b64encode
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -32,10 +31,11 @@ from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.probe.command import all_accounts
-from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
-from poolproof.suites.running.plans import DTYPES, PLANS, Block, Group, Plan, Subject, blocks
+from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
-from poolproof.suites.running.sandbox import Survey, survey
+from poolproof.suites.running.sandbox import survey
+from poolproof.suites.running.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,13 @@ class Session:
     """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
 
     folder: Path
-    surveys: dict[str, Survey]
+    selection: Selection
     waivers: Waivers
     finished_blocks: frozenset[str]
     already_judged: frozenset[tuple[str, str]]
+
+    def waive(self, row: Row) -> Row:
+        return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
 _SESSION = pytest.StashKey[Session]()
@@ -162,18 +165,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     session = metafunc.config.stash.get(_SESSION, None)
     if session is None:
         return
+    selection = session.selection
     if "block" in metafunc.fixturenames:
-        to_do = [block for block in _blocks(metafunc.config, session) if block.id not in session.finished_blocks]
+        to_do = [block for block in selection.blocks() if block.id not in session.finished_blocks]
         to_do.sort(key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "question" in metafunc.fixturenames:
-        asked = [
-            pytest.param(question, name, id=_id_of(question, name))
-            for name, question in _given(metafunc.config, session)
-        ]
-        metafunc.parametrize(("question", "backend_name"), asked)
+        asked = selection.questions()
+        metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
-        missing = [subject for subject in _subjects(metafunc.config, session) if subject.unsupported]
+        missing = [subject for subject in selection.subjects() if subject.unsupported]
         metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
 
 
@@ -194,33 +195,14 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 
 def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
-    """Let the run owe no more than what a selection by ``-k``, node id or the like has left of the plan.
-
-    What an interrupted run has begun is owed all the same. An id that is not one of the plan's is taken for a sign
-    that ids are not what they are believed to be: then the whole plan is owed.
-    """
+    """Let the run owe no more than what a selection of tests has left of the plan."""
     session = config.stash.get(_SESSION, None)
     if session is None or hasattr(config, "workerinput"):
         return
-    planned = [(name.encode("unicode_escape").decode(), groups) for name, groups in _planned(config, session)]
-    selected = {name for name in map(_planned_id, node_ids) if name}
-    if selected <= {name for name, _ in planned}:
-        begun = session.finished_blocks | {block for block, _ in session.already_judged}
-        owed = [groups for name, groups in planned if name in selected | begun]
-        if len(owed) < len(planned):
-            recorder.narrow(config, _mandatory(owed))
-
-
-def _planned_id(node_id: str) -> str:
-    """What a test stands for in a plan, empty if for nothing."""
-    for test in _TESTS_OF_THE_PLAN:
-        _, found, name = node_id.partition(f"::{test}[")
-        if found:
-            return name.removesuffix("]")
-    return ""
-
-
-_TESTS_OF_THE_PLAN = ("test_conformance", "test_case")
+    begun = session.finished_blocks | {block for block, _ in session.already_judged}
+    owed = session.selection.narrowed(node_ids, begun)
+    if owed is not None:
+        recorder.narrow(config, owed)
 
 
 @pytest.fixture(scope="session")
@@ -229,14 +211,10 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
-
-    def waive(row: Row) -> Row:
-        return session.waivers.apply(row, session.surveys[row["backend"]].environment)
-
     runner = Runner(
         session.folder,
         name=worker.get("workerid", "main"),
-        waive=waive,
+        waive=session.waive,
         record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
@@ -297,55 +275,19 @@ def note_unsupported(rows: RowWriter) -> Callable[[Subject], None]:
     return note
 
 
-def _planned(config: pytest.Config, session: Session) -> Iterator[tuple[str, Mapping[Group, int]]]:
-    """Everything that the options ask for by its id, with the mandatory groups of its cases."""
-    for name, question in _given(config, session):
-        yield _id_of(question, name), {(("backend", name), ("aspect", question.aspect.id)): 1}
-    for block in _blocks(config, session):
-        yield block.id, block.groups()
-
-
-def _mandatory(planned: Iterable[Mapping[Group, int]]) -> list[dict[str, Any]]:
-    """The groups with the number of cases that a complete run judges in each."""
-    total: Counter[Group] = Counter()
-    for groups in planned:
-        total.update(groups)
-    return [dict(group) | {"planned": count} for group, count in total.items()]
-
-
-def _blocks(config: pytest.Config, session: Session) -> list[Block]:
-    """What the options ask for; nothing when single cases were named."""
-    aspects = [ASPECTS[name] for name in config.getoption("aspect") or ASPECTS]
-    return list(blocks(_subjects(config, session), aspects, _plan(config), config.getoption("seed")))
-
-
-def _given(config: pytest.Config, session: Session) -> Iterator[tuple[str, Asked]]:
-    """The single cases that were named, once for each backend."""
-    for name, surveyed in session.surveys.items():
-        for question in given_questions(config.getoption("case") or [], surveyed.product):
-            yield name, question
-
-
-def _id_of(question: Asked, backend: str) -> str:
-    return f"{backend}-{question.id}"
-
-
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
         check_lines(config.getoption("case") or [])
         waivers = _waivers(config)
-        _operators(config)
-        surveys = {name: survey(name) for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"])}
+        selection = _selection(config)
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     finished, already = recorder.what_is_done(folder)
-    session = Session(folder, surveys, waivers, finished, already)
-    mandatory = _mandatory(groups for _, groups in _planned(config, session))
+    mandatory = selection.mandatory()
     if not mandatory:
         _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
-    to_do = (block for block in _blocks(config, session) if block.id not in finished)
     recorder.begin(
         config,
         folder,
@@ -353,14 +295,14 @@ def _begin(config: pytest.Config) -> Session:
             "plan": config.getoption("plan"),
             "seed": config.getoption("seed"),
             "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in to_do),
+            "planned_cases": sum(block.count for block in selection.blocks() if block.id not in finished),
             "mandatory": mandatory,
-            "backends": {name: survey.environment for name, survey in surveys.items()},
-            "probes": _probes(surveys) if config.getoption("probe") else {},
+            "backends": {name: survey.environment for name, survey in selection.surveys.items()},
+            "probes": _probes(selection.surveys) if config.getoption("probe") else {},
         },
         waivers,
     )
-    return session
+    return Session(folder, selection, waivers, finished, already)
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -393,26 +335,20 @@ def _refuse_a_copy(config: pytest.Config) -> None:
                 )
 
 
-def _plan(config: pytest.Config) -> Plan:
-    plan = PLANS[config.getoption("plan")]
-    count = config.getoption("cases")
-    return plan if count is None else Plan(plan.name, count, plan.purpose)
-
-
-def _operators(config: pytest.Config) -> set[str]:
-    return {find_operator(name).name for name in config.getoption("operator") or []}
-
-
-def _subjects(config: pytest.Config, session: Session) -> list[Subject]:
-    if config.getoption("case"):
-        return []
-    operators, dtypes = _operators(config), config.getoption("dtype")
-    return [
-        subject
-        for survey in session.surveys.values()
-        for subject in survey.subjects
-        if (not operators or subject.operator.name in operators) and (not dtypes or subject.dtype in dtypes)
-    ]
+def _selection(config: pytest.Config) -> Selection:
+    """What the options ask for; the backends are asked about themselves last, for that takes time."""
+    option = config.getoption
+    plan, cases = PLANS[option("plan")], option("cases")
+    operators = tuple(find_operator(name).name for name in option("operator") or [])
+    return Selection(
+        {name: survey(name) for name in dict.fromkeys(option("backend") or ["torch-cpu"])},
+        plan if cases is None else Plan(plan.name, cases, plan.purpose),
+        option("seed"),
+        tuple(option("aspect") or ASPECTS),
+        operators,
+        tuple(option("dtype") or []),
+        tuple(option("case") or []),
+    )
 
 
 def _waivers(config: pytest.Config) -> Waivers:

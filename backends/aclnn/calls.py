@@ -9,7 +9,6 @@ from poolproof.backends.aclnn.operands import DTYPE_NAMES, describe_tensor, form
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
 from poolproof.backends.base import Call, Tensor
 from poolproof.references.contract import SIGNATURES, ContractCall, TensorArgument
-from poolproof.references.contract.call import ArgumentValue
 from poolproof.references.operators import Operator
 from poolproof.references.windows import SMALLEST, Windows
 
@@ -22,36 +21,25 @@ def contract_call(call: Call, describe: Describe = describe_tensor) -> ContractC
     return _call(call.operator, {name: describe(tensor) for name, tensor in call.tensors.items()}, call.attributes)
 
 
-def argument_records(call: Call) -> list[dict[str, Any]]:
-    """Phase one's arguments but the two results, in API order, as JSON.
+def call_record(call: Call) -> dict[str, Any]:
+    """The call as JSON, for who makes it without this suite.
 
-    Each has ``name`` (the library's), ``tensor`` (the call's name of a tensor, else null), ``role`` (input, list, flag
-    or output) and ``value``: the list, the flag, or of a tensor what the library is told of it, data type and format
-    as the numbers that it takes.
+    ``arguments`` are phase one's but the two results, in API order: a tensor by this suite's name of it, a list or a
+    flag. ``tensors`` says what the library is told of each, data type and format as the numbers that it takes.
     """
-    values = contract_call(call).values()
-    return [
-        {
-            "name": argument.name,
-            "tensor": argument.ours if argument.ours in call.tensors else None,
-            "role": argument.role.value,
-            "value": _record(values[argument.name]),
-        }
-        for argument in SIGNATURES[f"aclnn{call.operator.name}"].arguments
-    ]
+    described = contract_call(call)
+    arguments: list[Any] = []
+    tensors = {}
+    for argument, value in zip(described.signature.arguments, described.values().values(), strict=True):
+        if isinstance(value, TensorArgument):
+            tensors[argument.ours] = _numbers(value)
+        arguments.append(argument.ours if isinstance(value, TensorArgument) else value)
+    return {"function": described.api, "arguments": arguments, "tensors": tensors}
 
 
-def _record(value: ArgumentValue) -> Any:
-    if not isinstance(value, TensorArgument):
-        return value
-    return {
-        "shape": value.shape,
-        "strides": value.strides,
-        "offset": value.offset,
-        "storage": value.storage,
-        "data_type": DATA_TYPES[value.dtype],
-        "format": FORMATS[value.format],
-    }
+def _numbers(tensor: TensorArgument) -> dict[str, Any]:
+    numbers = {"data_type": DATA_TYPES[tensor.dtype], "format": FORMATS[tensor.format], "offset": tensor.offset}
+    return numbers | {"shape": tensor.shape, "strides": tensor.strides, "storage": tensor.storage}
 
 
 def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractCall:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from poolproof.references.deviations import Deviations
 from poolproof.references.standards.applications import APPLICATIONS, Application, applications_of
-from poolproof.references.standards.base import Standard, StandardVerdict
+from poolproof.references.standards.base import Standard
 from poolproof.references.standards.commercial import COMMERCIAL
 from poolproof.references.standards.ecosystem import ECOSYSTEM
 from poolproof.references.standards.frameworks import FRAMEWORKS
@@ -21,7 +21,6 @@ __all__ = [
     "STANDARDS",
     "Application",
     "Standard",
-    "StandardVerdict",
     "applications_of",
     "judge_all",
 ]
@@ -32,6 +31,6 @@ STANDARDS: dict[str, Standard] = {
 """Every policy by its name."""
 
 
-def judge_all(deviations: Deviations, names: Iterable[str] = STANDARDS) -> dict[str, StandardVerdict]:
-    """The verdicts of the named standards, those that do not apply included."""
+def judge_all(deviations: Deviations, names: Iterable[str] = STANDARDS) -> dict[str, bool | None]:
+    """Whether the named standards pass; None of those that do not apply."""
     return {name: STANDARDS[name].judge(deviations) for name in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -29,17 +29,6 @@ finite where it should be has an infinite error.
 """
 
 
-@dataclass(frozen=True)
-class StandardVerdict:
-    """``passed`` is None where the standard does not apply; ``figures`` are the numbers it looked at."""
-
-    passed: bool | None
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-NOT_APPLICABLE = StandardVerdict(None)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Standard(ABC):
     """One rule, named.
@@ -54,18 +43,16 @@ class Standard(ABC):
     specials: Specials = "silent"
 
     @abstractmethod
-    def judge(self, deviations: Deviations) -> StandardVerdict:
-        """Hold one output tensor against the rule. An empty tensor passes every rule."""
+    def judge(self, deviations: Deviations) -> bool | None:
+        """Whether one output tensor passes the rule, None where it does not apply. An empty one passes every rule."""
 
 
-def settle(deviations: Deviations, specials: Specials) -> StandardVerdict | None:
-    """The verdict, if a golden value that is not finite decides it.
+def leaves_unanswered(deviations: Deviations, specials: Specials) -> bool:
+    """Whether some golden value is not finite and the text says nothing about it, or passes the case unseen.
 
     What is not finite is asked of the value owed in the output's own format, overflow included.
     """
-    if specials == "elements" or np.isfinite(deviations.rounded).all():
-        return None
-    return NOT_APPLICABLE if specials == "silent" else StandardVerdict(True)
+    return specials != "elements" and not np.isfinite(deviations.rounded).all()
 
 
 def agree(errors: Float64, within: Bool) -> Bool:

@@ -15,9 +15,7 @@ import numpy as np
 from poolproof.references.deviations import Bool, Deviations, same_values
 from poolproof.references.formats import Float64
 from poolproof.references.standards.base import (
-    NOT_APPLICABLE,
     Standard,
-    StandardVerdict,
     Thresholds,
     count_true,
     largest,
@@ -71,20 +69,20 @@ class Ratios(Standard):
 
     level: Level
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> bool | None:
         if deviations.second is None or deviations.fmt.name not in SMALL_VALUE:
-            return NOT_APPLICABLE
+            return None
         # the levels differ in what they make of the figures alone
         special, figures = deviations.once(Ratios, lambda: _figures(deviations))
         if special is False:
-            return StandardVerdict(False)
+            return False
         passed = (
             figures["mare_ratio"] <= self.level.mare
             and figures["mere_ratio"] <= self.level.mere
             and figures["rmse_ratio"] <= self.level.rmse
             and figures["small_ratio"] <= SMALL_COUNT_RATIO
         )
-        return StandardVerdict(None if passed and special is None else passed, figures)
+        return None if passed and special is None else passed
 
 
 def _figures(deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
@@ -142,29 +140,27 @@ CANCELLATION: Thresholds = {"float16": 2.0**-5, "bfloat16": 2.0**-3, "float32": 
 class CannBench(Standard):
     """MERE and MARE of April 2026, and where they fail, counts of errors in three kinds of values."""
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> bool | None:
         name = deviations.fmt.name
         if name not in CANCELLATION:
-            return NOT_APPLICABLE
+            return None
         actual, golden = deviations.outputs, deviations.rounded
         both_infinite = np.isinf(actual) & np.isinf(golden)
         if (np.isnan(actual) != np.isnan(golden)).any() or (actual != golden)[both_infinite].any():
-            return StandardVerdict(False)
+            return False
         limit = deviations.fmt.max
         judged = ~(np.isnan(golden) | both_infinite)
         actual, golden = (np.clip(values[judged], -limit, limit) for values in (actual, golden))
         second = golden if deviations.second is None else np.clip(deviations.second[judged], -limit, limit)
         relative = np.abs(actual - golden) / (np.abs(golden) + RELATIVE_GUARD)
-        figures = {"mere": mean(relative), "mare": largest(relative)}
         threshold = RELATIVE_2026_04[name]
-        if figures["mere"] < threshold and figures["mare"] < MARE_FACTOR * threshold:
-            return StandardVerdict(True, figures)
-        counts = _escapes(actual, golden, second, name)
-        return StandardVerdict(all(ratio <= SMALL_COUNT_RATIO for ratio in counts.values()), figures | counts)
+        if mean(relative) < threshold and largest(relative) < MARE_FACTOR * threshold:
+            return True
+        return max(_escapes(actual, golden, second, name)) <= SMALL_COUNT_RATIO
 
 
-def _escapes(actual: Float64, golden: Float64, second: Float64, dtype: str) -> dict[str, float]:
-    """Per kind of values the errors of ``actual`` in those of ``second``.
+def _escapes(actual: Float64, golden: Float64, second: Float64, dtype: str) -> tuple[float, ...]:
+    """Per kind of values, small, cancelled and normal, the errors of ``actual`` in those of ``second``.
 
     Among normal values the second's count is not replaced by one: a single error there fails unless it errs too.
     """
@@ -175,11 +171,8 @@ def _escapes(actual: Float64, golden: Float64, second: Float64, dtype: str) -> d
     beyond = [_beyond(values, golden, dtype) for values in (actual, second)]
     apart = [np.abs(values - golden) > SMALL_VALUE_ERROR[dtype] for values in (actual, second)]
     mine, theirs = (count_true(wrong & normal) for wrong in beyond)
-    return {
-        "small_ratio": _count_ratio(apart, small),
-        "cancelled_ratio": _count_ratio(beyond, cancelled),
-        "normal_ratio": mine / theirs if theirs else float("inf") if mine else 0.0,
-    }
+    normal_ratio = mine / theirs if theirs else float("inf") if mine else 0.0
+    return _count_ratio(apart, small), _count_ratio(beyond, cancelled), normal_ratio
 
 
 def _beyond(values: Float64, golden: Float64, dtype: str) -> Bool:

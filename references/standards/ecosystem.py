@@ -14,15 +14,13 @@ import numpy as np
 from poolproof.references.deviations import Deviations, element_errors
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.standards.base import (
-    NOT_APPLICABLE,
     Standard,
-    StandardVerdict,
     Thresholds,
     agree,
     count_true,
     largest,
+    leaves_unanswered,
     mean,
-    settle,
     share,
 )
 
@@ -106,18 +104,15 @@ class RelativeErrors(Standard):
 
     thresholds: Thresholds
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> bool | None:
         threshold = self.thresholds.get(deviations.fmt.name)
         if threshold is None:
-            return NOT_APPLICABLE
-        decided = settle(deviations, self.specials)
-        if decided is not None:
-            return decided
+            return None
+        if leaves_unanswered(deviations, self.specials):
+            return None if self.specials == "silent" else True
         with np.errstate(invalid="ignore", over="ignore"):
             relative = deviations.golden_error / (deviations.magnitude + RELATIVE_GUARD)
-        mere, mare = mean(relative), largest(relative)
-        passed = not relative.size or (mere < threshold and mare < MARE_FACTOR * threshold)
-        return StandardVerdict(passed, {"mere": mere, "mare": mare})
+        return not relative.size or (mean(relative) < threshold and largest(relative) < MARE_FACTOR * threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,38 +124,33 @@ class MixedTolerance(Standard):
     floor: Thresholds
     limit: Limit
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> bool | None:
         row = deviations.fmt.name
         if row not in self.rtol:
-            return NOT_APPLICABLE
-        decided = settle(deviations, self.specials)
-        if decided is not None:
-            return decided
+            return None
+        if leaves_unanswered(deviations, self.specials):
+            return None if self.specials == "silent" else True
         golden, errors = deviations.golden, deviations.golden_error
         if self.specials == "elements" and np.isinf(deviations.outputs).any():
             golden = np.where(np.isinf(deviations.outputs), deviations.rounded, golden)  # overflow of both
             errors = element_errors(deviations.outputs, golden)
         if not errors.size:
-            return StandardVerdict(True)
+            return True
         with np.errstate(invalid="ignore"):
             within = errors <= self.atol[row] + self.rtol[row] * np.abs(golden)
         ratio = share(count_true(agree(errors, within)), errors.size)
-        worst, limit, limited = self._worst(errors, golden, row, deviations.fmt)
-        figures = {"matched_ratio": ratio, "max_abs_error": worst, "limit": limit}
-        return StandardVerdict(ratio >= REQUIRED_SHARE and limited, figures)
+        return ratio >= REQUIRED_SHARE and self._is_limited(errors, golden, row, deviations.fmt)
 
-    def _worst(self, errors: Float64, golden: Float64, row: str, fmt: FloatFormat) -> tuple[float, float, bool]:
-        """(largest error between finite values, its limit, whether every such error is within its limit)."""
-        floor = self.floor[row]
+    def _is_limited(self, errors: Float64, golden: Float64, row: str, fmt: FloatFormat) -> bool:
+        """Whether the largest error between finite values is within its limit."""
         compared = np.isfinite(errors) if self.specials == "elements" else np.ones(len(errors), bool)
         if not compared.any():
-            return 0.0, floor, True
+            return True
         place = int(np.where(compared, errors, -1.0).argmax())
-        worst = float(errors[place])
-        if self.limit == "fixed":
-            return worst, floor, worst <= floor
-        limit = max(floor, ULP_MULTIPLE * float(fmt.ulp(fmt.round(golden[place : place + 1]))[0]))
-        return worst, limit, worst <= limit
+        limit = self.floor[row]
+        if self.limit == "largest_ulp":
+            limit = max(limit, ULP_MULTIPLE * float(fmt.ulp(fmt.round(golden[place : place + 1]))[0]))
+        return bool(errors[place] <= limit)
 
 
 _APRIL = "ecosystem standard, April 2026 text, table of thresholds"

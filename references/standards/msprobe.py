@@ -12,9 +12,7 @@ import numpy as np
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64
 from poolproof.references.standards.base import (
-    NOT_APPLICABLE,
     Standard,
-    StandardVerdict,
     Thresholds,
     count_true,
     largest,
@@ -39,24 +37,23 @@ BENCHMARK_RATIOS = {"small_ratio": 2.0, "rmse_ratio": 2.0, "max_rel_ratio": 10.0
 class BinaryConsistency(Standard):
     """No element may differ from the golden value rounded to the output's format; NaN differs from NaN."""
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
-        differ = count_true(deviations.outputs != deviations.rounded)
-        return StandardVerdict(differ == 0, {"error_rate": share(differ, len(deviations.outputs))})
+    def judge(self, deviations: Deviations) -> bool | None:
+        return bool((deviations.outputs == deviations.rounded).all())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(Standard):
     """Four error figures as ratios to those of a second device, both against the golden values."""
 
-    def judge(self, deviations: Deviations) -> StandardVerdict:
+    def judge(self, deviations: Deviations) -> bool | None:
         name = deviations.fmt.name
         if deviations.second is None or name not in SMALL_VALUE:
-            return NOT_APPLICABLE
+            return None
         mine = self._figures(deviations, deviations.outputs, deviations.golden_error)
         theirs = self._figures(deviations, deviations.second, deviations.second_error)
         least = BENCHMARK_LEAST[name]
         ratios = {f"{figure}_ratio": mine[figure] / max(theirs[figure], least) for figure in mine}
-        return StandardVerdict(all(ratios[ratio] <= limit for ratio, limit in BENCHMARK_RATIOS.items()), ratios)
+        return all(ratios[ratio] <= limit for ratio, limit in BENCHMARK_RATIOS.items())
 
     def _figures(self, deviations: Deviations, actual: Float64, errors: Float64) -> dict[str, float]:
         name, golden = deviations.fmt.name, deviations.golden

@@ -20,12 +20,12 @@ def kind_of(row: Row) -> tuple[str, ...]:
 
 
 def violated_text(checks: Iterable[str] | None) -> str:
-    """The names of violated checks as one text; empty where a process died instead."""
+    """The names of violated checks as one text; empty for deaths in rows of older suites."""
     return ", ".join(() if checks is None else checks)
 
 
 def what_failed(row: Row) -> str:
-    """The violated checks of a failed row, or how it ended where there are none."""
+    """The violated checks of a failed row, or how it ended where an older suite named none."""
     return violated_text(row["checks_violated"]) or str(row["verdict"])
 
 

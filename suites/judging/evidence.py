@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.aclnn.operands import describe_tensor
-from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
+from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.formats import Float64
@@ -66,7 +65,7 @@ class EvidenceFolder:
             case = Case.from_json(row["case"])
         except CaseError:
             return
-        if not (case.api.is_backward and case.has_bit_mask):  # such a mask can only be made by who has died
+        if not ("indices" in case.api.inputs and case.has_bit_mask):  # such a mask can only be made by who has died
             self.put(Trial(case, _Died()), ())
 
 
@@ -106,11 +105,7 @@ def describe_call(call: Call) -> dict[str, Any]:
         "outputs": list(operator.outputs),
         "tensors": {name: _layout(tensor) for name, tensor in call.tensors.items()},
         "torch": _of_torch(operator, passed),
-        "aclnn": {
-            "function": f"aclnn{operator.name}",
-            "arguments": [*operator.inputs, *passed, *operator.outputs],
-            "tensors": {name: _described(tensor) for name, tensor in call.tensors.items()},
-        },
+        "aclnn": call_record(call),
     }
 
 
@@ -129,19 +124,11 @@ def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | 
     if operator.aten is None:
         return None
     before, after = operator.inputs[:2], operator.inputs[2:]
-    keywords = ("grad_input",) if operator.is_backward else ("out", "indices")
     return {
-        "function": [operator.aten, keywords[0]],
+        "function": [operator.aten, operator.outputs[0]],
         "arguments": [*before, *passed, *after],
-        "results": dict(zip(keywords, operator.outputs, strict=True)),
+        "results": {name: name for name in operator.outputs},
     }
-
-
-def _described(tensor: Tensor) -> dict[str, Any]:
-    """What the library is told of a tensor."""
-    told = describe_tensor(tensor)
-    numbers = {"data_type": DATA_TYPES[told.dtype], "format": FORMATS[told.format], "offset": told.offset}
-    return numbers | {"shape": told.shape, "strides": told.strides, "storage": told.storage}
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:

@@ -71,6 +71,6 @@ def measure_standards(trial: Trial) -> Row:
     second = sequential_sums(landing.cells, gradient.ravel(), landing.size, trial.fmt)
     verdicts = judge_all(trial.deviations.beside(second, trial.case.plane_windows))
     return {
-        "standards_passed": [name for name, verdict in verdicts.items() if verdict.passed],
-        "standards_failed": [name for name, verdict in verdicts.items() if verdict.passed is False],
+        "standards_passed": [name for name, passes in verdicts.items() if passes],
+        "standards_failed": [name for name, passes in verdicts.items() if passes is False],
     }

@@ -1,0 +1,97 @@
+"""What a run is asked for: a part of a plan on some backends, or single cases, and what of it has to be judged.
+
+Knows the plan and the ids by which pytest's tests go, nothing else of pytest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.aspects import ASPECTS, given_questions
+from poolproof.suites.running.plans import Block, Group, Plan, Subject, blocks
+from poolproof.suites.running.sandbox import Survey
+
+TESTS = ("test_conformance", "test_case")
+"""The tests that judge what is planned, each under the id of a block or of a question."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """``aspects``, ``operators`` and ``dtypes`` choose from the plan; of the last two, none stands for all.
+
+    Where ``lines`` name single cases, nothing else is planned.
+    """
+
+    surveys: Mapping[str, Survey]
+    plan: Plan
+    seed: int
+    aspects: tuple[str, ...]
+    operators: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def questions(self) -> dict[str, tuple[Asked, str]]:
+        """The single cases and the backend that each is put to, by id."""
+        return {
+            f"{name}-{question.id}": (question, name)
+            for name, surveyed in self.surveys.items()
+            for question in given_questions(self.lines, surveyed.product)
+        }
+
+    def subjects(self) -> list[Subject]:
+        """What the backends are asked about, or would be if they had it."""
+        return [
+            subject
+            for surveyed in self.surveys.values()
+            for subject in surveyed.subjects
+            if (not self.operators or subject.operator.name in self.operators)
+            and (not self.dtypes or subject.dtype in self.dtypes)
+            and not self.lines
+        ]
+
+    def blocks(self) -> list[Block]:
+        aspects = [ASPECTS[name] for name in self.aspects]
+        return list(blocks(self.subjects(), aspects, self.plan, self.seed))
+
+    def mandatory(self) -> list[dict[str, Any]]:
+        """The groups of rows with the number of cases that a complete run judges in each."""
+        return _total(self._groups().values())
+
+    def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[dict[str, Any]] | None:
+        """What is mandatory of the tests that ``-k``, node ids or the like have left; None if they left everything.
+
+        What an interrupted run has ``begun`` is mandatory all the same. An id that is not one of the plan's is taken
+        for a sign that ids are not what they are believed to be: then nothing is left out.
+        """
+        planned = {name.encode("unicode_escape").decode(): groups for name, groups in self._groups().items()}
+        selected = {name for name in map(_planned_id, node_ids) if name}
+        owed = [groups for name, groups in planned.items() if name in selected or name in begun]
+        return _total(owed) if selected <= planned.keys() and len(owed) < len(planned) else None
+
+    def _groups(self) -> dict[str, Mapping[Group, int]]:
+        """Everything that is planned by its id, with the groups that its rows lie in."""
+        given: dict[str, Mapping[Group, int]] = {
+            name: {(("backend", backend), ("aspect", question.aspect.id)): 1}
+            for name, (question, backend) in self.questions().items()
+        }
+        return given | {block.id: block.groups() for block in self.blocks()}
+
+
+def _total(planned: Iterable[Mapping[Group, int]]) -> list[dict[str, Any]]:
+    total: Counter[Group] = Counter()
+    for groups in planned:
+        total.update(groups)
+    return [dict(group) | {"planned": count} for group, count in total.items()]
+
+
+def _planned_id(node_id: str) -> str:
+    """What a test stands for in a plan, empty if for nothing."""
+    for test in TESTS:
+        _, found, name = node_id.partition(f"::{test}[")
+        if found:
+            return name.removesuffix("]")
+    return ""
