@@ -61,7 +61,7 @@ def hunt(defect: str, *asked: Question, shrink: float = 0.0, timeout: float = 10
     return result
 
 
-def test_a_race_ends_with_the_first_violation(a2: Survey) -> None:
+def test_a_hunt_ends_with_the_first_violation(a2: Survey) -> None:
     result = hunt("nan_dropped", PLAIN, PLAIN, WITH_NAN, PLAIN)
     assert result.is_found
     assert result.cases == 3
@@ -151,6 +151,15 @@ def made_up() -> pd.DataFrame:
     return table_of([found, alone, Result("offset_ignored", "A2", cases=99)])
 
 
+def test_every_question_of_a_round_knows_its_block(a2: Survey) -> None:
+    """Whatever is found is made smaller by its block, a low-level call included."""
+    asked = next(rounds({"A2": a2}, Plan("two", 2, ""), seed=0, workers=1))
+    contract = [question for question in asked.questions["A2"] if question.aspect.id == "contract"]
+    assert contract
+    assert {question.block for question in asked.questions["A2"]} <= set(asked.blocks)
+    assert asked.blocks[contract[0].block].smaller(contract[0], lambda _: True, 1.0) is None
+
+
 def test_the_table_says_what_each_check_is_good_for() -> None:
     frame = made_up()
     assert needs(frame, ("interval", "memory_kept", "status")) == {
@@ -168,7 +177,7 @@ def test_the_page_shows_every_defect(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tmp_path / "score.parquet")) == 3
 
 
-def test_the_command_races_writes_and_resumes(tmp_path: Path) -> None:
+def test_the_command_hunts_writes_and_resumes(tmp_path: Path) -> None:
     arguments = ["--defect", "leak_per_call", "--cases", "2", "--report", str(tmp_path), "--shrink", "0"]
     first = CliRunner().invoke(score, arguments)
     assert first.exit_code == 0, first.output

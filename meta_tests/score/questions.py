@@ -20,7 +20,7 @@ from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
-from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock
+from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock
 from poolproof.suites.running.plans import Block, Plan, blocks
 from poolproof.suites.running.sandbox import Survey
 
@@ -50,16 +50,19 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     """The rounds of a plan on products, each named with what its backend says of itself."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
     planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
-    contract = {product: _contract_questions(survey, plan, seed) for product, survey in surveys.items()}
+    contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
+    low_level = {product: _contract_questions(found, seed) for product, found in contract.items()}
+    known: dict[str, Block] = {block.id: block for found in planned.values() for block in found}
+    known |= {block.id: block for found in contract.values() for block in found}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
         yield Round(
             {
-                product: _spread([*_questions(planned[product], drawn), part.of_contract(contract[product])], seed)
+                product: _spread([*_questions(planned[product], drawn), part.of_contract(low_level[product])], seed)
                 for product in surveys
             },
-            {block.id: block for found in planned.values() for block in found},
+            known,
         )
 
 
@@ -109,9 +112,8 @@ def _parts(size: int) -> Iterator[_Part]:
     return (_Part(start, end, size) for start, end in pairwise([0, *ends]))
 
 
-def _contract_questions(survey: Survey, plan: Plan, seed: int) -> list[ContractQuestion]:
-    """Everything the contract suite asks of a product: a call for each clause of each block before a second for any."""
-    planned = blocks(survey.subjects, [CONTRACT], plan, seed)
+def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[ContractQuestion]:
+    """Everything that is asked of a product's contract: a call for each clause of each block, then a second for any."""
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
     turns: Counter[tuple[str, str]] = Counter()

@@ -80,7 +80,7 @@ class Runner:
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
 
-        Rows are recorded as they come but for the first of each kind of failure: those wait for their smaller cases,
+        Rows are recorded as they come but for the first that breaks a claim: those wait for their smaller cases,
         which are looked for once the block is judged. An interruption costs the smaller case, never the row; after
         the death of this very process a resumed run judges again whatever has no row.
         """
@@ -90,13 +90,13 @@ class Runner:
         try:
             for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
                 tally.add(row)
-                if row["verdict"] in FAILED and self._seeks_smaller(row) and kind_of(row) not in first:
-                    first[kind_of(row)] = question, row
+                if row["verdict"] in FAILED and self._shrinks and _claim_of(row) not in (*first, *self._shrunk):
+                    first[_claim_of(row)] = question, row
                 else:
                     self._record(row)
-            for kind, (question, row) in list(first.items()):
+            for claim, (question, row) in list(first.items()):
                 self._make_smaller(block, question, row)
-                del first[kind]
+                del first[claim]
                 self._record(row)
         finally:
             for _, row in first.values():
@@ -140,9 +140,6 @@ class Runner:
             self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout)
         return self._sandboxes[backend]
 
-    def _seeks_smaller(self, row: Row) -> bool:
-        return self._shrinks and kind_of(row) not in self._shrunk
-
     def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
         """Add the column with the smallest question that fails alike, and ask that once more for its evidence."""
 
@@ -154,11 +151,16 @@ class Runner:
 
         smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
         if smaller is not None:
-            self._shrunk.add(kind_of(row))
+            self._shrunk.add(_claim_of(row))
             row["shrunk"] = smaller.describe()["case"]
             evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
             for other in self._judged(row["backend"], [smaller.leaving(evidence)]):
                 evidence.put_unfinished(other)
+
+
+def _claim_of(row: Row) -> tuple[str, ...]:
+    """What a smaller case is sought for once: it has to break the first of the violated checks, and no more."""
+    return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]
 
 
 def failure_text(row: Row) -> str:
