@@ -395,6 +395,15 @@ class Exiting(Scatter):
         return super().run(call, mode)
 
 
+class Raising(Scatter):
+    """The adapter itself raises on a call with ceil_mode."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        if call.attributes.rounds_up:
+            raise ValueError("no stream")
+        return super().run(call, mode)
+
+
 class Unforkable(Crashing):
     """Crashes, and cannot be forked."""
 
@@ -459,4 +468,4 @@ for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
-crashing_on_one_cell = CrashingOnOneCell
+crashing_on_one_cell, raising = CrashingOnOneCell, Raising

@@ -36,6 +36,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect, not_survived
+from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.blocks import USUAL_CHECKS
 from poolproof.suites.running.plans import Subject, subjects
@@ -356,7 +357,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         while True:
             for question in connection.recv():
                 _note_in_flight(descriptor, backend_name, question)
-                row = question.judge(backend)
+                row = answer(question, backend)
                 connection.send(row)
                 if row["verdict"] in FAILED:
                     if backend.survives_fork or not backend.is_usable():
