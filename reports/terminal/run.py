@@ -148,7 +148,7 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines = (
         (
             f"{review.cases:>6}",
-            Text(review.state, style=_STYLES_OF_STATES.get(review.state, "")),
+            Text(review.told, style=_STYLES_OF_STATES.get(review.state, "")),
             review.waiver.id,
             Text(review.waiver.reason, overflow="fold"),
         )
