@@ -65,6 +65,27 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
             assert Case.from_json(row["case"]) == asked.case
 
 
+@pytest.mark.parametrize("backend", ["killed_once", "unforkable_killed_once"])
+def test_what_was_killed_from_outside_once_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
+    rows = judged(backend, tmp_path)
+    assert [row["case_id"] for row in rows] == [asked.case.id for asked in QUESTIONS]
+    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
+    told = [number for number, row in enumerate(rows) if "the first process was killed from outside" in row["reason"]]
+    assert told == [2]
+
+
+def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
+    rows = judged("killed_every_time", tmp_path)
+    for row, asked in zip(rows, QUESTIONS, strict=True):
+        killed = asked.case.attributes.rounds_up
+        assert row["verdict"] == (Verdict.NOT_RUN if killed else Verdict.CONFORMS)
+        assert row["checks_violated"] == []
+        assert ("killed from outside (SIGKILL) twice" in row["reason"]) is killed
+
+
 def test_an_exception_of_an_adapter_is_no_crash(tmp_path: Path) -> None:
     rows = judged("raising", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
