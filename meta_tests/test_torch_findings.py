@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +49,20 @@ def test_an_adaptive_pool_ignores_the_strides_of_what_it_writes() -> None:
     )
     assert {"maximum", "layout_invariance"} <= found
     assert "results" not in found
+
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+SECTION = README.partition("## What it found in torch")[2].partition("\n## ")[0]
+PROGRAMS = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)]
+
+
+def test_every_finding_has_a_program() -> None:
+    assert len(PROGRAMS) == len(re.findall(r"^\d\. ", SECTION, re.MULTILINE)) > 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_plain_program_still_shows_it(program: str) -> None:
+    text = f"import torch, torch.nn.functional as F\n{program}"
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert [line for line in re.findall(r"# got (.*)", program) if line not in ended.stdout + ended.stderr] == []
+    assert (ended.returncode < 0) == ("# dies" in program)
