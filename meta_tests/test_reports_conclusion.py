@@ -68,6 +68,15 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
     assert "<failure" not in junit
 
 
+def test_refusals_are_told_apart_from_what_ran(tmp_path: Path) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["refused as documented"] * 2})))
+    told = io.StringIO()
+    show(digest, Console(file=told, width=400))
+    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in told.getvalue()
+    summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert "Refused as documented, so never run: 2 calls." in summary
+
+
 def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     planned = {"backend": "torch-cpu", "operator": "Other", "dtype": "float32", "index_dtype": "int64"}
     recipe = Recipe(record={"mandatory": [planned | {"aspect": "values", "planned": 5}]})

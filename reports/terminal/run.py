@@ -50,6 +50,8 @@ def conclusion_line(conclusion: Conclusion) -> Text:
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+    if totals["refused"]:
+        notes.append(f"{count_of(totals['refused'], 'call')} refused as documented")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
     if conclusion.narrowed:
