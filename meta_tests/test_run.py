@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -266,7 +267,8 @@ def test_a_folder_that_is_in_use_is_not_overwritten(tmp_path: Path) -> None:
 def test_waived_failures_do_not_fail_the_run_and_are_printed(tmp_path: Path) -> None:
     waiver = tmp_path / "known.toml"
     waiver.write_text(
-        '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\nexpires = 2099-01-01\n'
+        '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\n'
+        f"expires = {date.today() + timedelta(days=90)}\n"
         'scope = { backend = "scatter_backends:*", operator = "MaxPool2d*" }\n'
     )
     ended = run(
