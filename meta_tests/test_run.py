@@ -208,6 +208,23 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
     assert "signal SIGSEGV" in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("backend", "sentence"),
+    [
+        ("raising", "an adapter raised an exception, which says nothing about the implementation"),
+        ("killed_every_time", "the process was killed from outside (SIGKILL) twice"),
+    ],
+)
+def test_what_is_no_fault_of_the_implementation_leaves_the_run_incomplete(
+    tmp_path: Path, backend: str, sentence: str
+) -> None:
+    limits = ("--backend", f"scatter_backends:{backend}", "--cases", 6, "--aspect", "values", "--report", "out")
+    ended = run(*limits, *SMALL, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert sentence in " ".join(ended.stdout.split())
+    assert "crashed" not in set(tables.load(tmp_path / "out")["verdict"])
+
+
 CASE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"kernel_size":[2,2],"index_dtype":"int32"}'
 
 
