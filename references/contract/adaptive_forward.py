@@ -27,7 +27,6 @@ from poolproof.references.contract.builders import (
     plane_bounded,
     rank_in,
     shape_same,
-    views_inside,
     without_batches,
 )
 from poolproof.references.contract.call import ContractCall
@@ -144,7 +143,6 @@ ADAPTIVE_2D = ClauseTable.of(
         breach=Breach(tensors={name: {"shape": _swapped} for name in _OUTPUTS}),
     ),
     _exit(),
-    views_inside("self"),
     assembly(
         "format.general",
         "On 910, and with DOUBLE data, tensors of rank 4 are tagged NCHW or NHWC.",
@@ -289,7 +287,6 @@ ADAPTIVE_3D = ClauseTable.of(
         breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
     _exit(),
-    views_inside("self"),
     assembly(
         "format.rank",
         "The outputs' tags have the outputs' rank (at rank 4, or where outputSize divides self's lengths).",
