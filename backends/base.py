@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Protocol
@@ -58,6 +58,15 @@ class Tensor:
     @property
     def storage_elements(self) -> int:
         return (len(self.buffer) - 2 * self.guard) // self.dtype.itemsize
+
+    def restrided(self, strides: tuple[int, ...]) -> Tensor:
+        """The same memory read with ``strides``; IndexError where they lead out of the storage."""
+        if strides == self.strides:
+            return self
+        last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
+        if 0 not in self.shape and not 0 <= last < self.storage_elements:
+            raise IndexError(f"strides {list(strides)} lead out of a storage of {self.storage_elements} elements")
+        return replace(self, strides=strides)
 
     @cached_property
     def array(self) -> NDArray:
@@ -112,6 +121,9 @@ class Outcome:
         Time of the call itself, copies to and from a device excluded.
     results
         Shape and dtype name that the implementation reports for each output after the call.
+    strides
+        By output: the strides in elements of the tensor through which the caller reads it after the call, where the
+        implementation may give the caller's tensor others. Those of the call where an output is not named.
     complaints
         Trespasses the backend itself noticed in memory that the caller cannot see (guard bands of a workspace).
     """
@@ -121,6 +133,7 @@ class Outcome:
     message: str = ""
     seconds: float = 0.0
     results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
 
 

@@ -1,6 +1,7 @@
 """Torch in eager mode through its aten operators, on any device torch has: ``cpu``, ``cuda`` or ``npu``.
 
-The ``out=`` overloads are used throughout, because only they let the caller own, poison and guard the output.
+The ``out=`` overloads are used throughout, because only they let the caller own, poison and guard the output. An
+operator may give the tensor object it was handed other strides; the caller reads through that object.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class TorchEager(Backend):
         for name in call.operator.tensors:
             self._download(buffers[name], call.tensors[name])
         results = {name: (tuple(views[name].shape), _dtype_name(views[name])) for name in call.operator.outputs}
-        return Outcome(Status.COMPLETED, seconds=seconds, results=results)
+        strides = {name: tuple(views[name].stride()) for name in results}
+        return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
 
     def _upload(self, tensor: Tensor) -> torch.Tensor:
         """The tensor's storage as a one-dimensional torch tensor; on the CPU it shares the memory."""

@@ -8,9 +8,11 @@ known which claim it breaks and where.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -395,6 +397,41 @@ class Exiting(Scatter):
         return super().run(call, mode)
 
 
+class Raising(Scatter):
+    """The adapter itself raises on a call with ceil_mode."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        if call.attributes.rounds_up:
+            raise ValueError("no stream")
+        return super().run(call, mode)
+
+
+class KilledEveryTime(Scatter):
+    """Its process is killed from outside on every call with ceil_mode."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        if call.attributes.rounds_up:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(call, mode)
+
+
+class KilledOnce(KilledEveryTime):
+    """Its process is killed from outside, on the first call with ceil_mode of all: a file tells that it was."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        flag = Path(os.environ["KILLED_ONCE"])
+        if not call.attributes.rounds_up or flag.exists():
+            return Scatter.run(self, call, mode)
+        flag.touch()
+        return super().run(call, mode)
+
+
+class UnforkableKilledOnce(KilledOnce):
+    """The same, and it cannot be forked."""
+
+    survives_fork = False
+
+
 class Unforkable(Crashing):
     """Crashes, and cannot be forked."""
 
@@ -459,4 +496,5 @@ for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
-crashing_on_one_cell = CrashingOnOneCell
+crashing_on_one_cell, raising = CrashingOnOneCell, Raising
+killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce

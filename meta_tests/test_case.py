@@ -79,12 +79,27 @@ GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kern
             "a case of AdaptiveMaxPool2d has no field 'kernel_size'; it has operator, shape",
         ),
         ({"output_size": [3, 3]}, "has no field 'output_size'"),
+        ({"padding": [2, 0]}, r"padding \[2, 0\] exceeds half of kernel_size, \[1, 1\]"),
+        ({"seed": -1}, "seed -1 is not in"),
+        ({"seed": 2**63}, "is not in"),
+        ({"scale": 2**40}, "scale 1099511627776 is more than 2100 away from 0"),
+        *(
+            ({"literals": {"indices": [0] * 7 + [index]}}, "is no integer in")
+            for index in (-1, 36, 2**70, float("nan"), 0.5)
+        ),
+        ({"literals": {"grad_output": [1] * 7 + [1e39]}}, r"literal 1e\+39 of 'grad_output' overflows float32"),
+        ({"literals": {"grad_output": [1] * 7 + [10**400]}}, "overflows float32"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, object], message: str) -> None:
     with pytest.raises(CaseError, match=message) as error:
         Case.from_json(json.dumps(GOOD | change))
     assert "\n" not in str(error.value)
+
+
+def test_nan_and_infinities_are_legal_values() -> None:
+    literals = {"grad_output": [float("nan"), float("inf"), 0, 3.4e38] * 2, "indices": [0, 7, 14, 35] * 2}
+    assert dict(Case.from_json(json.dumps(GOOD | {"literals": literals})).literals)["indices"] == (0, 7, 14, 35) * 2
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from scatter_backends import FAULTS, Environment, Scatter
+from scatter_backends import FAULTS, Environment, Lost, Scatter, WrongResult
 
 DTYPES = ("float32", "float16", "bfloat16")
 CASES = 25
@@ -98,6 +98,18 @@ def test_the_message_guesses_what_happened() -> None:
     assert (
         "were lost" in row_of("misrouted", case)["reason"] or "sent here instead" in row_of("misrouted", case)["reason"]
     )
+
+
+def test_a_wrong_shape_is_all_that_is_said() -> None:
+    case = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,4,4],"kernel_size":[2]}'
+    aspect = holding("interval", "repeat", "results", "unreached")
+    row = Question(Case.from_json(case), aspect).judge(WrongAltogether())
+    assert row["checks_violated"] == ["results"]
+    assert row["checks_judged"] == ["refusal", "results"]
+
+
+class WrongAltogether(Lost, WrongResult):
+    """The last window's gradient does not arrive, and grad_input comes back without its batch axis."""
 
 
 def test_an_interval_is_printed_when_bits_are_not_owed() -> None:

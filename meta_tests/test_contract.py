@@ -63,7 +63,8 @@ def test_observed_rows_reach_nearly_every_backward_clause() -> None:
         for clause in clauses()
         if SIGNATURES[clause.api].operator.is_backward and clause.status is not None and clause.stage != "tiling"
     }
-    assert checked - met == {"2d-bwd.padding.at-most-half-effective", "mask-bwd.rank.gradOutput"}
+    unmet = {f"{prefix}.storage" for prefix in ("2d-bwd", "3d-bwd", "mask-bwd", "adaptive2d-bwd", "adaptive3d-bwd")}
+    assert checked - met == {"2d-bwd.padding.at-most-half-effective", "mask-bwd.rank.gradOutput", *unmet}
 
 
 # Worked examples; shapes and answers are those of runs of the library's host code.
@@ -188,7 +189,7 @@ ORDER = ("A2", "A3", "950", "910", "310P", "310B")
     [
         (MP3, (161001, 161001, 161001, 161001, 161001, 161001)),
         (MASK, (161001, 161001, 161002, 161001, 161001, 161001)),
-        ("aclnnMaxPool3dWithArgmax", (161002, 161002, 161002, 161002, 161002, 161002)),
+        ("aclnnMaxPool3dWithArgmax", (161001, 161001, 161001, 161002, 161002, 161002)),
         ("aclnnMaxPool2dWithMask", (161001, 161001, 161001, 161001, 161001, 161001)),
     ],
 )
@@ -252,6 +253,13 @@ def test_a_kept_clause_does_not_answer(clause: Any) -> None:
 
 
 UNAVOIDABLE = {
+    "2d-fwd.format.private",
+    "2d-fwd.format.out",
+    "2d-fwd.format.rank",
+    "2d-bwd.format.private",
+    "adaptive2d-bwd.format.private",
+    "2d-bwd.shape.pooled",
+    "mask-bwd.shape.pooled",
     "2d-bwd.padding.at-most-kernel",
     "mask-bwd.padding.at-most-kernel",
     "2d-bwd.padding.at-most-half",
@@ -397,7 +405,7 @@ def test_dropped_comparison_of_indices() -> None:
         ("A2", "mask-bwd.length.kernelSize", 161001, 161002, "E20"),
         ("A2", "adaptive2d-bwd.format.rank", 561103, 0, "C2"),
         ("950", "3d-fwd.dilation.positive", 0, 161002, "E34"),
-        ("A2", "3d-fwd.null.self", 161002, 161001, "F1"),
+        ("A2", "3d-fwd.null.self", 161001, 161002, "F1"),
         ("A3", "adaptive2d-fwd.shape.outputOut.elements", 561103, 161002, "E27"),
     ],
 )

@@ -185,9 +185,10 @@ def test_a2_and_a3_have_one_contract(call: ContractCall) -> None:
     assert expectations(A2, call) == expectations(A3, call)
 
 
-@given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3))
+@given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(1, 9), max_size=2))
 @settings(max_examples=100, deadline=None)
 def test_layouts_change_nothing(call: ContractCall, product: Product, offset: int, storage: list[int]) -> None:
+    """As long as what they reach lies in the storage."""
     laid_out = {
         name: TensorArgument(
             shape=tensor.shape,
@@ -195,7 +196,7 @@ def test_layouts_change_nothing(call: ContractCall, product: Product, offset: in
             format=tensor.format,
             strides=(0,) * tensor.rank,
             offset=offset,
-            storage=tuple(storage),
+            storage=(offset + 1, *storage),
         )
         for name, tensor in call.tensors.items()
         if tensor is not None

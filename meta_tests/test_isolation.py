@@ -11,10 +11,12 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.registry import UnknownBackend, create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging import judge
+from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.sandbox import Sandbox
 
@@ -61,6 +63,49 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
             assert words in row["reason"]
             assert row["judged_at"] > 1.7e9
             assert Case.from_json(row["case"]) == asked.case
+
+
+@pytest.mark.parametrize("backend", ["killed_once", "unforkable_killed_once"])
+def test_what_was_killed_from_outside_once_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
+    rows = judged(backend, tmp_path)
+    assert [row["case_id"] for row in rows] == [asked.case.id for asked in QUESTIONS]
+    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
+    told = [number for number, row in enumerate(rows) if "the first process was killed from outside" in row["reason"]]
+    assert told == [2]
+
+
+def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
+    rows = judged("killed_every_time", tmp_path)
+    for row, asked in zip(rows, QUESTIONS, strict=True):
+        killed = asked.case.attributes.rounds_up
+        assert row["verdict"] == (Verdict.NOT_RUN if killed else Verdict.CONFORMS)
+        assert row["checks_violated"] == []
+        assert ("killed from outside (SIGKILL) twice" in row["reason"]) is killed
+
+
+def test_an_exception_of_an_adapter_is_no_crash(tmp_path: Path) -> None:
+    rows = judged("raising", tmp_path)
+    for row, asked in zip(rows, QUESTIONS, strict=True):
+        if not asked.case.attributes.rounds_up:
+            assert row["verdict"] == Verdict.CONFORMS
+            continue
+        assert row["verdict"] == Verdict.ADAPTER_ERROR
+        assert "the adapter raised ValueError: no stream (scatter_backends.py, line " in row["reason"]
+        assert "Traceback (most recent call last)" in row["findings"]
+        assert row["checks_violated"] == row["checks_judged"] == []
+
+
+def test_an_exception_of_a_check_is_the_suites_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("in a check")
+
+    monkeypatch.setattr(judge, "run_checks", broken)
+    row = answer(QUESTIONS[0], create("scatter_backends:honest"))
+    assert row["verdict"] == Verdict.SUITE_ERROR
+    assert "the suite itself raised ZeroDivisionError: in a check" in row["reason"]
 
 
 def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.run import show
 from poolproof.suites.cli import main
@@ -34,6 +36,8 @@ def conclude(folder: Path, recipe: Recipe) -> Overall:
         ("timed out", Overall.VIOLATES),
         ("not run", Overall.INCOMPLETE),
         ("not supported", Overall.INCOMPLETE),
+        ("suite error", Overall.INCOMPLETE),
+        ("adapter error", Overall.INCOMPLETE),
     ],
 )
 def test_one_case_decides(tmp_path: Path, verdict: str, overall: Overall) -> None:
@@ -47,6 +51,30 @@ def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
         "deviating and not waived: 1 of 71 judged cases",
         "not judged: 1 of 72 planned cases, in 1 group",
     )
+
+
+@pytest.mark.parametrize(("verdict", "whose"), [("suite error", "the suite itself"), ("adapter error", "an adapter")])
+def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, whose: str) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: [verdict]})))
+    sentence = f"{whose} raised an exception, which says nothing about the implementation: in 1 case"
+    assert digest.conclusion.reasons[0] == sentence
+    told = io.StringIO()
+    show(digest, Console(file=told, width=400))
+    assert sentence in told.getvalue()
+    assert sentence in write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert sentence in write_run_page(digest, tmp_path / "index.html").read_text()
+    junit = write_junit(digest, tmp_path / "junit.xml").read_text()
+    assert "<error" in junit
+    assert "<failure" not in junit
+
+
+def test_refusals_are_told_apart_from_what_ran(tmp_path: Path) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["refused as documented"] * 2})))
+    told = io.StringIO()
+    show(digest, Console(file=told, width=400))
+    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in told.getvalue()
+    summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert "Refused as documented, so never run: 2 calls." in summary
 
 
 def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:

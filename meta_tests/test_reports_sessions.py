@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,27 +23,29 @@ from poolproof.reports.rows.verdicts import Overall
 
 ROOT = Path(__file__).parents[1]
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
-WAIVERS = """
+SOON = date.today() + timedelta(days=90)
+WAIVERS = f"""
 [[waiver]]
 id = "lost"
 reason = "loses its largest gradient"
 owner = "somebody"
-expires = 2999-12-31
-scope = { backend = "reports_backends:Lossy", dtype = "float32" }
+expires = {SOON}
+scope = {{ backend = "reports_backends:Lossy", dtype = "float32" }}
 
 [[waiver]]
 id = "old"
 reason = "was accepted once"
 owner = "somebody"
 expires = 2020-01-01
-scope = { backend = "reports_backends:Lossy" }
+scope = {{ backend = "reports_backends:Lossy" }}
 
 [[waiver]]
 id = "aimless"
 reason = "is about nothing that is judged"
 owner = "somebody"
-expires = 2999-12-31
-scope = { operator = "Nothing" }
+expires = {SOON}
+checks = ["interval"]
+scope = {{ operator = "Nothing" }}
 """
 
 
@@ -152,8 +155,10 @@ def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall)
     given = ["--waivers", str(tmp_path / "waivers.toml"), "--dtype", "float32", *options]
     ended = run_session(tmp_path / "run", "reports_backends:Lossy", *given)
     assert ended.status == status, ended.output
-    for waiver, state in (("lost", "used"), ("old", "expired"), ("aimless", "unmatched")):
-        assert [state, waiver] in [line.split()[1:3] for line in ended.output.splitlines()]
+    for waiver, state in (("lost", "used, wide"), ("old", "expired, wide"), ("aimless", "unmatched")):
+        assert [*state.split(), waiver] in [
+            line.split()[1 : 2 + len(state.split())] for line in ended.output.splitlines()
+        ]
         assert f"<td>{waiver}</td>" in ended.page
     assert ("old (expired), aimless (unmatched)" in ended.output) == bool(options)
 

@@ -77,6 +77,29 @@ def test_an_expired_waiver_counts_what_it_no_longer_covers(tmp_path: Path) -> No
     assert read_digest(make_run(tmp_path, recipe)).waivers[0].cases == 2
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_wide"),
+    [
+        ({}, True),
+        ({"checks": ["interval"]}, False),
+        ({"scope": {"operator": CELL[0], "layouts": "*"}}, False),
+        ({"scope": {"layouts": "*"}}, True),
+    ],
+)
+def test_a_waiver_without_checks_for_whole_operators_or_several_kinds_is_wide(
+    tmp_path: Path, changes: dict[str, Any], is_wide: bool
+) -> None:
+    others = (
+        {("MaxPool3dWithArgmaxBackward", *CELL[1:]): ["waived"]}
+        if "operator" not in changes.get("scope", "operator")
+        else {}
+    )
+    recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: ["waived"], **others})
+    review = read_digest(make_run(tmp_path, recipe)).waivers[0]
+    assert review.is_wide is is_wide
+    assert ("wide" in review.told) is is_wide
+
+
 def made_row(**changes: Any) -> dict[str, Any]:
     row = {"backend": "torch-cpu", "operator": CELL[0], "dtype": "float32", "case_id": "0123456789ab"}
     row |= {"case": '{"operator":"x","shape":[1,2]}', "layouts": "self:sliced"}

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,23 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
     assert "signal SIGSEGV" in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("backend", "sentence"),
+    [
+        ("raising", "an adapter raised an exception, which says nothing about the implementation"),
+        ("killed_every_time", "the process was killed from outside (SIGKILL) twice"),
+    ],
+)
+def test_what_is_no_fault_of_the_implementation_leaves_the_run_incomplete(
+    tmp_path: Path, backend: str, sentence: str
+) -> None:
+    limits = ("--backend", f"scatter_backends:{backend}", "--cases", 6, "--aspect", "values", "--report", "out")
+    ended = run(*limits, *SMALL, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert sentence in " ".join(ended.stdout.split())
+    assert "crashed" not in set(tables.load(tmp_path / "out")["verdict"])
+
+
 CASE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"kernel_size":[2,2],"index_dtype":"int32"}'
 
 
@@ -266,7 +284,8 @@ def test_a_folder_that_is_in_use_is_not_overwritten(tmp_path: Path) -> None:
 def test_waived_failures_do_not_fail_the_run_and_are_printed(tmp_path: Path) -> None:
     waiver = tmp_path / "known.toml"
     waiver.write_text(
-        '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\nexpires = 2099-01-01\n'
+        '[[waiver]]\nid = "losing"\nreason = "the last window is lost"\nowner = "us"\n'
+        f"expires = {date.today() + timedelta(days=90)}\n"
         'scope = { backend = "scatter_backends:*", operator = "MaxPool2d*" }\n'
     )
     ended = run(

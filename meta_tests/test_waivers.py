@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
+from poolproof.suites.running.aspects import ALL_CHECKS
 
 TODAY = date(2026, 11, 21)
 ROW = {
@@ -66,6 +69,42 @@ def test_crashes_are_waived_only_as_survival(tmp_path: Path) -> None:
     crash = ROW | {"verdict": Verdict.CRASHED, "checks_violated": []}
     assert waivers(tmp_path, 'checks = ["written"]').apply(crash, {})["verdict"] == Verdict.CRASHED
     assert waivers(tmp_path, 'checks = ["survival"]').apply(crash, {})["verdict"] == Verdict.WAIVED
+
+
+@pytest.mark.parametrize("check", ["survival", "memory_untouched"])
+def test_what_harms_the_program_is_waived_only_by_name(tmp_path: Path, check: str) -> None:
+    row = ROW | {"checks_violated": ["written", check]}
+    assert waivers(tmp_path).apply(row, {})["verdict"] == "violates"
+    named = waivers(tmp_path, f'checks = ["written", "{check}"]')
+    assert named.apply(row, {})["verdict"] == Verdict.WAIVED
+
+
+@pytest.mark.parametrize(
+    ("checks", "message"),
+    [
+        ('"interval"', "checks must be a list of names"),
+        ("[3]", "checks must be a list of names"),
+        ('["interval", "intervall"]', "there is no check 'intervall'"),
+    ],
+)
+def test_checks_are_a_list_of_known_names(tmp_path: Path, checks: str, message: str) -> None:
+    with pytest.raises(WaiverError, match=message):
+        waivers(tmp_path, f"checks = {checks}")
+
+
+def test_the_known_names_are_those_of_the_suites() -> None:
+    assert sorted(CHECK_IDS) == sorted(ALL_CHECKS)
+
+
+@pytest.mark.parametrize(("today", "lasts_too_long"), [(date(2025, 1, 30), True), (date(2025, 1, 31), False)])
+def test_a_waiver_lasts_two_years_at_most(tmp_path: Path, today: date, lasts_too_long: bool) -> None:
+    known = waivers(tmp_path).all
+    with (
+        pytest.raises(WaiverError, match="strided expires on 2027-01-31, more than two")
+        if lasts_too_long
+        else nullcontext()
+    ):
+        check_terms(known, today)
 
 
 def test_versions_bound_a_waiver(tmp_path: Path) -> None:

@@ -129,6 +129,10 @@ class Windowed(Kind):
                 raise ValueError(f"{name} of {api} has length {' or '.join(map(str, lengths))}")
             if min(values, default=least) < least:
                 raise ValueError(f"{name} must be at least {least}")
+        halves = [length // 2 for length in expand(self.kernel_size, spatial_rank)]
+        padding = expand(self.padding, spatial_rank, (0,))
+        if any(given > most for given, most in zip(padding, halves, strict=True)):
+            raise ValueError(f"padding {list(self.padding)} exceeds half of kernel_size, {halves}")
 
     def axes(self, spatial_shape: Lengths) -> tuple[Axis, ...]:
         rank = len(spatial_shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from poolproof.reports.terminal import history as terminal_history
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal import verification as terminal_verification
 from poolproof.reports.terminal.command_line import CommandGroup, console
+from poolproof.reports.waivers import check_terms
 from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
 
 _PATH = click.Path(path_type=Path)
@@ -65,6 +66,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     row = failing_row(run, case_id, backend)
     environment = read_run(run)["backends"][row["backend"]]
     waiver = waiver_for(row, environment, Approval(expires=expires.date(), **accepted))
+    check_terms([waiver], date.today())
     append(waiver, output)
     click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
     click.echo(to_toml([waiver]), nl=False)

@@ -29,9 +29,10 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
 
-from emulator_driver import BACKWARD, DTYPES, FORMATS, Emulator, fresh
+from emulator_driver import DTYPES, FORMATS, Emulator, fresh
 from poolproof.backends.emulator import library
 from poolproof.references.contract import Answer, ContractCall, expectations, predict
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import PRODUCTS
 
 Row = dict[str, Any]
@@ -135,20 +136,23 @@ def compare_tiling(row: Row, route: str, title: str) -> Iterator[str]:
 
 def replay(emulator: Emulator, row: Row) -> tuple[int, bool, str]:
     """(status, whether both results were written, route) of the row's call."""
-    tensors = [create(emulator, row["tensors"][name]) for name in BACKWARD]
-    lists = [None if values is None else emulator.create_list(values) for values in (row["lists"] or {}).values()]
-    attributes = [*lists, c_bool(row["ceilMode"])] if row["lists"] else []
+    tensors = {name: create(emulator, tensor) for name, tensor in row["tensors"].items()}
+    lists = {
+        name: None if values is None else emulator.create_list(values) for name, values in (row["lists"] or {}).items()
+    }
+    given = {**tensors, **lists, "ceilMode": c_bool(bool(row["ceilMode"]))}
+    arguments = [given[argument.name] for argument in SIGNATURES[row["api"]].arguments]
     size = None if row["null_outputs"]["workspaceSize"] else c_uint64(UNTOUCHED)
     executor = None if row["null_outputs"]["executor"] else c_void_p()
-    status = emulator.phase_one(row["api"], [*tensors[:3], *attributes, tensors[3]], size, executor)
+    status = emulator.phase_one(row["api"], arguments, size, executor)
     touched = any((size is not None and size.value != UNTOUCHED, executor is not None and executor.value is not None))
     route = ""
     if executor is not None and executor.value is not None:
         route = emulator.poolproof_emulator_route(executor).decode()
         emulator.call("aclDestroyAclOpExecutor", executor)
-    for tensor in tensors:
+    for tensor in tensors.values():
         emulator.call("aclDestroyTensor", tensor)
-    for values in lists:
+    for values in lists.values():
         emulator.call("aclDestroyIntArray", values)
     return status, touched, route
 

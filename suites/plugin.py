@@ -27,7 +27,7 @@ from poolproof.reports import recorder
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, load, shipped
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.probe.command import all_accounts
@@ -355,4 +355,6 @@ def _waivers(config: pytest.Config) -> Waivers:
     given = config.getoption("waivers") or []
     files = [] if "none" in given else shipped()
     files += [Path(name) for name in given if name != "none"]
-    return Waivers([waiver for file in files for waiver in load(file)], date.today())
+    waivers, today = [waiver for file in files for waiver in load(file)], date.today()
+    check_terms(waivers, today)
+    return Waivers(waivers, today)

@@ -27,6 +27,7 @@ from poolproof.references.contract.builders import (
     tag_rank_fits,
     tiling,
     unbatched,
+    views_inside,
 )
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.facts import divides, tag_fits
@@ -135,6 +136,7 @@ ADAPTIVE_2D_BACKWARD = ClauseTable.of(
     plane_bounded(2),
     plane_bounded(2, name="plane.950", status=None, reach=ONLY_950, page=Page("refuses", "E30")),
     _empty_exit(),
+    views_inside("self", "gradOutput", "indices"),
     _SHAPE_BATCH,
     assembly(
         "format.rank",
@@ -158,6 +160,7 @@ ADAPTIVE_3D_BACKWARD = ClauseTable.of(
     *_formats_and_rank((4, 5), "NDHWC"),
     dtype_listed("indices", {"A2": ("INT32",)}, reach=PRE_950, name="dtype.indices.int32"),
     _empty_exit(),
+    views_inside("self", "gradOutput", "indices"),
     _SHAPE_BATCH,
     tag_rank_fits(source="observed"),
     _SHAPE_BATCH_DIVISIBLE,

@@ -27,6 +27,7 @@ from poolproof.references.contract.builders import (
     plane_bounded,
     rank_in,
     shape_same,
+    views_inside,
     without_batches,
 )
 from poolproof.references.contract.call import ContractCall
@@ -143,6 +144,7 @@ ADAPTIVE_2D = ClauseTable.of(
         breach=Breach(tensors={name: {"shape": _swapped} for name in _OUTPUTS}),
     ),
     _exit(),
+    views_inside("self"),
     assembly(
         "format.general",
         "On 910, and with DOUBLE data, tensors of rank 4 are tagged NCHW or NHWC.",
@@ -287,6 +289,7 @@ ADAPTIVE_3D = ClauseTable.of(
         breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
     _exit(),
+    views_inside("self"),
     assembly(
         "format.rank",
         "The outputs' tags have the outputs' rank (at rank 4, or where outputSize divides self's lengths).",

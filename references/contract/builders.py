@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
-from poolproof.references.contract.facts import INT32_MAX, Shape, attribute, nothing_pooled, plane, tag_fits
+from poolproof.references.contract.facts import (
+    INT32_MAX,
+    Shape,
+    attribute,
+    leaves_storage,
+    nothing_pooled,
+    plane,
+    tag_fits,
+)
 from poolproof.references.contract.reach import PRE_950, Reach
 from poolproof.references.contract.rules import (
     NOTHING_TO_BREAK,
@@ -345,6 +353,17 @@ def assembly(name: str, statement: Statement, decides: Decides, breach: Breach |
         breach=breach,
     )
     return replace(rule, **fields)
+
+
+def views_inside(*tensors: str) -> Rule:
+    """Strided inputs, which the library copies into contiguous ones before anything else."""
+    return assembly(
+        "storage",
+        f"{joined(tensors, 'and')} {'stays' if len(tensors) == 1 else 'stay'} within the storage where not contiguous.",
+        lambda call, product: any(leaves_storage(call.tensor(name)) for name in tensors),
+        Breach(tensors={"self": {"strides": lambda strides: tuple(2 * stride for stride in strides)}}),
+        page=Page("silent", "C12"),
+    )
 
 
 def tag_rank_fits(**fields: Any) -> Rule:

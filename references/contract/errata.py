@@ -34,7 +34,12 @@ ERRATA = {
     "C8": "The mask path of 1x1 kernels, and of every kernel on 910, takes NCHW and NHWC only.",
     "C9": "A mask kernelSize of a wrong length together with a null stride, padding or dilation kills the process.",
     "C11": "gradOutput and self that differ in N or C are refused by tiling, in phase one or two by the route taken.",
-    "F1": "The 3-D forward refuses null pointers as invalid parameters; its page promises the null-pointer status.",
+    "C12": "A view of an input that is not contiguous and leaves its storage is an internal error; no page names it.",
+    "F1": "The 3-D forward refuses null pointers as its page promises; releases before 2026-06-30 refuse them as"
+    " invalid parameters.",
     "F2": "The windowed forwards and the adaptive APIs take plain tags that their pages leave out.",
     "F3": "The adaptive 2-D forward has no check of the product; its page does not support Atlas inference devices.",
+    "F4": "On blocks the mask forward takes NHWC at no rank, and at rank 3 no tag of another rank.",
+    "F5": "On 950 the 2-D forward infers shapes for ND, NCHW and NHWC only.",
+    "F6": "The 2-D forward compares the tag of indices with that of its result; the page asks for no such thing.",
 }

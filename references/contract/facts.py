@@ -11,7 +11,7 @@ from math import prod
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
-from poolproof.references.contract.vocabulary import MASK_APIS, TAG_RANKS
+from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, TAG_RANKS
 from poolproof.references.geometry import expand
 from poolproof.references.indices import MASK
 from poolproof.references.products import Product
@@ -125,8 +125,22 @@ def plane(call: ContractCall) -> int:
 
 
 def tag_fits(tensor: TensorArgument) -> bool:
-    """Whether the format tag's own rank is the tensor's; private tags are not judged here."""
-    return TAG_RANKS.get(tensor.format) in (None, tensor.rank)
+    """Whether the format tag's own rank, plain or private, is the tensor's."""
+    return {**TAG_RANKS, **PRIVATE_TAG_RANKS}.get(tensor.format) in (None, tensor.rank)
+
+
+def leaves_storage(tensor: TensorArgument) -> bool:
+    """Whether a view that is not contiguous reaches beyond its storage; contiguous tensors are never looked at.
+
+    Source: ops-math ``contiguous.cpp:602-609`` and opbase ``tensor_view_utils.cpp:50-71``.
+    """
+    if tensor.is_empty:
+        return False
+    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
+    is_dense = all(length == 1 or stride == dense for length, stride, dense in steps)
+    reach = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.strides, strict=True))
+    last = wrapped(tensor.offset + reach)
+    return not is_dense and not 0 <= last < wrapped(prod(tensor.storage))
 
 
 def same_or_single(first: Shape, second: Shape) -> bool:
@@ -139,6 +153,10 @@ def runs_on_blocks(call: ContractCall, product: Product) -> bool:
     if call.api not in MASK_APIS:
         return False
     return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
+
+
+def _dense_strides(shape: Shape) -> Shape:
+    return tuple(wrapped(prod(shape[axis + 1 :])) for axis in range(len(shape)))
 
 
 def _pooled_shape_as_nchw(call: ContractCall) -> Shape:

@@ -47,6 +47,9 @@ PRIVATE_TAGS = (
 )
 """Format tags of the device's own layouts, which no API of the family takes."""
 
+PRIVATE_TAG_RANKS = {"FRACTAL_Z": 4, "FRACTAL_Z_3D": 4, "NC1HWC0": 5, "NC1HWC0_C04": 5, "NDC1HWC0": 6}
+"""Private tags that name a rank of their own; the others fit every rank (observed; ops-math transdata.cpp:48)."""
+
 TAGS = (*TAG_RANKS, *PRIVATE_TAGS)
 
 OUT_POINTERS = ("workspaceSize", "executor")

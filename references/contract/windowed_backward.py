@@ -38,6 +38,7 @@ from poolproof.references.contract.builders import (
     tag_rank_fits,
     tiling,
     unbatched,
+    views_inside,
 )
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.facts import mask_shape, pooled_shape
@@ -109,6 +110,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
         ("gradOutput", "self", "indices"),
         Page("refuses", "E14"),
     ),
+    views_inside("self", "gradOutput", "indices"),
     assembly(
         "rank.equal",
         "self and gradOutput have the same rank.",
@@ -170,6 +172,7 @@ def _planar_shapes(gradients_fit: Rule, *effective: Rule) -> tuple[Rule, ...]:
         some_window_fits(source="code"),
         gradients_fit,
         empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self",)),
+        views_inside("self", "gradOutput", "indices"),
     )
 
 

@@ -1,17 +1,17 @@
 """Clauses of the windowed forward APIs, in the order in which the library checks them.
 
 Pages: aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, aclnnMaxPool2dWithMask. Code: the library's
-``pooling/max_pool3d_with_argmax_v2``, read; unlike the backward APIs these have not been run.
+``pooling/max_pool3d_with_argmax_v2``, and statuses
+measured on its host code.
 """
 
 from __future__ import annotations
-
-from math import prod
 
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
     UNNAMED,
+    assembly,
     dilation_one,
     dilation_positive,
     dtype_listed,
@@ -34,8 +34,10 @@ from poolproof.references.contract.builders import (
     some_window_fits,
     stride_positive,
     tag_rank_fits,
+    views_inside,
 )
-from poolproof.references.contract.facts import INT32_MAX, mask_shape, pooled_shape, same_or_single, self_axes, wrapped
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.facts import mask_shape, pooled_shape, runs_on_blocks, same_or_single, tag_fits
 from poolproof.references.contract.planar import (
     blocks_tag_fits,
     channels_last_fits,
@@ -48,8 +50,11 @@ from poolproof.references.contract.planar import (
 from poolproof.references.contract.reach import BEFORE_A2, ONLY_310B, ONLY_950, PRE_950, SINCE_A2
 from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
 from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.products import Product
 
-_F1 = Page("refuses", "F1", ReturnCode.NULL_POINTER)
+_F1 = Page("refuses", "F1", ReturnCode.INVALID_PARAMETER)
+"""What releases before 2026-06-30 answer (``aclnn_max_pool3d_with_argmax.cpp:188`` has changed)."""
+_UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
 _TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
 
 
@@ -68,13 +73,13 @@ MAX_POOL_3D = ClauseTable.of(
     "3d-fwd",
     *null_outputs(),
     not_supported(BEFORE_A2, page=Page("agrees", "E35")),
-    not_null("self", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("kernelSize", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("stride", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("padding", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("dilation", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("out", _F1, ReturnCode.INVALID_PARAMETER),
-    not_null("indices", _F1, ReturnCode.INVALID_PARAMETER),
+    not_null("self", _F1),
+    not_null("kernelSize", _F1),
+    not_null("stride", _F1),
+    not_null("padding", _F1),
+    not_null("dilation", _F1),
+    not_null("out", _F1),
+    not_null("indices", _F1),
     dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     dtype_same("out"),
@@ -100,9 +105,10 @@ MAX_POOL_3D = ClauseTable.of(
     dilation_positive(reach=ONLY_950, status=None, page=Page("refuses", "E34")),
     some_window_fits(status=None, page=Page("refuses", "E35")),
     empty_exit("self and out have no axis of length 0; with one the call succeeds.", ("self", "out")),
+    views_inside("self"),
     plane_bounded(
         3,
-        decides=lambda call, product: wrapped(prod(self_axes(call).spatial)) > INT32_MAX,
+        statement="The product of self's last three axes is at most 2^31 - 1, in signed 64-bit arithmetic.",
         status=ReturnCode.INTERNAL_NULL,
         stage="assembly",
         source="code",
@@ -139,6 +145,27 @@ def _channels_last_fits(status: ReturnCode) -> Rule:
     return channels_last_fits("out", status=status, stage="assembly", source="code", page=Page("refuses", "F2"))
 
 
+def _tag_is_not_inferred(call: ContractCall, product: Product) -> bool:
+    """``max_pool_with_argmax_v3_infershape.cpp:87-91``."""
+    tensor = call.tensor("self")
+    return tensor.rank == 4 and tensor.format not in ("ND", "NCHW", "NHWC")
+
+
+def _indices_tag_misfits(call: ContractCall, product: Product) -> bool:
+    """``contiguous.cpp:645-652`` of ops-math, and ``aclnn_max_pool2d_with_indices.cpp:769-770`` at rank 3."""
+    out, indices = call.tensor("out"), call.tensor("indices")
+    if out.rank == 3 and product.value_in(PRE_950):
+        return not tag_fits(indices)
+    return out.format not in ("ND", indices.format)
+
+
+def _forward_tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
+    """``aclnn_max_pool2d_with_indices.cpp:527, 595, 599``."""
+    tensor = call.tensor("self")
+    fits = tensor.format == "NCHW" if tensor.rank == 4 else tag_fits(tensor)
+    return runs_on_blocks(call, product) and not fits
+
+
 MAX_POOL_2D = ClauseTable.of(
     "aclnnMaxPool2dWithIndices",
     "2d-fwd",
@@ -154,15 +181,31 @@ MAX_POOL_2D = ClauseTable.of(
     dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     dtype_same("out"),
     dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
-    *_planar_formats(listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2")),
+    *_planar_formats(listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2", breach=_UNLISTED)),
     *planar_lengths(length_in("kernelSize", (1, 2))),
     *_planar_values(dilation_positive(reach=ONLY_950), dilation_one(reach=PRE_950)),
     pool_fits("out", "indices"),
     shape_same("indices", "out"),
     _planar_exit(),
+    views_inside("self"),
     computed_plane_bounded(stage="assembly"),
+    assembly(
+        "format.inferred",
+        "On 950 tensors of rank 4 are tagged ND, NCHW or NHWC.",
+        _tag_is_not_inferred,
+        Breach(template={"tag": "HWCN"}),
+        reach=ONLY_950,
+        page=Page("allows", "F5"),
+    ),
     result_tag_rank_fits(SINCE_A2, page=Page("allows", "C3")),
     _channels_last_fits(ReturnCode.INVALID_PARAMETER),
+    assembly(
+        "format.indices",
+        "indices has the tag of a result that is not ND; at rank 3 on A2 and A3 a tag of that rank.",
+        _indices_tag_misfits,
+        Breach(tensors={"indices": {"format": "HWCN"}}),
+        page=Page("allows", "F6"),
+    ),
 )
 
 MASK = ClauseTable.of(
@@ -182,7 +225,7 @@ MASK = ClauseTable.of(
     dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
     dtype_same("out"),
     dtype_listed("indices", dict.fromkeys(("A2", "910", "310P"), ("INT8",))),
-    *_planar_formats(listed_tags(dict.fromkeys(("A2", "910", "310P"), ("NCHW", "ND")), "F2")),
+    *_planar_formats(listed_tags(dict.fromkeys(("A2", "910", "310P"), ("NCHW", "ND")), "F2", breach=_UNLISTED)),
     *planar_lengths(),
     *_planar_values(dilation_one()),
     pool_fits("out"),
@@ -193,8 +236,13 @@ MASK = ClauseTable.of(
         breach=Breach(tensors={"indices": {"shape": longer}}),
     ),
     _planar_exit(),
+    views_inside("self"),
     computed_plane_bounded(stage="assembly"),
     result_tag_rank_fits(PRE_950, page=Page("allows", "C1")),
-    blocks_tag_fits(),
+    blocks_tag_fits(
+        statement="With a 1x1 kernel, and always on 910 and 310P: rank 4 is tagged NCHW, rank 3 NCL, ND or NC.",
+        decides=_forward_tag_has_no_blocks,
+        page=Page("allows", "F4"),
+    ),
     _channels_last_fits(ReturnCode.INTERNAL_NULL),
 )

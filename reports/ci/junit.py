@@ -21,7 +21,10 @@ _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
 
 
 def write_junit(digest: Digest, path: Path) -> Path:
-    """Write the XML. A deviation is a failure, a gap in what had to be judged an error, what nobody owes is skipped."""
+    """Write the XML. A deviation is a failure, a gap in what had to be judged an error.
+
+    So is an exception of the suite or of an adapter; what nobody owes is skipped.
+    """
     gaps = _gaps(digest.coverage)
     suites: dict[str, ElementTree.Element] = {}
     root = ElementTree.Element("testsuites", name="poolproof")
@@ -57,6 +60,9 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, diges
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
         ElementTree.SubElement(case, "error", type="incomplete", message=_NOT_IN_XML.sub("?", message))
+    elif raised := counts["suite_errors"] + counts["adapter_errors"]:
+        message = f"{count_of(raised, 'case')} ended by an exception of the suite itself or of an adapter"
+        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif not counts["judged"]:
         ElementTree.SubElement(case, "skipped", message="the backend does not have it")
 

@@ -48,7 +48,7 @@ def conclude(
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
-    gaps = [*_unjudged(totals, coverage), *_unfinished(run)]
+    gaps = [*_raised(totals), *_unjudged(totals, coverage), *_unfinished(run)]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run))
@@ -59,6 +59,15 @@ def _deviations(totals: Mapping[str, int]) -> list[str]:
         return []
     crashed = f", {totals['crashed']:,} of them by a crash or a time-out" if totals["crashed"] else ""
     return [f"deviating and not waived: {totals['violates']:,} of {count_of(totals['judged'], 'judged case')}{crashed}"]
+
+
+def _raised(totals: Mapping[str, int]) -> list[str]:
+    raised = {"the suite itself": totals["suite_errors"], "an adapter": totals["adapter_errors"]}
+    return [
+        f"{whose} raised an exception, which says nothing about the implementation: in {count_of(number, 'case')}"
+        for whose, number in raised.items()
+        if number
+    ]
 
 
 def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[str]:

@@ -61,7 +61,7 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
     """Per group the number of cases judged, and how they ended.
 
     Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
-    alone), waived, refused, skipped.
+    alone), waived, refused, skipped, and of those suite_errors and adapter_errors.
     """
     counts = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
     verdicts, number = counts["verdict"], counts["count_all"]
@@ -73,6 +73,8 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
         "waived": verdicts == Verdict.WAIVED,
         "refused": verdicts == Verdict.REFUSED,
         "skipped": verdicts.isin(SKIPPED),
+        "suite_errors": verdicts == Verdict.SUITE_ERROR,
+        "adapter_errors": verdicts == Verdict.ADAPTER_ERROR,
     }
     columns = pd.DataFrame({name: flag * number for name, flag in flags.items()})
     return pd.concat([counts[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()

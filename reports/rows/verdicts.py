@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
     NOT_RUN = "not run"
+    SUITE_ERROR = "suite error"
+    ADAPTER_ERROR = "adapter error"
 
     @property
     def overall(self) -> Overall:
@@ -45,7 +47,10 @@ JUDGED = frozenset(
 FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
 """The implementation deviated, and nobody has accepted that."""
 
-SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN})
+RAISED = frozenset({Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR})
+"""An exception of the suite itself or of an adapter, never of the implementation; the finding is its traceback."""
+
+SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN}) | RAISED
 """Nothing was learned; the row's reason says why."""
 
 

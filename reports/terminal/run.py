@@ -50,6 +50,8 @@ def conclusion_line(conclusion: Conclusion) -> Text:
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+    if totals["refused"]:
+        notes.append(f"{count_of(totals['refused'], 'call')} refused as documented")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
     if conclusion.narrowed:
@@ -148,7 +150,7 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines = (
         (
             f"{review.cases:>6}",
-            Text(review.state, style=_STYLES_OF_STATES.get(review.state, "")),
+            Text(review.told, style=_STYLES_OF_STATES.get(review.state, "")),
             review.waiver.id,
             Text(review.waiver.reason, overflow="fold"),
         )

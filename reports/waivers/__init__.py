@@ -1,7 +1,8 @@
 """Waivers: known deviations that a person has accepted, with scope, reason, owner and expiry.
 
 A waiver is a table in a TOML file. It covers a row when every entry of its scope matches, and turns the row's
-verdict from "violates" to "waived" when all violated checks are covered. Nothing is hidden: waived rows keep
+verdict from "violates" to "waived" when all violated checks are covered; what harms the program around the call is
+covered only where it is named. Nothing is hidden: waived rows keep
 their findings, and a run prints which waivers it used, which it did not need and which have expired.
 """
 
@@ -18,11 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
 from poolproof.reports.rows.schema import SCHEMA, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
+
+_LONGEST = 2
+"""Years after which somebody has to have looked again."""
 
 SCOPE_COLUMNS = tuple(name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True) if not pa.types.is_list(kind))
 """Columns that a scope may name: all that hold one value."""
@@ -42,7 +47,7 @@ class Waiver:
     scope
         Column name -> shell-style pattern, or list of patterns of which one must match.
     checks
-        Check ids it covers; empty for all of them. Crashes and time-outs are the check ``survival``.
+        Check ids it covers; empty for all but those of `GRAVE`. Crashes and time-outs are the check ``survival``.
     versions
         Key of the backend's environment -> pattern, e.g. ``{torch = "2.13.*"}``.
     expires
@@ -63,7 +68,7 @@ class Waiver:
         return _matches(self.scope, row) and _matches(self.versions, environment)
 
     def covers_check(self, check: str) -> bool:
-        return not self.checks or check in self.checks
+        return check in self.checks if self.checks else check not in GRAVE
 
     def concerns(self, backend: str, environment: Mapping[str, str]) -> bool:
         """Whether it can cover anything on a backend that describes itself so."""
@@ -103,7 +108,7 @@ class Waivers:
 
     def covering(self, row: Row, environment: Mapping[str, str]) -> list[str]:
         """Ids of the waivers that together cover everything the row violates; empty when they do not."""
-        violated = row["checks_violated"] or ["survival"]
+        violated = row["checks_violated"] or [SURVIVAL]
         covering = [waiver for waiver in self._active if waiver.covers(row, environment)]
         by_check = {check: [w.id for w in covering if w.covers_check(check)] for check in violated}
         return sorted({ids[0] for ids in by_check.values()}) if all(by_check.values()) else []
@@ -161,10 +166,17 @@ def parse(table: Mapping[str, Any], where: str) -> Waiver:
         owner=table["owner"],
         expires=table["expires"],
         scope=scope,
-        checks=tuple(table.get("checks", ())),
+        checks=_checks(table.get("checks", []), where),
         issue=table.get("issue", ""),
         versions=_patterns(table.get("versions", {}), f"{where}, versions"),
     )
+
+
+def check_terms(waivers: Iterable[Waiver], today: date) -> None:
+    """`WaiverError` about the first waiver that lasts more than two years from ``today``."""
+    for waiver in waivers:
+        if waiver.expires.timetuple()[:3] > (today.year + _LONGEST, today.month, today.day):
+            raise WaiverError(f"waiver {waiver.id} expires on {waiver.expires}, more than two years from {today}")
 
 
 def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
@@ -181,6 +193,15 @@ def matches_any(value: Any, patterns: Sequence[str]) -> bool:
     """Whether the text of a value, empty for None, matches one of the shell-style patterns."""
     text = "" if value is None else str(value)
     return any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _checks(given: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise WaiverError(f'{where}: checks must be a list of names like ["interval"]')
+    unknown = sorted(set(given) - CHECK_IDS)
+    if unknown:
+        raise WaiverError(f"{where}: there is no check {unknown[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
+    return tuple(given)
 
 
 def _patterns(table: Any, where: str) -> Patterns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -12,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from poolproof.reports.rows.verdicts import FAILED, JUDGED
+from poolproof.reports.rows.failures import kind_of
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
 from poolproof.reports.waivers import Waiver, matches_any
 
-REVIEWED = ("backend", "verdict", "waivers")
+REVIEWED = ("backend", "operator", "verdict", "checks_violated", "waivers")
 """Columns that a review needs, besides those of the waivers' scopes."""
 
 
@@ -33,17 +35,33 @@ STALE = frozenset({State.EXPIRED, State.UNMATCHED, State.NOT_NEEDED})
 """States that a strict run does not accept."""
 
 
+_WHOLE_OPERATORS = {"backend", "operator", "product", "dtype", "index_dtype"}
+"""Columns by which a scope tells no call of an operator from another."""
+
+
 @dataclass(frozen=True)
 class Review:
     """A waiver's state and the number of cases behind it: those it covers, or would cover had it not expired.
 
     Unmatched: its backend is in the run, and no judged case lies in its scope. No longer needed: such cases were
-    judged, and none needed it. Elsewhere: it is about a backend or a version that is not in this run.
+    judged, and none needed it. Elsewhere: it is about a backend or a version that is not in this run. ``kinds`` counts
+    the kinds of failure among the cases it covers: their operator, and all that they violate.
     """
 
     waiver: Waiver
     state: State
     cases: int
+    kinds: int = 0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it names no checks, and is about whole operators or covers failures of several kinds."""
+        return not self.waiver.checks and (self.waiver.scope.keys() <= _WHOLE_OPERATORS or self.kinds > 1)
+
+    @property
+    def told(self) -> str:
+        """The state in words, and whether the waiver is wide."""
+        return f"{self.state}, wide" if self.is_wide else str(self.state)
 
 
 def review(
@@ -53,13 +71,24 @@ def review(
     verdicts = rows["verdict"].to_numpy()
     judged, failed = np.isin(verdicts, list(JUDGED)), np.isin(verdicts, list(FAILED))
     uses = {item["values"]: item["counts"] for item in pc.value_counts(pc.list_flatten(rows["waivers"])).to_pylist()}
+    kinds = _kinds(rows)
     reviews = []
     for waiver in waivers:
         scope = _scope(waiver, rows, environments)
         state = _state(waiver, scope, judged, uses.get(waiver.id, 0), environments, today)
         cases = int((scope & failed).sum()) if state is State.EXPIRED else uses.get(waiver.id, 0)
-        reviews.append(Review(waiver, state, cases))
+        reviews.append(Review(waiver, state, cases, len(kinds.get(waiver.id, ()))))
     return reviews
+
+
+def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
+    """The kinds of failure that each waiver covers, by its id."""
+    kinds: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    waived = rows.filter(pc.equal(rows["verdict"], str(Verdict.WAIVED))).select(list(REVIEWED))
+    for row in waived.to_pylist():
+        for waiver in row["waivers"] or ():
+            kinds[waiver].add(kind_of(row))
+    return kinds
 
 
 def scope_columns(waivers: Iterable[Waiver]) -> list[str]:

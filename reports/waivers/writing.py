@@ -10,6 +10,7 @@ from pathlib import Path
 
 import tomli_w
 
+from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
@@ -35,7 +36,7 @@ def waiver_for(row: Row, environment: Mapping[str, str], accepted: Approval) -> 
         known = ", ".join(SCOPE_COLUMNS)
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
     columns = dict.fromkeys(("backend", *accepted.scope))
-    checks = tuple(row["checks_violated"] or ("survival",))
+    checks = tuple(row["checks_violated"] or (SURVIVAL,))
     versions = {name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)}
     return Waiver(
         id=f"{row['operator']}-{'-'.join(checks)}-{row['case_id']}",

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache, cached_property
 from math import prod
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.formats import FORMATS
+from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, expanded_axis, extent
 from poolproof.suites.cases.recipes import RECIPES
+
+_SEEDS = 1 << 63
+"""What a row can hold as a seed."""
+
+_MOST_SCALE = 2100
+"""Powers of two between the smallest and the largest number of the widest format, and some."""
 
 
 class CaseError(ValueError):
@@ -216,11 +223,24 @@ class Case:
             self.axes  # noqa: B018  (built once and kept)
         except ValueError as error:
             raise CaseError(str(error)) from error
+        self._check_literals()
+        if not 0 <= self.seed < _SEEDS:
+            raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
+        if abs(self.scale) > _MOST_SCALE:
+            raise CaseError(f"scale {self.scale} is more than {_MOST_SCALE} away from 0: no format spans that")
+        self._check_tags()
+        self._check_layouts()
+
+    def _check_literals(self) -> None:
+        api = self.api
         for tensor, values in self.literals:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
             if tensor not in api.inputs or len(values) != count:
                 raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
-        self._check_tags()
+            self._check_values(tensor, values)
+
+    def _check_layouts(self) -> None:
+        api = self.api
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
@@ -230,6 +250,17 @@ class Case:
             if tensor in api.outputs or expanded_axis(shape, api.spatial_rank) is None:
                 raise CaseError(f"tensor {tensor!r} cannot be expanded here")
 
+    def _check_values(self, tensor: str, values: Sequence[float]) -> None:
+        """Spelled-out indices point into the plane; other literals are of the dtype, which has NaN and infinities."""
+        if tensor == "indices":
+            for value in values:
+                if not isinstance(value, int) or not 0 <= value < self.plane_size:
+                    raise CaseError(f"index {value} of the literals is no integer in [0, {self.plane_size})")
+            return
+        for value in values:
+            if _overflows(value, FORMATS[self.dtype]):
+                raise CaseError(f"literal {value} of {tensor!r} overflows {self.dtype}")
+
     def _check_tags(self) -> None:
         tags = {self.layout(tensor).tag for tensor in self.api.tensors}
         if tags == {""}:
@@ -238,6 +269,15 @@ class Case:
             raise CaseError("a layout with a format tag is that of all tensors or of none")
         if not self.api.takes_tags or len(self.shape) != 4:
             raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
+
+
+def _overflows(value: float, fmt: FloatFormat) -> bool:
+    """Whether a finite number is none in the format."""
+    try:
+        given = np.array([value], np.float64)
+    except OverflowError:
+        return True
+    return bool(np.isfinite(given).all() and not np.isfinite(fmt.round(given)).all())
 
 
 def _spelled(owner: Case | Windows) -> Iterator[tuple[str, Any]]:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from poolproof.backends.base import Backend
+from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-
-REFUSAL, SURVIVAL = "refusal", "survival"
-"""What is violated without a check: a legal call is run, an illegal one is not; the process outlives its call."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import Any, cast
 import numpy as np
 
 from poolproof.backends.base import Backend, Status
+from poolproof.reports.rows.checks import REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import owed
-from poolproof.suites.judging.asked import REFUSAL, Aspect, verdict
+from poolproof.suites.judging.asked import Aspect, verdict
 from poolproof.suites.judging.checks import run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch

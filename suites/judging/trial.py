@@ -36,8 +36,13 @@ class Run:
     before: Mapping[str, NDArray[np.uint8]]
 
     def output(self, name: str) -> NDArray:
-        """The output tensor as the call left it, in logical order."""
-        return self.call.tensors[name].array
+        """The output as its caller reads it after the call, in logical order."""
+        tensor = self.call.tensors[name]
+        return tensor.restrided(self.strides(name)).array
+
+    def strides(self, name: str) -> tuple[int, ...]:
+        """The strides through which the caller reads an output: those of the call, or those it was left with."""
+        return self.outcome.strides.get(name, self.call.tensors[name].strides)
 
 
 class RunFailed(Exception):

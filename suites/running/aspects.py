@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from poolproof.references.products import Product
+from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
-from poolproof.suites.judging.asked import REFUSAL, SURVIVAL, Asked, Aspect
+from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.judging.contract import question_of, read_call

@@ -35,7 +35,8 @@ from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked, Aspect, not_survived
+from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
+from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.blocks import USUAL_CHECKS
 from poolproof.suites.running.plans import Subject, subjects
@@ -68,6 +69,13 @@ class Overdue:
     @property
     def reason(self) -> str:
         return f"gave no answer within {self.seconds:.3g} s"
+
+
+KILLED = Ended(-signal.SIGKILL)
+"""How a process ends that was killed from outside: no fault of memory or arithmetic raises that signal."""
+
+_KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
+_KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
 
 def row_without_answer(question: Asked, why: Ended | Overdue, last_words: str = "") -> Row:
@@ -235,14 +243,16 @@ class Sandbox:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
-            if self._server is None:
-                self.start()
-            assert self._server is not None
-            with suppress(ConnectionError):
-                self._server.connection.send(questions[position:])
-            for row in self._rows(questions[position:]):
+            killed = False
+            for answer in self._answers(questions[position:]):
+                killed = answer == KILLED
+                if killed:
+                    break
+                yield self._row(questions[position], answer)
                 position += 1
-                yield row | self._labels
+            if killed:
+                yield self._row_asked_again(questions[position])
+                position += 1
 
     def close(self) -> None:
         """End all processes; the sandbox may be started again."""
@@ -250,15 +260,36 @@ class Sandbox:
             self._server.end(patience=1.0)
         self._server, self._worker = None, 0
 
-    def _rows(self, questions: Sequence[Asked]) -> Iterator[Row]:
-        """The rows that the worker gives before it is replaced, at most one for each question."""
+    def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
+        if isinstance(answer, Ended | Overdue):
+            return row_without_answer(question, answer, self._last_words()) | self._labels
+        return answer | self._labels
+
+    def _row_asked_again(self, question: Asked) -> Row:
+        """The row of a question whose process was killed from outside: it is asked alone before anything is blamed."""
+        answer = None
+        while answer is None:
+            answer = next(self._answers([question]), None)
+        if answer == KILLED:
+            row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
+            return row | {"checks_judged": [], "judged_at": time.time()} | self._labels
+        row = self._row(question, answer)
+        return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
+
+    def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
+        """What the worker gives before it is replaced, at most one answer for each question."""
+        if self._server is None:
+            self.start()
+        assert self._server is not None
+        with suppress(ConnectionError):
+            self._server.connection.send(questions)
         for question in questions:
             answer = self._receive(self._timeout * question.patience)
             if answer == Ended(_RETIRED):
                 return
             if isinstance(answer, Ended | Overdue):
                 self._note.unlink(missing_ok=True)
-                yield row_without_answer(question, answer, self._last_words())
+                yield answer
                 return
             assert isinstance(answer, dict)
             yield answer
@@ -356,7 +387,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
         while True:
             for question in connection.recv():
                 _note_in_flight(descriptor, backend_name, question)
-                row = question.judge(backend)
+                row = answer_of(question, backend)
                 connection.send(row)
                 if row["verdict"] in FAILED:
                     if backend.survives_fork or not backend.is_usable():

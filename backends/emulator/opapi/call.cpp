@@ -93,9 +93,14 @@ size_t rank_of(aclFormat format) {
         case ACL_FORMAT_NCL: return 3;
         case ACL_FORMAT_NCHW:
         case ACL_FORMAT_NHWC:
-        case ACL_FORMAT_HWCN: return 4;
+        case ACL_FORMAT_HWCN:
+        case ACL_FORMAT_FRACTAL_Z:
+        case ACL_FORMAT_FRACTAL_Z_3D: return 4;
         case ACL_FORMAT_NCDHW:
-        case ACL_FORMAT_NDHWC: return 5;
+        case ACL_FORMAT_NDHWC:
+        case ACL_FORMAT_NC1HWC0:
+        case ACL_FORMAT_NC1HWC0_C04: return 5;
+        case ACL_FORMAT_NDC1HWC0: return 6;
         default: return 0;
     }
 }

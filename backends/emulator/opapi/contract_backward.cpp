@@ -134,7 +134,7 @@ Rules checks_2d() {
     Rules rules = {same_format(kData), public_format({kSelf, kGradOutput, kGradInput, kIndices})};
     rules = rules + rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) + list_checks_2d();
     return rules + Rules{same_shape(kGradInput, kSelf), only_batch_empty(),      padding_within_dilated_kernel(),
-                         gradient_has_pooled_size(),    mention_indices_shape(), finish_if_empty({kSelf})};
+                         gradient_has_pooled_size(),    mention_indices_shape(), finish_if_empty({kSelf}), views_inside({kSelf, kGradOutput, kIndices})};
 }
 
 Rules adaptive_nulls() { return present({kGradOutput, kSelf, kIndices, kGradInput}); }
@@ -157,7 +157,7 @@ Contract windowed_backward_3d() {
     rules = rules + rank_among({kGradOutput, kGradInput, kIndices, kSelf}, {4, 5}) + list_checks_3d();
     rules = rules + Rules{plane_within_int32(kSelf, on_950, kParamInvalid), same_shape(kIndices, kGradOutput),
                           same_shape(kSelf, kGradInput), finish_if_empty({kGradOutput, kSelf, kIndices})};
-    return {{}, rules + Rules{ranks_agree(), tag_fits_rank()}};
+    return {{}, rules + Rules{views_inside({kSelf, kGradOutput, kIndices}), ranks_agree(), tag_fits_rank()}};
 }
 
 Contract windowed_backward_2d() {
@@ -184,7 +184,7 @@ Contract adaptive_backward_2d() {
         {},
         adaptive_nulls() + adaptive_dtypes() + Rules{dtype_among(kIndices, indices_either)} + adaptive_shapes() + tags +
             rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) +
-            Rules{plane_within_int32(kSelf, on_950, kParamInvalid), finish_if_empty(kAll), tag_is_ncl_without_batch()}};
+            Rules{plane_within_int32(kSelf, on_950, kParamInvalid), finish_if_empty(kAll), views_inside({kSelf, kGradOutput, kIndices}), tag_is_ncl_without_batch()}};
 }
 
 Contract adaptive_backward_3d() {
@@ -192,7 +192,7 @@ Contract adaptive_backward_3d() {
     return {{},
             adaptive_nulls() + adaptive_dtypes() + adaptive_shapes() + tags +
                 rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {4, 5}) +
-                Rules{dtype_among(kIndices, indices_int64_on_950), finish_if_empty(kAll), tag_fits_rank()}};
+                Rules{dtype_among(kIndices, indices_int64_on_950), finish_if_empty(kAll), views_inside({kSelf, kGradOutput, kIndices}), tag_fits_rank()}};
 }
 
 }  // namespace emulator

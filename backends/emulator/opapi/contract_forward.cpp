@@ -1,5 +1,4 @@
-// Contracts of the five forwards, after the library's host code as read; unlike the backwards' these orders have
-// not been measured on it.
+// Contracts of the five forwards, after the library's host code as read and as measured on it.
 #include <algorithm>
 
 #include "../ascendcl/errors.h"
@@ -27,11 +26,14 @@ Dtypes floats_adaptive_2d(const ProductFacts& facts) {
 
 Dtypes indices_int64(const ProductFacts&) { return {ACL_INT64}; }
 bool on_950_with_int64(const Call& call) { return product().is_950 && call.tensor(kIndices).dtype == ACL_INT64; }
-// On A2 and A3 any tag that is not private passes; on the 950 the 3-D forward names its formats.
-std::vector<aclFormat> formats_3d(const ProductFacts& facts) {
-    std::vector<aclFormat> allowed = {ACL_FORMAT_NDHWC, ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND};
-    if (!facts.is_950) allowed.insert(allowed.end(), {ACL_FORMAT_NHWC, ACL_FORMAT_HWCN, ACL_FORMAT_NC, ACL_FORMAT_NCL});
-    return allowed;
+// On the 950 the 3-D forward names its formats; elsewhere it takes all, private ones too.
+Rule format_is_named_950() {
+    return refuse("format", kParamInvalid, [](const Call& call) -> Violation {
+        const aclFormat format = call.tensor(kSelf).format;
+        const bool named = format == ACL_FORMAT_NDHWC || format == ACL_FORMAT_NCDHW || format == ACL_FORMAT_NCHW ||
+                           format == ACL_FORMAT_ND;
+        return named || !product().is_950 ? Violation() : text("self may not be tagged ", name_of(format));
+    });
 }
 
 std::vector<aclFormat> formats_adaptive_3d(const ProductFacts& facts) {
@@ -78,6 +80,37 @@ bool on_950_or_blocks(const Call& call) { return product().is_950 || uses_bit_ma
 Rule result_tag_fits_rank() {
     return refuse("format.rank", kInnerNullPointer, [](const Call& call) -> Violation {
         return tag_misfits(call.tensor(kSelf)) ? tag_misfit(call) : Violation();
+    });
+}
+
+// Shapes are inferred for these tags alone at rank 4; rank 3 is tagged anew before.
+Rule tag_is_inferred_950() {
+    return refuse("format.inferred", kInnerNullPointer, [](const Call& call) -> Violation {
+        const aclTensor& self = call.tensor(kSelf);
+        const bool known =
+            self.format == ACL_FORMAT_ND || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_NHWC;
+        return known || !product().is_950 || self.shape.size() != 4 ? Violation() : tag_misfit(call);
+    });
+}
+
+// The result is copied into the indices, whose tag it has to have unless it is ND; on A2 and A3 one without N is
+// tagged anew on the way.
+Rule indices_carry_result_tag() {
+    return refuse("format.indices", kInnerNullPointer, [](const Call& call) -> Violation {
+        const aclTensor& out = call.tensor(kOut);
+        const aclTensor& indices = call.tensor(kIndices);
+        const bool retagged = !product().is_950 && out.shape.size() == 3;
+        const bool alike = out.format == ACL_FORMAT_ND || out.format == indices.format;
+        const bool fits = retagged ? !tag_misfits(indices) : alike;
+        return fits ? Violation() : text("indices may not be tagged ", name_of(indices.format));
+    });
+}
+
+Rule forward_tag_has_blocks() {
+    return refuse("format.blocks", kInnerNullPointer, [](const Call& call) -> Violation {
+        const aclTensor& self = call.tensor(kSelf);
+        const bool fits = self.shape.size() == 4 ? self.format == ACL_FORMAT_NCHW : !tag_misfits(self);
+        return fits || !uses_bit_mask(call) ? Violation() : tag_misfit(call);
     });
 }
 
@@ -183,9 +216,9 @@ Contract windowed_forward_3d() {
     rules = rules + windowed_nulls() +
             Rules{dtype_among(kSelf, current_floats), dtype_among(kIndices, indices_int64_on_950),
                   same_dtype(kOut, kSelf), same_format({kSelf, kOut}), same_format({kSelf, kIndices})} +
-            rank_among({kSelf}, {4, 5}) + Rules{format_among(kSelf, formats_3d)} + list_checks(3);
+            rank_among({kSelf}, {4, 5}) + Rules{format_is_named_950()} + list_checks(3);
     return {{},
-            rules + Rules{finish_if_empty({kSelf, kOut}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
+            rules + Rules{finish_if_empty({kSelf, kOut}), views_inside({kSelf}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
                           result_tag_fits_rank(), result_has_pooled_shape(kOut), result_has_pooled_shape(kIndices)}};
 }
 
@@ -196,8 +229,9 @@ Contract windowed_forward_2d() {
     rules = rules + rank_among({kSelf}, {3, 4}) + list_checks(2) + Rules{list_at_least(kDilation, 1)};
     return {{},
             rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
-                          finish_if_empty({kSelf}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
-                          tag_fits_rank_2d(), fits_as_computed(kParamInvalid)}};
+                          finish_if_empty({kSelf}), views_inside({kSelf}), plane_within_int32(kSelf, on_950, kInnerNullPointer),
+                          tag_is_inferred_950(), tag_fits_rank_2d(),
+                          fits_as_computed(kParamInvalid), indices_carry_result_tag()}};
 }
 
 Contract mask_forward() {
@@ -208,9 +242,9 @@ Contract mask_forward() {
                                  dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
     rules = rules + rank_among({kSelf, kIndices}, {3, 4}) + list_checks(2);
     return {early, rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), mask_has_its_shape(),
-                                 finish_if_empty({kSelf}),
+                                 finish_if_empty({kSelf}), views_inside({kSelf}),
                                  plane_within_int32(kSelf, on_950_or_blocks, kInnerNullPointer), tag_fits_rank_2d(),
-                                 tag_has_blocks(), fits_as_computed(kInnerNullPointer)}};
+                                 forward_tag_has_blocks(), fits_as_computed(kInnerNullPointer)}};
 }
 
 Contract adaptive_forward_2d() {
@@ -220,7 +254,7 @@ Contract adaptive_forward_2d() {
     rules = rules + rank_among({kSelf}, {3, 4}) +
             Rules{same_shape(kIndices, kOut), only_batch_empty(), list_length(kOutputSize, {2}, kParamInvalid),
                   list_at_least(kOutputSize, 1), general_path_formats()};
-    return {{}, rules + Rules{finish_if_empty({kSelf}), output_count_is(kOut)}};
+    return {{}, rules + Rules{finish_if_empty({kSelf}), views_inside({kSelf}), output_count_is(kOut)}};
 }
 
 Contract adaptive_forward_3d() {
@@ -235,7 +269,7 @@ Contract adaptive_forward_3d() {
     rules = rules + Rules{runs_on(is_current), only_batch_empty(),
                           plane_within_int32(kSelf, on_950_with_int64, kParamInvalid), list_at_least(kOutputSize, 1),
                           adaptive_shapes_3d()};
-    return {{}, rules + Rules{finish_if_empty({kSelf}), adaptive_tags_fit_3d(),
+    return {{}, rules + Rules{finish_if_empty({kSelf}), views_inside({kSelf}), adaptive_tags_fit_3d(),
                                  adaptive_result_has_shape(kOut), adaptive_result_has_shape(kIndices)}};
 }
 

@@ -15,6 +15,25 @@ bool among(const std::vector<Value>& values, Value value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+// In unsigned arithmetic that wraps, as the library's is.
+bool leaves_storage(const aclTensor& tensor) {
+    uint64_t dense = 1;
+    auto last = static_cast<uint64_t>(tensor.offset);
+    bool is_dense = true;
+    for (size_t axis = tensor.shape.size(); axis-- > 0;) {
+        const auto length = static_cast<uint64_t>(tensor.shape[axis]);
+        const auto stride = static_cast<uint64_t>(tensor.strides[axis]);
+        is_dense &= length == 1 || stride == dense;
+        last += (length - 1) * stride;
+        dense *= length;
+    }
+    uint64_t storage = 1;
+    for (const int64_t length : tensor.storage) storage *= static_cast<uint64_t>(length);
+    const auto bound = static_cast<int64_t>(storage);
+    const auto end = static_cast<int64_t>(last);
+    return !is_dense && (end < 0 || end >= bound);
+}
+
 Violation unless(bool holds, const std::string& why) { return holds ? Violation() : Violation(why); }
 
 }  // namespace
@@ -41,6 +60,15 @@ Rule finish_if_empty(std::vector<Role> roles) {
     };
     if (seeded(Defect::empty_refused)) return refuse("empty", status::kParamInvalid, violation);
     return {"empty", Effect::kFinish, status::kSuccess, violation};
+}
+
+Rule views_inside(std::vector<Role> roles) {
+    return refuse("storage", status::kInnerNullPointer, [roles](const Call& call) -> Violation {
+        for (const Role role : roles) {
+            if (leaves_storage(call.tensor(role))) return text(name_of(role), " leaves its storage");
+        }
+        return {};
+    });
 }
 
 Rules present(std::initializer_list<Role> roles) {

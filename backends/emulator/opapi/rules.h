@@ -64,6 +64,8 @@ Rule tag_has_blocks();
 Rule refuse(const char* clause, int status, std::function<Violation(const Call&)> violation);
 Rule mention(const char* clause, std::function<Violation(const Call&)> violation);
 Rule finish_if_empty(std::vector<Role> roles);
+// Strided inputs are copied first, and have to lie in their storage; contiguous ones are never looked at (measured).
+Rule views_inside(std::vector<Role> roles);
 
 // Whether a tag other than the rank-free ones says another rank than the tensor has, and that in words for self.
 bool tag_misfits(const aclTensor& tensor);

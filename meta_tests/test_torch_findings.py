@@ -1,0 +1,68 @@
+"""What the README says about torch: each plain program still shows it, and the suite tells it for what it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.registry import create
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import CHECKS, run_checks
+from poolproof.suites.judging.trial import Trial
+
+pytest.importorskip("torch")
+
+
+def violated(**case: object) -> set[str]:
+    trial = Trial(Case.from_json(json.dumps(case)), create("torch-cpu"))
+    ids = tuple(name for name in CHECKS if name not in ("modes", "state", "memory_kept"))
+    return {finding.check for finding in run_checks(trial, ids)[1]}
+
+
+WINDOWED = {"operator": "MaxPool3dWithArgmax", "shape": [1, 2, 2, 3, 3], "kernel_size": [1]}
+
+
+@pytest.mark.parametrize(
+    ("layouts", "expected"),
+    [
+        ({"self": "channels_last"}, {"results"}),
+        ({"out": "sliced"}, {"results", "memory_untouched"}),
+        ({"indices": "sliced"}, {"results", "memory_untouched"}),
+        ({"self": "sliced"}, set()),
+    ],
+)
+def test_a_windowed_pool_gives_its_outputs_other_strides_and_right_values(
+    layouts: dict[str, str], expected: set[str]
+) -> None:
+    assert violated(**WINDOWED, layouts=layouts) == expected
+
+
+def test_an_adaptive_pool_ignores_the_strides_of_what_it_writes() -> None:
+    found = violated(
+        operator="AdaptiveMaxPool3d", shape=[1, 2, 2, 3, 3], output_size=[2, 3, 3], layouts={"out": "sliced"}
+    )
+    assert {"maximum", "layout_invariance"} <= found
+    assert "results" not in found
+
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+SECTION = README.partition("## What it found in torch")[2].partition("\n## ")[0]
+PROGRAMS = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)]
+
+
+def test_every_finding_has_a_program() -> None:
+    assert len(PROGRAMS) == len(re.findall(r"^\d\. ", SECTION, re.MULTILINE)) > 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_plain_program_still_shows_it(program: str) -> None:
+    text = f"import torch, torch.nn.functional as F\n{program}"
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert [line for line in re.findall(r"# got (.*)", program) if line not in ended.stdout + ended.stderr] == []
+    assert (ended.returncode < 0) == ("# dies" in program)
