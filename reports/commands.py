@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from poolproof.reports.bundle.packing import package as write_bundle
+from poolproof.reports.bundle.replanned import Draw
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
@@ -85,18 +86,25 @@ def package(run: Path, output: Path) -> None:
     click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
 
 
-@click.command(short_help="Check an archive offline, and judge it again.")
-@click.argument("bundle", type=_PATH)
-@click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
-def verify(bundle: Path, fingerprint: str | None) -> None:
-    """Check a BUNDLE offline, and judge again from the rows and the evidence in it.
+def verify_with(draw: Draw) -> click.Command:
+    """The command ``verify``, for whoever can draw a run's questions again."""
 
-    Exits with 0 when it stands, whatever its verdict is; with 1 when something in it was changed or contradicts
-    itself; with 2 when it is sound, but was judged by another version of the suite.
-    """
-    verification = check_bundle(bundle, fingerprint)
-    terminal_verification.show(verification, console())
-    sys.exit(verification.overall)
+    @click.command("verify", short_help="Check an archive offline, and judge it again.")
+    @click.argument("bundle", type=_PATH)
+    @click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
+    def verify(bundle: Path, fingerprint: str | None) -> None:
+        """Check a BUNDLE offline: nothing in it is believed that can be derived.
+
+        The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
+        tables and pages are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
+        when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
+        version of the suite; with 3 when it is no bundle, or none that can be opened safely.
+        """
+        verification = check_bundle(bundle, fingerprint, draw)
+        terminal_verification.show(verification, console())
+        sys.exit(verification.overall)
+
+    return verify
 
 
 @click.command(short_help="Tell what got worse and what got better.")
@@ -181,4 +189,4 @@ def _entries(folder: Path) -> Entries:
     return entries
 
 
-COMMANDS = (show, waive, package, verify, compare, history, dashboard)
+COMMANDS = (show, waive, package, compare, history, dashboard)

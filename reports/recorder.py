@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +25,15 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.environment import host_environment, suite_identity
-from poolproof.reports.rows.store import NotARun, RowWriter, compact_leftovers, finished_blocks, read_run, write_run
+from poolproof.reports.rows.store import (
+    NotARun,
+    RowWriter,
+    compact_leftovers,
+    finished_blocks,
+    lock,
+    read_run,
+    write_run,
+)
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.waivers import Waivers, to_records
@@ -51,13 +60,13 @@ class _Run:
         self._began = self._last_line = time.monotonic()
         write_run(folder, self.record)
 
-    def narrow(self, mandatory: Sequence[Mapping[str, Any]]) -> None:
-        """Owe ``mandatory`` only, of all that the run was begun with."""
+    def narrow(self, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
+        """Owe ``mandatory`` only, the groups of these ``tests``, of all that the run was begun with."""
         selected = _planned(mandatory)
         self.record |= {
             "mandatory": list(mandatory),
             "planned_cases": self._to_do - (self._planned - selected),
-            "narrowed": {"selected": selected, "planned": self._planned},
+            "narrowed": {"selected": selected, "planned": self._planned, "tests": list(tests)},
         }
         write_run(self.folder, self.record)
 
@@ -109,33 +118,71 @@ _RUN = pytest.StashKey[_Run]()
 _ROWS = pytest.StashKey[RowWriter]()
 
 
+@dataclass(frozen=True)
+class Done:
+    """What an interrupted run has behind it.
+
+    blocks
+        Those judged to their end.
+    cases
+        (block, case id) of the rows in all others.
+    unsupported
+        (backend, operator, dtype, index dtype) of what was noted as not supported.
+    """
+
+    blocks: frozenset[str] = frozenset()
+    cases: frozenset[tuple[str, str]] = frozenset()
+    unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
+
+
 def run_folder(given: Path | None, resume: bool) -> Path:
-    """The folder a run may write to. `CannotOpen` when a named folder is in use or there is nothing to resume."""
+    """The folder a run may write to, locked until this process ends.
+
+    `CannotOpen` when another session writes to it, when a named folder is in use, or when there is nothing to resume.
+    """
     folder = given or DEFAULT_FOLDER
     if resume:
         try:
             read_run(folder)
         except NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
+        lock(folder)
         compact_leftovers(folder)
         return folder
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not folder.is_dir():
+        raise CannotOpen(f"{folder} is no folder: name another --report folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock(folder)
+    if any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         _check_is_run(folder)
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+        _empty(folder)
     return folder
 
 
-def what_is_done(folder: Path) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-    """(blocks judged to their end, (block, case id) of the rows in all others) of an interrupted run."""
+def what_is_done(folder: Path) -> Done:
+    """What the rows in a folder say is done; nothing in a new one."""
     blocks = finished_blocks(folder)
     if not (folder / "rows").is_dir():
-        return blocks, frozenset()
-    rows = tables.load(folder, ["block", "case_id"])
-    rest = rows[~rows["block"].isin(blocks)]
-    return blocks, frozenset(zip(rest["block"], rest["case_id"], strict=True))
+        return Done(blocks)
+    rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
+    rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
+    noted = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
+    cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
+    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)))
+
+
+def require_same(folder: Path, record: Mapping[str, Any]) -> None:
+    """`CannotOpen` names the first thing in which a run differs from the one in the folder that it would go on with."""
+    before = read_run(folder)
+    for name in _FIXED:
+        was, now = before.get(name), record.get(name)
+        if was != now:
+            raise CannotOpen(
+                f"{folder} holds a run {_difference(name, was, now)}: go on with it as it was begun, or begin another "
+                "in another --report folder"
+            )
 
 
 def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers) -> None:
@@ -144,13 +191,14 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     ``record`` says what is run on what: plan, seed, arguments, planned_cases (what is left to do), backends and
     mandatory (`coverage.Owed`). A resumed run keeps its id and its start.
     """
+    record = {**record, "suite": suite_identity()}
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
+        require_same(folder, record)
         before = read_run(folder)
         identity = {name: before[name] for name in identity}
     added = {
         "finished": None,
-        "suite": suite_identity(),
         "host": host_environment(),
         "waivers": to_records(waivers.all),
         "waivers_judged_on": waivers.today.isoformat(),
@@ -159,9 +207,9 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     config.stash[_RUN] = _Run(folder, {**record, **identity, **added})
 
 
-def narrow(config: pytest.Config, mandatory: Sequence[Mapping[str, Any]]) -> None:
-    """Let the run owe ``mandatory`` only, of all that it was begun with, and say so wherever it is shown."""
-    config.stash[_RUN].narrow(mandatory)
+def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
+    """Let the run owe ``mandatory`` only, the groups of these ``tests``, and say so wherever it is shown."""
+    config.stash[_RUN].narrow(tests, mandatory)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
@@ -245,6 +293,27 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
     chosen = config.getoption("ci")
     ci.annotate(run.digest, ci.service(os.environ) if chosen == "auto" else chosen, os.environ, say)
+
+
+_FIXED = ("suite", "selection", "backends")
+"""Entries of run.json that a resumed run has in common with its beginning."""
+
+
+def _difference(name: str, was: object, now: object) -> str:
+    """Where two records part, in words: the path to the first entry that differs, and both values."""
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        key = next(key for key in (*was, *now) if was.get(key) != now.get(key))
+        return _difference(f"{name} {key}", was.get(key), now.get(key))
+    return f"whose {name} is {was!r}, and now it would be {now!r}"
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder; the folder itself carries the lock."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _check_is_run(folder: Path) -> None:

@@ -17,7 +17,8 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
-from poolproof.reports.commands import COMMANDS
+from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.commands import COMMANDS, verify_with
 from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
@@ -29,6 +30,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.probe.command import probe
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.running.replanning import drawn_again, mandatory
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
 
@@ -163,7 +165,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
 
 
-for _command in (probe, *COMMANDS, score):
+for _command in (probe, *COMMANDS, verify_with(Draw(drawn_again, mandatory)), score):
     main.add_command(_command)
 
 

@@ -13,6 +13,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,13 +27,14 @@ from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
+from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.judging.asked import Asked, verdict
+from poolproof.suites.judging.asked import Asked
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.aspects import ASPECTS, check_lines
-from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject
+from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
+from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
 from poolproof.suites.running.sandbox import survey
 from poolproof.suites.running.selection import Selection
@@ -45,17 +47,20 @@ class Session:
     folder: Path
     selection: Selection
     waivers: Waivers
-    finished_blocks: frozenset[str]
-    already_judged: frozenset[tuple[str, str]]
+    done: recorder.Done
 
     def waive(self, row: Row) -> Row:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
+class OutOfRange(BadInput):
+    """An option whose value means nothing; the text names it."""
+
+
 _SESSION = pytest.StashKey[Session]()
 
 _UNAVAILABLE = (BackendUnavailable, UnknownBackend)
-_BAD_INPUT = (CaseError, ContractError, KeyError, WaiverError, recorder.CannotOpen)
+_BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
 """What stops a run before it starts, each with a sentence that says why."""
 
 
@@ -167,7 +172,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     selection = session.selection
     if "block" in metafunc.fixturenames:
-        to_do = [block for block in selection.blocks() if block.id not in session.finished_blocks]
+        to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
         to_do.sort(key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "question" in metafunc.fixturenames:
@@ -199,10 +204,10 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     session = config.stash.get(_SESSION, None)
     if session is None or hasattr(config, "workerinput"):
         return
-    begun = session.finished_blocks | {block for block, _ in session.already_judged}
-    owed = session.selection.narrowed(node_ids, begun)
-    if owed is not None:
-        recorder.narrow(config, owed)
+    begun = session.done.blocks | {block for block, _ in session.done.cases}
+    left = session.selection.narrowed(node_ids, begun)
+    if left is not None:
+        recorder.narrow(config, left, session.selection.mandatory(left))
 
 
 @pytest.fixture(scope="session")
@@ -218,7 +223,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
         record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
-        already_judged=session.already_judged,
+        already_judged=session.done.cases,
         most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
     )
     yield runner
@@ -255,21 +260,14 @@ def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Call
 
 
 @pytest.fixture
-def note_unsupported(rows: RowWriter) -> Callable[[Subject], None]:
+def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callable[[Subject], None]:
     """Put on record what the backend does not have, and skip."""
+    noted = request.config.stash[_SESSION].done.unsupported
 
     def note(subject: Subject) -> None:
         assert subject.unsupported is not None
-        rows.append(
-            {
-                "backend": subject.backend,
-                "operator": subject.operator.name,
-                "dtype": subject.dtype,
-                "index_dtype": subject.index_dtype,
-                "aspect": "",
-                **verdict(Verdict.NOT_SUPPORTED, subject.unsupported),
-            }
-        )
+        if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in noted:
+            rows.append(not_supported(subject))
         pytest.skip(subject.unsupported)
 
     return note
@@ -278,31 +276,41 @@ def note_unsupported(rows: RowWriter) -> Callable[[Subject], None]:
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
+        _check_ranges(config)
         check_lines(config.getoption("case") or [])
         waivers = _waivers(config)
         selection = _selection(config)
+        if not selection.mandatory():
+            _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
+        done = recorder.what_is_done(folder)
+        to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
+        recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
-    finished, already = recorder.what_is_done(folder)
-    mandatory = selection.mandatory()
-    if not mandatory:
-        _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
-    recorder.begin(
-        config,
-        folder,
-        {
-            "plan": config.getoption("plan"),
-            "seed": config.getoption("seed"),
-            "arguments": list(config.invocation_params.args),
-            "planned_cases": sum(block.count for block in selection.blocks() if block.id not in finished),
-            "mandatory": mandatory,
-            "backends": {name: survey.environment for name, survey in selection.surveys.items()},
-            "probes": _probes(selection.surveys) if config.getoption("probe") else {},
-        },
-        waivers,
-    )
-    return Session(folder, selection, waivers, finished, already)
+    return Session(folder, selection, waivers, done)
+
+
+def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
+    """What run.json says about what is asked of whom."""
+    return {
+        "plan": config.getoption("plan"),
+        "seed": config.getoption("seed"),
+        "arguments": list(config.invocation_params.args),
+        "mandatory": selection.mandatory(),
+        "backends": {name: survey.environment for name, survey in selection.surveys.items()},
+        "selection": to_record(selection),
+        "probes": _probes(selection.surveys) if config.getoption("probe") else {},
+    }
+
+
+def _check_ranges(config: pytest.Config) -> None:
+    """`OutOfRange` names an option whose value means nothing."""
+    cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
+    if cases is not None and cases < 1:
+        raise OutOfRange(f"--cases {cases}: a plan needs at least 1 case per operator, dtypes and aspect")
+    if not 0.0 < timeout < inf:
+        raise OutOfRange(f"--case-timeout {timeout:g}: a case needs a number of seconds above 0")
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:

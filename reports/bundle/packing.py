@@ -47,18 +47,20 @@ def package(run: Path, output: Path) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")
     with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
-        contents = dict(recorded_files(run))
-        for name, content in (derived_texts(digest) | _case_texts(digest)).items():
-            contents[name] = _text_file(Path(scratch), name, content)
-        contents |= publish(digest, Path(scratch))
+        contents = dict(recorded_files(run)) | derived_files(digest, Path(scratch))
         sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()
 
 
-def derived_texts(digest: Digest) -> dict[str, str]:
-    """The files that follow from what was recorded, so that a verifier can derive them again."""
+def derived_files(digest: Digest, scratch: Path) -> dict[str, Path]:
+    """All that follows from what was recorded, written below ``scratch``: a verifier derives it again."""
+    texts = _tables(digest) | _case_texts(digest)
+    return {name: _text_file(scratch, name, text) for name, text in texts.items()} | publish(digest, scratch)
+
+
+def _tables(digest: Digest) -> dict[str, str]:
     return {
         VERDICT: _json(digest.conclusion.to_record()),
         "tables/verdicts.csv": _csv(digest.counts.reset_index()),

@@ -1,36 +1,45 @@
-"""Whether a bundle stands: its hashes, its suite, and its verdict judged again from the rows and the evidence in it."""
+"""Whether a bundle stands: nothing in it is believed that can be derived.
+
+Of a bundle only what the run recorded is taken: run.json, rows, evidence. The cases that had to be judged are drawn
+again from the plan, each row is held against itself, its waivers and its evidence, and every other file is made again
+and compared.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
-import pyarrow.compute as pc
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_texts
+from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
+from poolproof.reports.bundle.consistency import evidence_problems, row_problems
+from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
+from poolproof.reports.bundle.replanned import Draw, plan_problems
 from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
-from poolproof.reports.rows.environment import suite_identity
-from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
-from poolproof.reports.rows.records import read_record
+from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import READABLE_VERSIONS, SCHEMA_VERSION
-from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict, gravest
-from poolproof.reports.waivers import Waivers
-from poolproof.reports.waivers.review import scope_columns
+from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
+from poolproof.reports.waivers.review import State
 
 _MOST_PROBLEMS = 20
 """Problems of one step that are told apart; a bundle of another run has thousands."""
 
+_MOST_ROWS = 20_000_000
+_MOST_TEXT = 64 << 20
+"""Bytes of run.json and of the sums, which are read as a whole."""
 
-class NotABundle(BadInput):
-    """The file is no bundle; the text says why."""
+_RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)?[^/]+\.npz")
+"""Members that a run recorded; everything else in a bundle follows from them."""
 
 
 @dataclass(frozen=True)
@@ -64,39 +73,73 @@ class Verification:
         return gravest({step.overall: True for step in self.steps})
 
 
-def verify(bundle: Path, fingerprint: str | None = None) -> Verification:
+def verify(bundle: Path, fingerprint: str | None = None, draw: Draw | None = None) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
-    ``fingerprint`` is what the other party says the bundle has.
+    ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again.
     """
-    with _open(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
-        sums = archive.read(SUMS)
+    with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
+        if SUMS not in archive.namelist():
+            raise NotABundle(f"{bundle} is no bundle: it has no {SUMS}")
+        sums = _small(archive, SUMS)
         actual = hashlib.sha256(sums).hexdigest()
         steps = [_fingerprint_step(actual, fingerprint)] if fingerprint else []
-        steps += [_hash_step(archive, sums.decode())]
-        folder, verdict = Path(scratch), ""
+        steps += [_hash_step(archive, sums)]
+        folder, verdict = Path(scratch) / "run", ""
         try:
-            archive.extractall(folder)
-            digest = read_digest(folder)
-        except (BadInput, BadZipFile, KeyError) as error:
-            steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(scratch, 'it')}",)))
+            digest = _unpacked(archive, folder)
+        except BadInput as error:
+            steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(str(folder), 'it')}",)))
         else:
-            steps += [_suite_step(digest.run), _schema_step(folder), _derived_step(digest)]
-            steps += [_row_step(digest), _evidence_step(digest)]
-            verdict = "; ".join((digest.conclusion.overall.word, *digest.conclusion.reasons))
+            steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
+            verdict = "; ".join((digest.conclusion.overall.word, *digest.conclusion.reasons, *_asides(digest)))
     return Verification(actual, tuple(steps), verdict)
 
 
-def _open(bundle: Path) -> ZipFile:
+def _unpacked(archive: ZipFile, folder: Path) -> Digest:
+    """What was recorded, unpacked and read; `BadInput` says what cannot be."""
+    recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
+    if "run.json" in recorded:
+        _small(archive, "run.json")
+    for name in recorded:
+        unpack(archive, name, folder / name)
+    rows = sum(_metadata(part).num_rows for part in (folder / "rows").glob("*.parquet"))
+    if rows > _MOST_ROWS:
+        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MOST_ROWS:,}")
     try:
-        archive = ZipFile(bundle)
-    except FileNotFoundError:
-        raise NotABundle(f"there is no file {bundle}") from None
-    except (BadZipFile, OSError) as error:
-        raise NotABundle(f"{bundle} is no bundle: {error}") from error
-    if SUMS not in archive.namelist():
-        raise NotABundle(f"{bundle} is no bundle: it has no {SUMS}")
-    return archive
+        return read_digest(folder)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
+        raise NotABundle(f"its record is damaged ({type(error).__name__}: {error})") from error
+
+
+def _metadata(part: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(part)
+    except (pa.ArrowException, OSError) as error:
+        raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def _run_steps(archive: ZipFile, digest: Digest, draw: Draw | None, scratch: Path) -> Iterator[Step]:
+    yield _suite_step(digest.run)
+    yield _schema_step(digest.folder)
+    rows = Step("each row's verdict agrees with its findings and the waivers", _first(row_problems(digest)))
+    yield rows
+    number, problems = evidence_problems(digest)
+    yield Step(f"evidence of {count_of(number, 'case')} judged again, with the same result", _first(iter(problems)))
+    if draw is not None:
+        yield _plan_step(digest, draw)
+    if not rows.problems:
+        yield _derived_step(archive, digest, scratch)
+
+
+def _small(archive: ZipFile, member: str) -> bytes:
+    """A member that is read as a whole."""
+    if archive.getinfo(member).file_size > _MOST_TEXT:
+        raise NotABundle(f"{member} has more than {_MOST_TEXT:,} bytes")
+    try:
+        return archive.read(member)
+    except UNREADABLE as error:
+        raise NotABundle(f"{member} cannot be unpacked: {error}") from error
 
 
 def _fingerprint_step(actual: str, expected: str) -> Step:
@@ -104,14 +147,15 @@ def _fingerprint_step(actual: str, expected: str) -> Step:
     return Step("the fingerprint is the one given", () if same else (f"the fingerprint is {actual}, not {expected}",))
 
 
-def _hash_step(archive: ZipFile, sums: str) -> Step:
-    expected = {name: value for value, _, name in (line.partition("  ") for line in sums.splitlines())}
+def _hash_step(archive: ZipFile, sums: bytes) -> Step:
+    lines = sums.decode("utf-8", errors="replace").splitlines()
+    expected = {name: value for value, _, name in (line.partition("  ") for line in lines)}
     present = set(archive.namelist()) - {SUMS}
     problems = [f"removed: {name}" for name in sorted(set(expected) - present)]
     problems += [f"added: {name}" for name in sorted(present - set(expected))]
     both = sorted(present & set(expected))
     problems += [f"changed: {name}" for name in both if _hash(archive, name) != expected[name]]
-    return Step(f"{count_of(len(expected), 'file')}, all as they were hashed", tuple(problems))
+    return Step(f"{count_of(len(expected), 'file')}, all as they were hashed", _first(iter(problems)))
 
 
 def _hash(archive: ZipFile, name: str) -> str:
@@ -121,7 +165,7 @@ def _hash(archive: ZipFile, name: str) -> str:
         with archive.open(name) as file:
             while block := file.read(1 << 20):
                 content.update(block)
-    except BadZipFile:
+    except UNREADABLE:
         return ""
     return content.hexdigest()
 
@@ -146,89 +190,65 @@ def _schema_step(folder: Path) -> Step:
 
 
 def _schema_version(part: Path) -> str:
-    metadata = pq.read_schema(part).metadata or {}
-    return metadata.get(b"poolproof", b"unknown").decode()
+    return (pq.read_schema(part).metadata or {}).get(b"poolproof", b"unknown").decode(errors="replace")
 
 
-def _derived_step(digest: Digest) -> Step:
-    """Verdict and tables against those that follow from the rows; of another suite's bundle only the verdict."""
-    stored, now = _stored_verdict(digest.folder), digest.conclusion.overall.word
-    problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
-    if digest.run["suite"] == suite_identity():
-        problems += [
-            f"{name} does not follow from the rows"
-            for name, text in derived_texts(digest).items()
-            if not _says(digest.folder / name, text)
-        ]
-    judged = count_of(digest.conclusion.totals["judged"], "judged case")
-    return Step(f"verdict and tables follow from {judged}", tuple(problems))
-
-
-def _stored_verdict(folder: Path) -> str:
+def _plan_step(digest: Digest, draw: Draw) -> Step:
+    """The planned questions against the rows; of another suite's plan nothing can be said."""
+    made, here = digest.run["host"].get("hypothesis"), host_environment()["hypothesis"]
+    if digest.run["suite"] != suite_identity() or made != here:
+        problem = f"its cases were drawn by another suite or by Hypothesis {made}, here is {here}: not drawn again"
+        return Step("", (problem,), Overall.INCOMPLETE)
     try:
-        return str(read_record(folder / VERDICT, NotABundle, "the bundle is damaged", ["verdict"])["verdict"])
-    except NotABundle:
+        problems = _first(plan_problems(digest, draw))
+    except BadInput as error:
+        problems = (f"its cases cannot be drawn again: {error}",)
+    return Step("the plan, drawn again, has one row for each of its cases and no other rows", problems)
+
+
+def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
+    """Everything that follows from the recorded, made again; of another suite's bundle the verdict alone."""
+    if digest.run["suite"] != suite_identity():
+        stored, now = _stored_verdict(archive), digest.conclusion.overall.word
+        problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
+        return Step("the verdict follows from the rows", tuple(problems))
+    try:
+        derived = derived_files(digest, scratch)
+    except (BadInput, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return Step("", (f"tables and pages cannot be made from the rows: {type(error).__name__}: {error}",))
+    present = {name for name in archive.namelist() if name != SUMS and not _RECORDED.fullmatch(name)}
+    problems = [f"{name} follows from no row" for name in sorted(present - set(derived))]
+    problems += [f"{name} is missing" for name in sorted(set(derived) - present)]
+    both = sorted(present & set(derived))
+    problems += [f"{name} does not follow from the rows" for name in both if not _same(archive, name, derived[name])]
+    judged = count_of(digest.conclusion.totals["judged"], "judged case")
+    return Step(f"verdict, tables and pages follow from {judged}", _first(iter(problems)))
+
+
+def _same(archive: ZipFile, name: str, made: Path) -> bool:
+    with made.open("rb") as file:
+        return _hash(archive, name) == hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stored_verdict(archive: ZipFile) -> str:
+    try:
+        text = _small(archive, VERDICT).decode(errors="replace")
+        return str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
+    except (BadInput, KeyError):
         return "unreadable"
 
 
-def _says(path: Path, text: str) -> bool:
-    return path.exists() and path.read_bytes() == text.encode()
+def _asides(digest: Digest) -> Iterator[str]:
+    """What whoever reads the verdict has to know besides."""
+    if digest.conclusion.narrowed:
+        yield f"narrowed: {digest.conclusion.narrowed} of plan {digest.run['plan']}"
+    used = [review.waiver.id for review in digest.waivers if review.state is State.USED]
+    if used:
+        yield f"{count_of(digest.conclusion.totals['waived'], 'case')} waived by {', '.join(used)}"
 
 
-def _row_step(digest: Digest) -> Step:
-    """Whether each row's verdict agrees with its own findings and with the waivers."""
-    problems = [*_conforming_rows_that_deviate(digest), *_wrongly_waived_rows(digest)]
-    return Step("each row's verdict agrees with its findings and the waivers", _shortened(problems))
-
-
-def _conforming_rows_that_deviate(digest: Digest) -> Iterator[str]:
-    deviates = (pc.list_value_length(pc.field("checks_violated")) > 0) | (pc.field("n_reject") > 0)
-    rows = read_rows(digest.folder, ["case_id", "backend"], (pc.field("verdict") == str(Verdict.CONFORMS)) & deviates)
-    for row in rows.to_pylist():
-        yield f"case {row['case_id']} on {row['backend']} is said to conform, and its own columns say it deviates"
-
-
-def _wrongly_waived_rows(digest: Digest) -> Iterator[str]:
-    given = waivers_of(digest.run)
-    waivers = Waivers(given, judging_day(digest.run))
-    deviating = having("verdict", [*FAILED, Verdict.WAIVED])
-    columns = dict.fromkeys(("case_id", "backend", "verdict", "checks_violated", *scope_columns(given)))
-    batches = read_rows(digest.folder, list(columns), deviating).to_batches()
-    for row in (row for batch in batches for row in batch.to_pylist()):
-        covering = waivers.covering(row, digest.run["backends"].get(row["backend"], {}))
-        if row["verdict"] == Verdict.WAIVED and not covering:
-            yield f"case {row['case_id']} on {row['backend']} is said to be waived, and no waiver covers it"
-        if row["verdict"] != Verdict.WAIVED and covering:
-            yield f"case {row['case_id']} on {row['backend']} is covered by {', '.join(covering)}, but not waived"
-
-
-def _evidence_step(digest: Digest) -> Step:
-    """Each stored output against the stored intervals, and the row's count of rejected cells."""
-    paths = sorted((digest.folder / "evidence").glob("*.npz"))
-    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
-    columns = ["case_id", "backend", "verdict", "n_reject"]
-    rows = read_rows(digest.folder, columns, wanted).to_pylist()
-    by_stem = {f"{file_name(row['backend'])}-{row['case_id']}": row for row in rows}
-    problems = [problem for path in paths if (problem := _contradiction(path, by_stem.get(path.stem)))]
-    return Step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", _shortened(problems))
-
-
-def _contradiction(path: Path, row: Mapping[str, Any] | None) -> str:
-    """What is wrong with a file of evidence, given its row; empty when they agree."""
-    if row is None:
-        return f"{path.name} belongs to no row"
-    try:
-        rejected = int(read_evidence(path).rejected.sum())
-    except EvidenceError as error:
-        return str(error).replace(str(path), path.name)
-    counted = row["n_reject"]
-    if counted is not None and rejected != counted:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
-    if rejected and row["verdict"] == Verdict.CONFORMS:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row is said to conform"
-    return ""
-
-
-def _shortened(problems: list[str]) -> tuple[str, ...]:
-    more = len(problems) - _MOST_PROBLEMS
-    return (*problems[:_MOST_PROBLEMS], *([f"and {count_of(more, 'more problem')} of this kind"] if more > 0 else []))
+def _first(problems: Iterator[str]) -> tuple[str, ...]:
+    """The first problems, and how many more there are."""
+    told = [problem for _, problem in zip(range(_MOST_PROBLEMS), problems, strict=False)]
+    more = sum(1 for _ in problems)
+    return (*told, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

@@ -25,7 +25,7 @@ def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence
     """The JSON object of a text that stands in ``where``, with all ``entries``."""
     try:
         record = json.loads(text)
-    except ValueError as reason:
+    except (ValueError, RecursionError) as reason:
         raise error(f"{where} is damaged: {reason}") from reason
     if not isinstance(record, dict):
         raise error(f"{where} is damaged: it holds no JSON object")

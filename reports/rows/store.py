@@ -6,8 +6,10 @@ parts, written aside and renamed. Readers take parts and journals together, so w
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,26 @@ RUN_ENTRIES = (
 
 class NotARun(BadInput):
     """The folder holds no run; the text says what is missing."""
+
+
+class InUse(BadInput):
+    """Another process writes to the folder; the text names it."""
+
+
+def lock(folder: Path) -> None:
+    """Keep other sessions out of a folder until this process ends, however it ends. `InUse` if one is in it.
+
+    The lock is the system's (flock on the folder itself), so nothing is left behind. File systems that know no such
+    locks keep nobody out.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InUse(f"another session writes to {folder}: wait for its end, or name another --report folder") from None
+    except OSError:
+        os.close(descriptor)
 
 
 class RowWriter:

@@ -14,8 +14,9 @@ from typing import Protocol, TypeVar
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
-from poolproof.reports.rows.schema import GROUP
-from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.reports.rows.schema import GROUP, Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.asked import Asked, Aspect, verdict
 from poolproof.suites.judging.owed import unsupported
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
@@ -86,6 +87,19 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
     return found
+
+
+def not_supported(subject: Subject) -> Row:
+    """The row of a subject that its backend does not have."""
+    assert subject.unsupported is not None
+    return {
+        "backend": subject.backend,
+        "operator": subject.operator.name,
+        "dtype": subject.dtype,
+        "index_dtype": subject.index_dtype,
+        "aspect": "",
+        **verdict(Verdict.NOT_SUPPORTED, subject.unsupported),
+    }
 
 
 class Block(Protocol):

@@ -57,20 +57,23 @@ class Selection:
         aspects = [ASPECTS[name] for name in self.aspects]
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))
 
-    def mandatory(self) -> list[dict[str, Any]]:
-        """The groups of rows with the number of cases that a complete run judges in each."""
-        return _total(self._groups().values())
+    def mandatory(self, ids: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """The groups of rows with the number of cases that a complete run judges in each.
 
-    def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[dict[str, Any]] | None:
-        """What is mandatory of the tests that ``-k``, node ids or the like have left; None if they left everything.
+        Of some blocks and single questions alone, where their ``ids`` are given.
+        """
+        return _total(groups for name, groups in self._groups().items() if ids is None or name in ids)
+
+    def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
+        """The ids that ``-k``, node ids or the like have left of the plan; None if they left everything.
 
         What an interrupted run has ``begun`` is mandatory all the same. An id that is not one of the plan's is taken
         for a sign that ids are not what they are believed to be: then nothing is left out.
         """
-        planned = {name.encode("unicode_escape").decode(): groups for name, groups in self._groups().items()}
+        planned = {name.encode("unicode_escape").decode(): name for name in self._groups()}
         selected = {name for name in map(_planned_id, node_ids) if name}
-        owed = [groups for name, groups in planned.items() if name in selected or name in begun]
-        return _total(owed) if selected <= planned.keys() and len(owed) < len(planned) else None
+        owed = [name for test, name in planned.items() if test in selected or name in begun]
+        return owed if selected <= planned.keys() and len(owed) < len(planned) else None
 
     def _groups(self) -> dict[str, Mapping[Group, int]]:
         """Everything that is planned by its id, with the groups that its rows lie in."""

@@ -1,0 +1,159 @@
+"""Zip files from the other party: what one may hold is settled before anything of it is unpacked.
+
+Whoever hands over a bundle may have made it to harm: to fill a disk, to write elsewhere, to keep a reader busy, or to
+show one person another file than the next. Everything here is one sentence and `NotABundle`, whatever the file does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from poolproof.reports.rows.verdicts import BadInput
+
+MOST_MEMBERS = 100_000
+"""Files in one bundle. A run keeps some hundreds of evidence files, and three small ones for each."""
+
+MOST_BYTES = 16 << 30
+"""Of all files unpacked: a million rows take less than one GiB."""
+
+_MOST_DIRECTORY = 256 * MOST_MEMBERS
+"""Bytes of the list of members, which is read into memory as a whole."""
+
+_END, _END_SIZE = b"PK\x05\x06", 22
+_LONGEST_COMMENT = 1 << 16
+_DIRECTORY_SIZE_AT = 12
+
+_LOCAL_HEADER = 30
+_IS_ENCRYPTED = 0x1
+_NAME = re.compile(r"[A-Za-z0-9_.,@+-]+(/[A-Za-z0-9_.,@+-]+)*")
+
+UNREADABLE = (BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error, zlib.error)
+"""What reading a damaged or unusual zip file raises."""
+
+
+class NotABundle(BadInput):
+    """The file is no bundle, or none that can be opened safely; the text says why."""
+
+
+@contextmanager
+def opened(bundle: Path) -> Iterator[ZipFile]:
+    """The archive, once it is settled that nothing in it can harm. `NotABundle` says what is wrong with it."""
+    with _regular_file(bundle) as file:
+        _check_directory_size(bundle, file)
+        try:
+            archive = ZipFile(file)
+        except UNREADABLE as error:
+            raise NotABundle(f"{bundle} is no bundle: {_sentence(error)}") from error
+        with archive:
+            reason = _objection(archive)
+            if reason:
+                raise NotABundle(f"{bundle} is no bundle that can be opened safely: {reason}")
+            yield archive
+
+
+def unpack(archive: ZipFile, member: str, target: Path) -> None:
+    """Write one member to a new file. `NotABundle` where its content is damaged or the disk is full."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with archive.open(member) as source, target.open("xb") as file:
+            while block := source.read(1 << 20):
+                file.write(block)
+    except UNREADABLE as error:
+        raise NotABundle(f"{member} cannot be unpacked: {_sentence(error)}") from error
+
+
+def _regular_file(bundle: Path) -> BinaryIO:
+    """The file, opened without waiting: a FIFO would keep the reader for ever."""
+    try:
+        descriptor = os.open(bundle, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise NotABundle(f"there is no file {bundle}") from None
+    except (OSError, ValueError) as error:
+        raise NotABundle(f"{bundle} is no bundle: {_sentence(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotABundle(f"{bundle} is no bundle: it is no regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
+    """The archive says at its end how long its list of members is; a longer one is not even read."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _END_SIZE - _LONGEST_COMMENT))
+    tail = file.read()
+    start = tail.rfind(_END)
+    if start < 0 or len(tail) - start < _END_SIZE:
+        raise NotABundle(f"{bundle} is no bundle: it is no zip file")
+    (length,) = struct.unpack_from("<L", tail, start + _DIRECTORY_SIZE_AT)
+    if length > _MOST_DIRECTORY:
+        raise NotABundle(
+            f"{bundle} is no bundle that can be opened safely: its list of members takes {length:,} bytes, "
+            f"a bundle's at most {_MOST_DIRECTORY:,}"
+        )
+    file.seek(0)
+
+
+def _objection(archive: ZipFile) -> str:
+    """What is wrong with the list of members, empty if nothing is."""
+    members = archive.infolist()
+    if len(members) > MOST_MEMBERS:
+        return f"it has {len(members):,} members, a bundle at most {MOST_MEMBERS:,}"
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > MOST_BYTES:
+        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MOST_BYTES:,}"
+    for member in members:
+        reason = _objection_to_member(member)
+        if reason:
+            return f"{member.filename!r} {reason}"
+    return _objection_to_names([member.filename for member in members]) or _objection_to_places(members)
+
+
+def _objection_to_member(member: ZipInfo) -> str:
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    parts = PurePosixPath(member.filename).parts
+    if not _NAME.fullmatch(member.filename) or {".", ".."} & set(parts) or len(member.filename) > 255:
+        return "is no name that a bundle uses"
+    if member.orig_filename != member.filename:
+        return "is written in two ways"
+    if kind not in (0, stat.S_IFREG):
+        return "is a link, a folder or a device"
+    if member.flag_bits & _IS_ENCRYPTED:
+        return "is encrypted"
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        return f"is compressed by method {member.compress_type}, which no bundle uses"
+    return ""
+
+
+def _objection_to_names(names: list[str]) -> str:
+    """Each name once, however a file system spells it, and none a folder of another."""
+    spelled = {name.lower() for name in names}
+    if len(spelled) < len(names):
+        return "two members have the same name"
+    folders = {str(parent) for name in spelled for parent in PurePosixPath(name).parents}
+    both = sorted(folders & spelled)
+    return f"{both[0]!r} is both a file and a folder" if both else ""
+
+
+def _objection_to_places(members: list[ZipInfo]) -> str:
+    """Members that share bytes make a small file unpack to any size."""
+    end = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            return f"{member.filename!r} shares its bytes with another member"
+        end = member.header_offset + _LOCAL_HEADER + len(member.filename.encode()) + member.compress_size
+    return ""
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

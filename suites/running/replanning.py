@@ -1,0 +1,153 @@
+"""What a run was asked for, written into its ``run.json`` and read back: any machine can draw its questions again.
+
+Nothing here loads a backend: what the backends said about themselves is part of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from poolproof.references.contract import ContractError
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.case import CaseError
+from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.plans import DTYPES, Plan, Subject, not_supported
+from poolproof.suites.running.sandbox import Survey
+from poolproof.suites.running.selection import Selection
+
+
+class NotDrawable(BadInput):
+    """The record does not say what was asked; the text names what is missing or wrong."""
+
+
+def to_record(selection: Selection) -> dict[str, Any]:
+    """The selection as JSON holds it."""
+    return {
+        "plan": selection.plan.name,
+        "cases": selection.plan.cases,
+        "seed": selection.seed,
+        "aspects": list(selection.aspects),
+        "operators": list(selection.operators),
+        "dtypes": list(selection.dtypes),
+        "lines": list(selection.lines),
+        "backends": {name: _survey_record(survey) for name, survey in selection.surveys.items()},
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Selection:
+    """The selection of a record; `NotDrawable` says what is wrong with it."""
+    try:
+        selection = Selection(
+            {name: _survey(name, said) for name, said in record["backends"].items()},
+            Plan(str(record["plan"]), int(record["cases"]), ""),
+            int(record["seed"]),
+            tuple(record["aspects"]),
+            tuple(record["operators"]),
+            tuple(record["dtypes"]),
+            tuple(record["lines"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
+    unknown = [*(set(selection.aspects) - set(ASPECTS)), *(set(selection.operators) - set(OPERATORS))]
+    if unknown:
+        raise NotDrawable(f"what was asked names {unknown[0]!r}, which this suite does not have")
+    return selection
+
+
+def drawn_again(run: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Row]]]:
+    """(backend, block, described rows) of everything that a run had to judge; `NotDrawable` where it does not say.
+
+    A described row has the columns that follow from a question alone.
+    """
+    if "selection" not in run:
+        raise NotDrawable("the run does not say what was asked of it")
+    selection = from_record(run["selection"])
+    tests = run.get("narrowed", {}).get("tests")
+    if tests is None:
+        yield from _unsupported(selection)
+    kept = None if tests is None else frozenset(tests)
+    try:
+        for name, backend, block, questions in _everything(selection):
+            if kept is None or name in kept:
+                labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
+                yield backend, block, [question.describe() | labels for question in questions()]
+    except (CaseError, ContractError) as error:
+        raise NotDrawable(f"a case that was asked cannot be read: {error}") from error
+
+
+def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The groups that the run owes by its selection; `NotDrawable` where it does not say."""
+    if "selection" not in run:
+        raise NotDrawable("the run does not say what was asked of it")
+    return from_record(run["selection"]).mandatory(run.get("narrowed", {}).get("tests"))
+
+
+def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:
+    """(id, backend, block, function that gives the questions), one at a time."""
+    for name, (question, backend) in selection.questions().items():
+        yield name, backend, question.block, _Given(question)
+    for block in selection.blocks():
+        yield block.id, block.subject.backend, block.id, block.questions
+
+
+class _Given:
+    """A single question in place of a block's."""
+
+    def __init__(self, question: Asked) -> None:
+        self._question = question
+
+    def __call__(self) -> list[Asked]:
+        return [self._question]
+
+
+def _unsupported(selection: Selection) -> Iterator[tuple[str, str, list[Row]]]:
+    """What the backends do not have, in the block without a name."""
+    by_backend: dict[str, list[Row]] = {}
+    for subject in selection.subjects():
+        if subject.unsupported is not None:
+            by_backend.setdefault(subject.backend, []).append(not_supported(subject))
+    for backend, rows in by_backend.items():
+        yield backend, "", rows
+
+
+def _product_name(survey: Survey) -> str:
+    return survey.product.name if survey.product else ""
+
+
+def _survey_record(survey: Survey) -> dict[str, Any]:
+    first = survey.subjects[0]
+    return {
+        "product": _product_name(survey),
+        "tags": list(first.tags),
+        "unsupported": [
+            [subject.operator.name, subject.dtype, subject.index_dtype, subject.unsupported]
+            for subject in survey.subjects
+            if subject.unsupported is not None
+        ],
+    }
+
+
+def _survey(name: str, said: Mapping[str, Any]) -> Survey:
+    product = PRODUCTS[said["product"]] if said["product"] else None
+    unsupported = {(operator, dtype, index): why for operator, dtype, index, why in said["unsupported"]}
+    tags = tuple(said["tags"])
+    subjects = [
+        Subject(
+            name,
+            operator,
+            dtype,
+            index_dtype,
+            unsupported.get((operator.name, dtype, index_dtype)),
+            tags,
+            product,
+        )
+        for operator in OPERATORS.values()
+        for index_dtype in operator.indices.dtypes
+        for dtype in DTYPES
+    ]
+    return Survey({}, subjects, product)
