@@ -40,6 +40,19 @@ class Crashing(TorchEager):
         return super().run(call, mode)
 
 
+class Mixed(Lossy):
+    """Loses gradients in float32, and ends its process in float64 on planes that are wider than 8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "reports_backends:Mixed"
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        if call.dtype == "float64" and call.tensors["self"].shape[-1] > 8:
+            os.abort()
+        return super().run(call, mode)
+
+
 class Busy(TorchEager):
     """Has no device left for float16."""
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from poolproof.reports.rows.store import (
-    RUN_ENTRIES,
     NotARun,
     RowWriter,
     compact_leftovers,
@@ -17,6 +16,7 @@ from poolproof.reports.rows.store import (
     read_run,
     write_run,
 )
+from reports_made_up import Recipe, made_up_record
 
 
 def row(number: int) -> dict[str, object]:
@@ -90,7 +90,10 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     write_run(tmp_path, {"plan": "smoke"})
     with pytest.raises(NotARun, match="has no entry 'id': it was written by something else"):
         read_run(tmp_path)
-    whole = dict.fromkeys(RUN_ENTRIES, "")
+    whole = made_up_record(Recipe())
+    write_run(tmp_path, whole | {"seed": "seven"})
+    with pytest.raises(NotARun, match="damaged: entry 'seed' should be an integer"):
+        read_run(tmp_path)
     write_run(tmp_path, whole)
     assert read_run(tmp_path) == whole
     (tmp_path / "run.json").write_text(json.dumps(whole)[:-3])

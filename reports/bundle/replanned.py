@@ -41,7 +41,7 @@ def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
     rows = read_rows(digest.folder)
     places = _places(rows)
     for backend, block, described in draw.questions(digest.run):
-        there = rows.take(places.pop((backend, block), [])).to_pylist()
+        there = rows.take(pa.array(places.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", described, there)
     for backend, block in places:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"

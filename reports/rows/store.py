@@ -20,17 +20,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from poolproof.reports.rows.records import read_record
+from poolproof.reports.rows.run_record import ENTRIES, objection
 from poolproof.reports.rows.schema import SCHEMA, Row, known_columns, to_table
 from poolproof.reports.rows.verdicts import BadInput
 
 ROWS_PER_PART = 5000
-
-
-RUN_ENTRIES = (
-    *("id", "plan", "seed", "arguments", "started", "finished", "mandatory", "suite", "host", "backends"),
-    *("waivers", "waivers_judged_on", "strict_waivers"),
-)
-"""What run.json always holds; a run that is still going on has not ``finished`` (null)."""
 
 
 class NotARun(BadInput):
@@ -160,7 +154,11 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> None:
 
 def read_run(folder: Path) -> dict[str, Any]:
     """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
-    return read_record(folder / "run.json", NotARun, f"{folder} is no run", RUN_ENTRIES)
+    path = folder / "run.json"
+    record = read_record(path, NotARun, f"{folder} is no run", tuple(ENTRIES))
+    if reason := objection(record):
+        raise NotARun(f"{path} is damaged: {reason}")
+    return record
 
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:

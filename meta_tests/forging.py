@@ -1,0 +1,243 @@
+"""Forgeries of a run: what somebody would change who packs the bundle himself, with all that follows made to agree.
+
+A forger has the run's folder and the suite: rows, run.json and evidence are edited, and `package` makes tables, pages,
+verdict and hashes anew. `FORGERIES` says of each what is done and what catches it: a word of the sentence that
+``poolproof verify`` says, or `SIGNATURE` where a careful forger leaves no trace but the signature that no longer fits.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.store import read_rows, read_run, write_run
+
+SIGNATURE = ""
+"""In place of a sentence: only a signature tells."""
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """``forge`` edits a run's folder; ``caught`` is part of the sentence that tells."""
+
+    title: str
+    forge: Callable[[Path], None]
+    caught: str
+
+
+def rewrite(folder: Path, edit: Callable[[Rows], Rows | None]) -> None:
+    """All rows of a run, edited, as one part."""
+    rows = read_rows(folder).to_pylist()
+    rows = edit(rows) or rows
+    for part in (folder / "rows").glob("*.parquet"):
+        part.unlink()
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "rows" / "main-0000.parquet")
+
+
+def _rows(edit: Callable[[Rows], Rows | None]) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder, edit)
+
+
+def first(rows: Rows, verdict: str = "violates") -> dict[str, Any]:
+    return next(row for row in rows if row["verdict"] == verdict)
+
+
+def _record(edit: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def forge(folder: Path) -> None:
+        record = read_run(folder)
+        edit(record)
+        write_run(folder, record)
+
+    return forge
+
+
+def healed(row: dict[str, Any]) -> None:
+    """What a conforming row says of itself."""
+    empty = {"checks_violated": [], "findings": "", "reason": "", "waivers": None, "shrunk": None, "n_reject": 0}
+    row |= empty | {"verdict": "conforms"}
+
+
+def _all_conform(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] in ("violates", "crashed"):
+            healed(row)
+
+
+def _only_the_word(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] in ("violates", "crashed"):
+            row["verdict"] = "conforms"
+
+
+def _word_and_checks(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] in ("violates", "crashed"):
+            row |= {"verdict": "conforms", "checks_violated": []}
+
+
+def _said_waived(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] == "violates":
+            row |= {"verdict": "waived", "waivers": ["agreed"]}
+
+
+def _nothing_judged(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] == "conforms":
+            row["checks_judged"] = []
+
+
+def _said_refused(rows: Rows) -> None:
+    for row in rows:
+        if row["verdict"] == "violates":
+            row["verdict"] = "refused as documented"
+
+
+def _empty_cases(rows: Rows) -> None:
+    for row in rows:
+        healed(row)
+        row["case"] = "{}"
+
+
+def _without_failures(rows: Rows) -> Rows:
+    return [row for row in rows if row["verdict"] not in ("violates", "crashed")]
+
+
+def _doubled_for_failures(rows: Rows) -> Rows:
+    good = [row for row in rows if row["verdict"] == "conforms"]
+    bad = [row for row in rows if row["verdict"] in ("violates", "crashed")]
+    return [row for row in rows if row not in bad] + good[: len(bad)]
+
+
+def _other_cases_for_failures(rows: Rows) -> Rows:
+    """Each failing row becomes a copy of a passing one, under the failing one's case id."""
+    good = [row for row in rows if row["verdict"] == "conforms"]
+    return [dict(good[0], case_id=row["case_id"]) if row["verdict"] == "violates" else row for row in rows]
+
+
+def _cell(column: str, value: object, verdict: str = "conforms") -> Callable[[Path], None]:
+    def edit(rows: Rows) -> None:
+        first(rows, verdict)[column] = value
+
+    return _rows(edit)
+
+
+def _healed_with_evidence(folder: Path) -> None:
+    """The whole story retold: rows, and no evidence against them."""
+    rewrite(folder, _all_conform)
+    for path in folder.glob("evidence/**/*.npz"):
+        path.unlink()
+
+
+def _evidence_that_admits(folder: Path) -> None:
+    """Evidence whose intervals admit what came out."""
+    for path in sorted(folder.glob("evidence/*.npz")):
+        with np.load(path) as stored:
+            arrays = dict(stored)
+        if (arrays["got"] != arrays["low"]).any():
+            arrays["low"], arrays["high"] = arrays["got"], arrays["got"]
+            content = io.BytesIO()
+            np.savez_compressed(content, **arrays)
+            path.write_bytes(content.getvalue())
+
+
+def _less_is_owed(record: dict[str, Any]) -> None:
+    record["mandatory"] = record["mandatory"][:1]
+
+
+def _another_waiver(record: dict[str, Any]) -> None:
+    scope = {"backend": next(iter(record["backends"]))}
+    given = {"id": "agreed", "reason": "as agreed", "owner": "both", "expires": "2099-01-01", "scope": scope}
+    record["waivers"].append(given)
+
+
+def _later_waiver(record: dict[str, Any]) -> None:
+    for waiver in record["waivers"]:
+        waiver["expires"] = "2020-01-01"
+
+
+def _narrowed(record: dict[str, Any]) -> None:
+    record["narrowed"] = {"selected": 1, "planned": 2, "tests": []}
+
+
+def _fewer_cases(record: dict[str, Any]) -> None:
+    record["selection"]["cases"] -= 1
+
+
+def _no_lines(record: dict[str, Any]) -> None:
+    record["selection"]["operators"] = record["selection"]["operators"][:1]
+
+
+def _wholly_unsupported(record: dict[str, Any]) -> None:
+    backend = next(iter(record["selection"]["backends"].values()))
+    operator = record["selection"]["operators"][0]
+    backend["unsupported"].append([operator, "float32", "int64", "not there"])
+
+
+def _set(name: str, value: object) -> Callable[[Path], None]:
+    return _record(lambda record: record.update({name: value}))
+
+
+FORGERIES = (
+    Forgery("every failure's row made to conform, evidence kept", _rows(_all_conform), "rejected"),
+    Forgery("the verdict alone of every failure changed", _rows(_only_the_word), "say it deviates"),
+    Forgery("verdict and violated checks changed, findings kept", _rows(_word_and_checks), "other checks than"),
+    Forgery("failures said to be waived by a waiver that is not there", _rows(_said_waived), "no waiver covers it"),
+    Forgery("failures said to be documented refusals", _rows(_said_refused), "say it deviates"),
+    Forgery("violations cleaned, every case replaced by {}", _rows(_empty_cases), "says case"),
+    Forgery("failing rows dropped", _rows(_without_failures), "was planned and has no row"),
+    Forgery("failing rows replaced by passing ones a second time", _rows(_doubled_for_failures), "more than were"),
+    Forgery("failing rows replaced by copies of a passing one", _rows(_other_cases_for_failures), "says case"),
+    Forgery("every row dropped", _rows(lambda rows: rows[:1]), "was planned and has no row"),
+    Forgery("rows of one aspect dropped", _rows(lambda rows: [r for r in rows if r["aspect"] != "layouts"]), "no row"),
+    Forgery("what is not supported dropped", _rows(lambda rows: [r for r in rows if r["block"]]), "was planned"),
+    Forgery("no check judged what conforms", _rows(_nothing_judged), "no check judged it"),
+    Forgery("a case id changed", _cell("case_id", "0123456789ab"), "was planned and has no row"),
+    Forgery("the case of a row changed", _cell("case", '{"operator":"MaxPool2dWithIndices"}'), "says case"),
+    Forgery("the operator of a row changed", _cell("operator", "AdaptiveMaxPool3d"), "was planned"),
+    Forgery("the dtype of a row changed", _cell("dtype", "float16"), "was planned"),
+    Forgery("the aspect of a row changed", _cell("aspect", "values2"), "says aspect"),
+    Forgery("the block of a row changed", _cell("block", "another"), "was planned"),
+    Forgery("the backend of a row changed", _cell("backend", "another"), "was planned"),
+    Forgery("the product of a row changed", _cell("product", "A2"), "says product"),
+    Forgery("the shape of a row changed", _cell("shape", "1x1"), "says shape"),
+    Forgery("the seed of a row changed", _cell("seed", 7), "says seed"),
+    Forgery("the layouts of a row changed", _cell("layouts", "self:sliced"), "says layouts"),
+    Forgery("a verdict that does not exist", _cell("verdict", "fine"), "and there is none"),
+    Forgery("findings that cannot be read", _cell("findings", "[", "violates"), "cannot be read"),
+    Forgery("another reason than was found", _cell("reason", "a small thing", "violates"), "another reason"),
+    Forgery("a check that does not exist", _cell("checks_judged", ["all"]), "and there is none"),
+    Forgery("a rejected element that is not counted", _cell("n_reject", 0, "violates"), "rejected cell"),
+    Forgery("evidence whose intervals admit what came out", _evidence_that_admits, "rejected cell"),
+    Forgery("evidence removed", lambda folder: next(folder.glob("evidence/*.npz")).unlink(), SIGNATURE),
+    Forgery("fewer groups owed", _record(_less_is_owed), "owes other groups"),
+    Forgery("a smaller plan recorded", _record(_fewer_cases), "owes other groups"),
+    Forgery("fewer operators recorded", _record(_no_lines), "owes other groups"),
+    Forgery("an operator recorded as not supported", _record(_wholly_unsupported), "owes other groups"),
+    Forgery("the seed of the run changed", _record(lambda r: r["selection"].update(seed=5)), "was planned"),
+    Forgery("a selection invented", _record(_narrowed), "owes other groups"),
+    Forgery("a waiver invented", _record(_another_waiver), "but not waived"),
+    Forgery("waivers redated", _record(_later_waiver), "no waiver covers it"),
+    Forgery("the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "no waiver covers"),
+    Forgery("a run said to be unfinished", _set("finished", None), SIGNATURE),
+    Forgery("another host", _record(lambda record: record["host"].update(cpu="another")), SIGNATURE),
+    Forgery("another version of the judged library", _record(lambda r: _renamed(r)), SIGNATURE),
+    Forgery("better errors in the statistics", _cell("max_ulp", 0.0), SIGNATURE),
+    Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE),
+)
+
+
+def _renamed(record: dict[str, Any]) -> None:
+    for environment in record["backends"].values():
+        environment |= {key: json.dumps("another") for key in environment}

@@ -1,0 +1,54 @@
+"""Sessions as people start them, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
+
+
+@dataclass
+class Ended:
+    """A session that has ended."""
+
+    status: int
+    output: str
+    folder: Path
+
+    @property
+    def page(self) -> str:
+        return (self.folder / "index.html").read_text(encoding="utf-8")
+
+
+def command(
+    folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
+) -> list[str]:
+    begin = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", *asked]
+    return [*begin, "--backend", backend, "--report", str(folder), *options]
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of a session outside any CI service, where the backends of this folder can be imported."""
+    ci_of_ours = ("GITHUB_ACTIONS", "GITLAB_CI")
+    environment = {name: value for name, value in os.environ.items() if name not in ci_of_ours}
+    return environment | {"PYTHONPATH": str(Path(__file__).parent)}
+
+
+def run_session(
+    folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
+) -> Ended:
+    ended = subprocess.run(
+        command(folder, backend, *options, asked=asked, suite=suite),
+        cwd=ROOT,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return Ended(ended.returncode, ended.stdout + ended.stderr, folder)

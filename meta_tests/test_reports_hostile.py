@@ -1,0 +1,62 @@
+"""Hostile archives: a sentence and an exit status for each, soon, in bounded memory, and nothing written elsewhere."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from click.testing import CliRunner
+
+from hostile import HOSTILE, Files
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cli import main
+from sessions import run_session
+
+SECONDS = 30.0
+MEBIBYTES = 512
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """The members of a bundle that stands, of a real failing run."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("standing")
+    ended = run_session(folder / "run", "reports_backends:Mixed", "--dtype", "float32", "--no-shrink")
+    assert ended.status == Overall.VIOLATES, ended.output
+    package(ended.folder, folder / "bundle.zip")
+    with ZipFile(folder / "bundle.zip") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_told_in_a_sentence(
+    name: str, standing: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    HOSTILE[name](tmp_path / "bundle.zip", standing)
+    began, before = time.monotonic(), _memory()
+    result = CliRunner().invoke(main, ["verify", str(tmp_path / "bundle.zip")])
+    assert time.monotonic() - began < SECONDS
+    assert _memory() - before < MEBIBYTES
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert result.exit_code in (Overall.VIOLATES, Overall.COULD_NOT_RUN), result.output
+    assert "Traceback" not in result.output
+    assert "\x1b" not in result.output
+    assert list((tmp_path / "here").iterdir()) == []
+    assert not (tmp_path / "outside.txt").exists()
+    if result.exit_code == Overall.COULD_NOT_RUN:
+        assert len(result.output.strip().splitlines()) == 1
+
+
+def test_there_are_at_least_forty() -> None:
+    assert len(HOSTILE) >= 40

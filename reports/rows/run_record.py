@@ -1,0 +1,79 @@
+"""What ``run.json`` holds, entry by entry, for whoever reads one that people may have damaged or made up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+Holds = Callable[[Any], bool]
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _integer(value: Any) -> bool:
+    return isinstance(value, int) and not _flag(value)
+
+
+def _time(value: Any) -> bool:
+    """Unix time in seconds, before the year 9999."""
+    return (_integer(value) or isinstance(value, float)) and math.isfinite(value) and 0 <= value < 2.5e11
+
+
+def _day(value: Any) -> bool:
+    try:
+        return _text(value) and bool(date.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _list_of(holds: Holds) -> Holds:
+    return lambda value: isinstance(value, list) and all(map(holds, value))
+
+
+def _mapping_to(holds: Holds) -> Holds:
+    return lambda value: isinstance(value, dict) and all(map(holds, value.values()))
+
+
+def _suite(value: Any) -> bool:
+    return _mapping_to(_text)(value) and {"version", "content_hash"} <= set(value)
+
+
+def _group(value: Any) -> bool:
+    """Columns with the text that rows have there, and how many rows."""
+    if not isinstance(value, dict) or not _integer(value.get("planned")) or value["planned"] < 0:
+        return False
+    return all(_text(there) for name, there in value.items() if name != "planned")
+
+
+ENTRIES: Mapping[str, tuple[Holds, str]] = {
+    "id": (_text, "a text"),
+    "plan": (_text, "a text"),
+    "seed": (_integer, "an integer"),
+    "arguments": (_list_of(_text), "a list of texts"),
+    "started": (_time, "a Unix time"),
+    "finished": (lambda value: value is None or _time(value), "a Unix time, or null while the run goes on"),
+    "mandatory": (_list_of(_group), "a list of groups with the number of their cases"),
+    "suite": (_suite, "a version and a content_hash"),
+    "host": (_mapping_to(_text), "an object of texts"),
+    "backends": (_mapping_to(_mapping_to(_text)), "an object of objects of texts"),
+    "waivers": (_list_of(lambda value: isinstance(value, dict)), "a list of waivers"),
+    "waivers_judged_on": (_day, "a day like 2027-03-31"),
+    "strict_waivers": (_flag, "true or false"),
+}
+"""What every run.json holds: entry -> (whether a value can be it, what it should be)."""
+
+
+def objection(record: Mapping[str, Any]) -> str:
+    """What is wrong with the entries of a record that has them all, empty if nothing is."""
+    for name, (holds, should) in ENTRIES.items():
+        if not holds(record[name]):
+            return f"entry {name!r} should be {should}"
+    return ""
