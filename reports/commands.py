@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.packing import package as write_bundle
 from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
@@ -77,12 +79,16 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
 @click.command(short_help="Put a run and all it rests on into one archive.")
 @click.argument("run", type=_PATH)
 @click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
-def package(run: Path, output: Path) -> None:
+@click.option("--sign", "key", type=_PATH, help="Private key (OpenSSH or PEM) to sign the bundle with.")
+def package(run: Path, output: Path, key: Path | None) -> None:
     """Put the RUN and all that its verdict rests on into one archive.
 
-    Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint).
+    Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint). A signature
+    lies beside the archive, as OUTPUT.intoto.json.
     """
     fingerprint = write_bundle(run, output)
+    if key:
+        click.echo(f"signed: {attestation.sign(output, read_digest(run), key)}")
     click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
 
 
@@ -92,7 +98,9 @@ def verify_with(draw: Draw) -> click.Command:
     @click.command("verify", short_help="Check an archive offline, and judge it again.")
     @click.argument("bundle", type=_PATH)
     @click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
-    def verify(bundle: Path, fingerprint: str | None) -> None:
+    @click.option("--signer", type=_PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
+    @click.option("--attestation", "signed", type=_PATH, help="The signature [default: BUNDLE.intoto.json].")
+    def verify(bundle: Path, fingerprint: str | None, signer: Path | None, signed: Path | None) -> None:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
         The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
@@ -100,7 +108,8 @@ def verify_with(draw: Draw) -> click.Command:
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
         version of the suite; with 3 when it is no bundle, or none that can be opened safely.
         """
-        verification = check_bundle(bundle, fingerprint, draw)
+        by = Signer(signer, signed or attestation.attestation_path(bundle)) if signer else None
+        verification = check_bundle(bundle, fingerprint, draw, by)
         terminal_verification.show(verification, console())
         sys.exit(verification.overall)
 

@@ -19,6 +19,7 @@ from zipfile import ZipFile
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.consistency import evidence_problems, row_problems
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
@@ -73,7 +74,17 @@ class Verification:
         return gravest({step.overall: True for step in self.steps})
 
 
-def verify(bundle: Path, fingerprint: str | None = None, draw: Draw | None = None) -> Verification:
+@dataclass(frozen=True)
+class Signer:
+    """Whose signature a bundle must bear: the public key, and the attestation."""
+
+    public_key: Path
+    attestation: Path
+
+
+def verify(
+    bundle: Path, fingerprint: str | None = None, draw: Draw | None = None, signer: Signer | None = None
+) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
     ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again.
@@ -91,6 +102,7 @@ def verify(bundle: Path, fingerprint: str | None = None, draw: Draw | None = Non
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(str(folder), 'it')}",)))
         else:
+            steps += [_signature_step(bundle, digest, signer)] if signer else []
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
             verdict = "; ".join((digest.conclusion.overall.word, *digest.conclusion.reasons, *_asides(digest)))
     return Verification(actual, tuple(steps), verdict)
@@ -145,6 +157,11 @@ def _small(archive: ZipFile, member: str) -> bytes:
 def _fingerprint_step(actual: str, expected: str) -> Step:
     same = actual == expected.lower()
     return Step("the fingerprint is the one given", () if same else (f"the fingerprint is {actual}, not {expected}",))
+
+
+def _signature_step(bundle: Path, digest: Digest, signer: Signer) -> Step:
+    found = _first(attestation.problems(bundle, digest, signer.attestation, signer.public_key))
+    return Step(f"signed with the key of {signer.public_key.name}, with the libraries that were judged", found)
 
 
 def _hash_step(archive: ZipFile, sums: bytes) -> Step:

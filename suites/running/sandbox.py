@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -39,6 +39,7 @@ from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.blocks import USUAL_CHECKS
+from poolproof.suites.running.identity import identify, mapped_libraries
 from poolproof.suites.running.plans import Subject, subjects
 
 
@@ -184,11 +185,15 @@ START_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`."""
+    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
+
+    ``libraries`` are the paths of the shared libraries that it brought into its process.
+    """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
+    libraries: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -199,14 +204,18 @@ class _Serving:
 
 
 def survey(backend: str) -> Survey:
-    """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+    """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here.
+
+    Its environment then tells its libraries by their content, too.
+    """
     check_name(backend)
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "survey", timeout=0.0)
         try:
-            return sandbox.start()
+            said = sandbox.start()
         finally:
             sandbox.close()
+    return replace(said, environment=said.environment | identify(said.libraries))
 
 
 class Sandbox:
@@ -329,12 +338,15 @@ class Sandbox:
 
 def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
+    before = mapped_libraries()
     try:
         backend = create(backend_name)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    connection.send(Survey(dict(backend.environment()), subjects(backend_name, backend), backend.product))
+    asked = subjects(backend_name, backend)
+    brought = mapped_libraries() - before
+    connection.send(Survey(dict(backend.environment()), asked, backend.product, brought))
     work = partial(_answer, connection, backend, backend_name, note)
     if not backend.survives_fork:
         os._exit(work())

@@ -1,0 +1,176 @@
+"""A signed statement about a bundle: an in-toto attestation of a test result, in a DSSE envelope.
+
+It says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are the
+formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that other
+tools read them; keys are those that people have, Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra
+``attest``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.rows.records import read_record
+from poolproof.reports.rows.verdicts import BadInput, Overall
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import CryptoSigner, SSlibKey
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+
+_RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
+"""What the predicate calls an overall verdict."""
+
+_LIBRARY = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class AttestationError(BadInput):
+    """A key, an envelope or a statement that cannot be used; the text says which and why."""
+
+
+def attestation_path(bundle: Path) -> Path:
+    """Where the attestation of a bundle lies: beside it, under the bundle's name."""
+    return bundle.with_name(bundle.name + ".intoto.json")
+
+
+def sign(bundle: Path, digest: Digest, key: Path) -> Path:
+    """Write the attestation of a bundle that was made of a run; `AttestationError` if the key cannot sign."""
+    dsse = _library().dsse
+    envelope = dsse.Envelope(_payload(bundle, digest), PAYLOAD_TYPE, {})
+    envelope.sign(_signer(key))
+    path = attestation_path(bundle)
+    path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) -> Iterator[str]:
+    """What an attestation does not vouch for of a bundle and the run in it; `AttestationError` if it cannot be read."""
+    statement = _opened(attestation, public_key)
+    if statement is None:
+        yield f"no signature of {attestation.name} was made with the key of {public_key.name}"
+        return
+    signed, made = _digests(statement), _digests(_statement(bundle, digest))
+    for name, value in made.items():
+        if signed.get(name) != value:
+            yield f"it was signed for {name} {signed.get(name, 'of no content')[:12]}, and here it is {value[:12]}"
+    for name in signed.keys() - made.keys():
+        yield f"it was signed for {name}, which the run does not name"
+    result, now = statement.get("predicate"), _predicate(digest)
+    if result != now:
+        yield "it was signed for another result than the rows have"
+
+
+def _payload(bundle: Path, digest: Digest) -> bytes:
+    return json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
+
+
+def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
+    with bundle.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    subjects = {"bundle": content} | _judged_libraries(digest.run)
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": value}} for name, value in subjects.items()],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": _predicate(digest),
+    }
+
+
+def _predicate(digest: Digest) -> dict[str, Any]:
+    """The result, and by which configuration: plan, seed and suite."""
+    run = digest.run
+    suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
+    plan = {"name": f"plan {run['plan']}, seed {run['seed']}"}
+    violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in _failed(digest)})
+    return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
+
+
+def _failed(digest: Digest) -> list[dict[str, Any]]:
+    frame = digest.asked.reset_index()
+    return frame[frame["violates"] > 0].to_dict("records")
+
+
+def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of every library that the run's backends brought, by backend and name."""
+    return {
+        f"{backend} {name}": match[1]
+        for backend, environment in run["backends"].items()
+        for name, told in environment.items()
+        if name.startswith("library ") and (match := _LIBRARY.match(told))
+    }
+
+
+def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
+    try:
+        return {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
+    except (KeyError, TypeError) as error:
+        raise AttestationError(f"the attestation names its subjects otherwise: {error!r}") from error
+
+
+def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
+    """The statement that the key's owner signed, None if he signed none here."""
+    library = _library()
+    record = read_record(attestation, AttestationError, f"{attestation} is no attestation", ["payload", "signatures"])
+    try:
+        envelope = library.dsse.Envelope.from_dict(record)
+        envelope.verify([_key(public_key)], 1)
+        if envelope.payload_type != PAYLOAD_TYPE:
+            raise AttestationError(f"{attestation} holds {envelope.payload_type!r}, not {PAYLOAD_TYPE}")
+        statement = json.loads(envelope.payload)
+    except library.exceptions.VerificationError:
+        return None
+    except (library.exceptions.Error, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise AttestationError(f"{attestation} is no envelope: {error}") from error
+    if not isinstance(statement, dict) or statement.get("predicateType") != PREDICATE_TYPE:
+        raise AttestationError(f"{attestation} attests no test result")
+    return statement
+
+
+def _signer(path: Path) -> CryptoSigner:
+    from cryptography.hazmat.primitives import serialization
+    from securesystemslib.signer import CryptoSigner
+
+    content = _content(path)
+    load = serialization.load_ssh_private_key if b"OPENSSH" in content else serialization.load_pem_private_key
+    try:
+        return CryptoSigner(load(content, password=None))
+    except (TypeError, ValueError) as error:
+        raise AttestationError(f"{path} is no private key that can sign without a pass phrase: {error}") from error
+
+
+def _key(path: Path) -> SSlibKey:
+    from cryptography.hazmat.primitives import serialization
+    from securesystemslib.signer import SSlibKey
+
+    content = _content(path)
+    load = serialization.load_pem_public_key if content.startswith(b"-----") else serialization.load_ssh_public_key
+    try:
+        return SSlibKey.from_crypto(load(content))
+    except (TypeError, ValueError) as error:
+        raise AttestationError(f"{path} is no public key: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AttestationError(f"key {path} cannot be read: {error.strerror}") from error
+
+
+def _library() -> Any:
+    """securesystemslib, with its parts; `AttestationError` says how to get it."""
+    try:
+        import cryptography  # noqa: F401
+        import securesystemslib.dsse
+        import securesystemslib.exceptions
+    except ImportError as error:
+        raise AttestationError("signatures need more: pip install 'poolproof[attest]'") from error
+    return securesystemslib

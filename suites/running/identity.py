@@ -1,0 +1,105 @@
+"""What was judged, beyond its name: the shared libraries that a backend brought into its process, by their content.
+
+Two builds of one version differ here and nowhere else. A build id is what the linker wrote (ELF note NT_GNU_BUILD_ID);
+a wheel is told by its version and the hash of its RECORD, which holds the hash of every file that it installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from sysconfig import get_path
+
+_MAPS = Path("/proc/self/maps")
+
+_ELF, _BITS_64, _LITTLE = b"\x7fELF", 2, 1
+_PROGRAM_HEADERS_AT, _HEADER_SIZE_AT = 32, 54
+_NOTE_SEGMENT, _BUILD_ID, _GNU = 4, 3, b"GNU\0"
+
+
+def mapped_libraries() -> frozenset[str]:
+    """The real paths of the shared libraries in this process; none where the system does not tell."""
+    try:
+        lines = _MAPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return frozenset()
+    paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6}
+    return frozenset(path for path in paths if ".so" in Path(path).name and not _is_pythons(path))
+
+
+def _is_pythons(path: str) -> bool:
+    return path.startswith(get_path("platstdlib")) and "site-packages" not in path
+
+
+def identify(libraries: Iterable[str]) -> dict[str, str]:
+    """Per library and per wheel that brought one, by name: what tells it from any other."""
+    paths = sorted(map(Path, libraries))
+    told = {_named(path, paths): _library(path) for path in paths}
+    return told | {f"wheel {wheel.name}": _wheel(wheel) for wheel in _wheels(paths)}
+
+
+def _named(path: Path, others: Iterable[Path]) -> str:
+    """The library's file name, and its folder where that alone would not tell it from the others."""
+    alone = sum(other.name == path.name for other in others) == 1
+    return f"library {path.name if alone else path}"
+
+
+def _library(path: Path) -> str:
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    build = _build_id(path)
+    return f"sha256:{content}{f', build id {build}' if build else ''}, {path}"
+
+
+def _build_id(path: Path) -> str:
+    """The build id in hexadecimal digits, empty for a library that has none."""
+    with path.open("rb") as file:
+        header = file.read(64)
+        if header[:4] != _ELF or header[4] != _BITS_64 or header[5] != _LITTLE:
+            return ""
+        (start,) = struct.unpack_from("<Q", header, _PROGRAM_HEADERS_AT)
+        size, number = struct.unpack_from("<HH", header, _HEADER_SIZE_AT)
+        file.seek(start)
+        table = file.read(size * number)
+        for place in range(0, len(table) - size + 1, size):
+            kind, _, offset, _, _, length = struct.unpack_from("<LLQQQQ", table, place)
+            if kind == _NOTE_SEGMENT:
+                file.seek(offset)
+                if found := _build_id_in(file.read(length)):
+                    return found
+    return ""
+
+
+def _build_id_in(notes: bytes) -> str:
+    place = 0
+    while place + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from("<LLL", notes, place)
+        name = notes[place + 12 : place + 12 + name_size]
+        content = place + 12 + -(-name_size // 4) * 4
+        if kind == _BUILD_ID and name == _GNU:
+            return notes[content : content + size].hex()
+        place = content + -(-size // 4) * 4
+    return ""
+
+
+def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
+    """The installed distributions that own one of the files, each once."""
+    wanted = {str(path) for path in paths}
+    for distribution in distributions():
+        root = Path(str(distribution.locate_file("")))
+        inside = [path for path in wanted if path.startswith(f"{root}/")]
+        if inside and any(str(distribution.locate_file(file)) in wanted for file in distribution.files or ()):
+            yield distribution
+
+
+def _wheel(distribution: Distribution) -> str:
+    record = distribution.read_text("RECORD") or ""
+    return f"{distribution.version}, RECORD sha256:{hashlib.sha256(record.encode()).hexdigest()}"
+
+
+def told_apart(environment: Mapping[str, str]) -> dict[str, str]:
+    """The entries of a backend's environment that `identify` made."""
+    return {name: told for name, told in environment.items() if name.startswith(("library ", "wheel "))}
