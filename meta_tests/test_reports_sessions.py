@@ -3,6 +3,11 @@ has waivers in every state, and crashes."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -13,10 +18,11 @@ import pytest
 
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.recorder import CannotOpen, require_same
 from poolproof.reports.rows.evidence import read_evidence
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
-from sessions import ROOT, run_session
+from sessions import ASKED, ROOT, run_session
 
 SOON = date.today() + timedelta(days=90)
 WAIVERS = f"""
@@ -169,3 +175,63 @@ def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
     assert ended.status == Overall.CONFORMS, ended.output
     routes = read_rows(ended.folder, ["route"], pc.field("aspect") == "values")["route"]
     assert set(routes.to_pylist()) == {"card 0", "card 1"}
+
+
+def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    begun = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+    ended = run_session(tmp_path / "run", "torch-cpu", "--resume", "--seed", "3")
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert "whose selection seed is 0, and now it would be 3" in ended.output
+    record = read_run(begun.folder)
+    require_same(begun.folder, record)
+    for name in ("suite", "selection", "backends"):
+        key = next(iter(record[name]))
+        with pytest.raises(CannotOpen, match=f"whose {name} {key} is .*, and now it would be 'another'"):
+            require_same(begun.folder, {**record, name: {**record[name], key: "another"}})
+
+
+def test_what_is_not_supported_is_noted_once(tmp_path: Path) -> None:
+    for options in ([], ["--resume"]):
+        ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--dtype", "float32"])
+        assert ended.status == Overall.CONFORMS, ended.output
+    rows = read_rows(tmp_path / "run", ["verdict", "index_dtype"], pc.field("verdict") == "not supported")
+    assert rows["index_dtype"].to_pylist() == ["int32"]
+
+
+def test_a_folder_has_one_session_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    program = "import sys, pathlib, poolproof.reports.rows.store as s; s.lock(pathlib.Path(sys.argv[1])); input()"
+    with subprocess.Popen([sys.executable, "-c", program, folder], stdin=subprocess.PIPE) as holder:
+        wait_for_lock(folder)
+        ended = run_session(folder, "torch-cpu")
+        assert ended.status == Overall.COULD_NOT_RUN
+        assert f"another session writes to {folder}" in ended.output
+        holder.kill()
+    assert run_session(folder, "torch-cpu").status == Overall.CONFORMS
+
+
+def wait_for_lock(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        while True:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(0.05)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cases", "0"], "--cases 0: a plan needs at least 1 case"),
+        (["--case-timeout", "nan"], "--case-timeout nan: a case needs a number of seconds above 0"),
+    ],
+)
+def test_options_out_of_range(tmp_path: Path, options: list[str], complaint: str) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", *options)
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert complaint in ended.output

@@ -31,6 +31,7 @@ from poolproof.suites.probe.command import probe
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 from poolproof.suites.running.replanning import drawn_again, mandatory
+from poolproof.suites.running.rerun import rerun
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
 
@@ -165,7 +166,7 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
 
 
-for _command in (probe, *COMMANDS, verify_with(Draw(drawn_again, mandatory)), score):
+for _command in (probe, *COMMANDS, verify_with(Draw(drawn_again, mandatory)), rerun, score):
     main.add_command(_command)
 
 

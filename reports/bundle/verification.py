@@ -11,6 +11,7 @@ import hashlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,13 @@ def verify(
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
             verdict = "; ".join((digest.conclusion.overall.word, *digest.conclusion.reasons, *_asides(digest)))
     return Verification(actual, tuple(steps), verdict)
+
+
+@contextmanager
+def unpacked(bundle: Path) -> Iterator[Digest]:
+    """What a bundle's run recorded, in a folder that goes; `BadInput` says what cannot be read."""
+    with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
+        yield _unpacked(archive, Path(scratch))
 
 
 def _unpacked(archive: ZipFile, folder: Path) -> Digest:

@@ -5,7 +5,7 @@ Nothing here loads a backend: what the backends said about themselves is part of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from poolproof.references.contract import ContractError
@@ -64,27 +64,37 @@ def drawn_again(run: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Row]]]:
 
     A described row has the columns that follow from a question alone.
     """
-    if "selection" not in run:
-        raise NotDrawable("the run does not say what was asked of it")
-    selection = from_record(run["selection"])
-    tests = run.get("narrowed", {}).get("tests")
-    if tests is None:
+    selection = _selection(run)
+    if "narrowed" not in run:
         yield from _unsupported(selection)
+    for backend, block, questions in asked_again(run):
+        labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
+        yield backend, block, [question.describe() | labels for question in questions]
+
+
+def asked_again(
+    run: Mapping[str, Any], wanted: Container[tuple[str, str]] | None = None
+) -> Iterator[tuple[str, str, Sequence[Asked]]]:
+    """(backend, block, questions) that a run had to judge, those of the ``wanted`` (backend, block) alone."""
+    tests = run.get("narrowed", {}).get("tests")
     kept = None if tests is None else frozenset(tests)
     try:
-        for name, backend, block, questions in _everything(selection):
-            if kept is None or name in kept:
-                labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
-                yield backend, block, [question.describe() | labels for question in questions()]
+        for name, backend, block, questions in _everything(_selection(run)):
+            if (kept is None or name in kept) and (wanted is None or (backend, block) in wanted):
+                yield backend, block, questions()
     except (CaseError, ContractError) as error:
         raise NotDrawable(f"a case that was asked cannot be read: {error}") from error
 
 
-def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The groups that the run owes by its selection; `NotDrawable` where it does not say."""
+def _selection(run: Mapping[str, Any]) -> Selection:
     if "selection" not in run:
         raise NotDrawable("the run does not say what was asked of it")
-    return from_record(run["selection"]).mandatory(run.get("narrowed", {}).get("tests"))
+    return from_record(run["selection"])
+
+
+def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The groups that the run owes by its selection; `NotDrawable` where it does not say."""
+    return _selection(run).mandatory(run.get("narrowed", {}).get("tests"))
 
 
 def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:

@@ -1,0 +1,156 @@
+"""Signatures: who signed what, with keys as people have them, and that they fit nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forging import FORGERIES, SIGNATURE, Forgery
+from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cli import main
+from sessions import run_session
+
+pytest.importorskip("securesystemslib")
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+UNSEEN = [forgery for forgery in FORGERIES if forgery.caught == SIGNATURE]
+KEYS: dict[str, Callable[[], object]] = {
+    "ed25519": ed25519.Ed25519PrivateKey.generate,
+    "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "rsa": lambda: rsa.generate_private_key(65537, 2048),
+}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("judged")
+    options = ["--dtype", "float32", "--dtype", "float64", "--no-shrink"]
+    ended = run_session(folder / "run", "reports_backends:Mixed", *options)
+    assert ended.status == Overall.VIOLATES, ended.output
+    return ended.folder
+
+
+@pytest.fixture
+def run(judged: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(judged, tmp_path / "run"))
+
+
+def make_key(folder: Path, name: str, kind: str = "ed25519", form: str = "OpenSSH") -> None:
+    private = KEYS[kind]()
+    formats = {
+        "OpenSSH": (serialization.PrivateFormat.OpenSSH, serialization.Encoding.OpenSSH, "OpenSSH"),
+        "PEM": (serialization.PrivateFormat.PKCS8, serialization.Encoding.PEM, "SubjectPublicKeyInfo"),
+    }
+    form_private, encoding, form_public = formats[form]
+    nothing = serialization.NoEncryption()
+    (folder / name).write_bytes(private.private_bytes(serialization.Encoding.PEM, form_private, nothing))  # type: ignore[attr-defined]
+    public = private.public_key().public_bytes(encoding, getattr(serialization.PublicFormat, form_public))  # type: ignore[attr-defined]
+    (folder / f"{name}.pub").write_bytes(public)
+
+
+def poolproof(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def signed(run: Path, folder: Path, key: str = "key") -> Path:
+    made = poolproof("package", run, "-o", folder / "bundle.zip", "--sign", folder / key)
+    assert made.exit_code == 0, made.output
+    return folder / "bundle.zip"
+
+
+@pytest.mark.parametrize("form", ["OpenSSH", "PEM"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_that_people_have(run: Path, tmp_path: Path, kind: str, form: str) -> None:
+    make_key(tmp_path, "key", kind, form)
+    result = poolproof("verify", signed(run, tmp_path), "--signer", tmp_path / "key.pub")
+    assert result.exit_code == 0, result.output
+    assert "signed with the key of key.pub" in result.output
+
+
+def test_another_ones_key_did_not_sign(run: Path, tmp_path: Path) -> None:
+    make_key(tmp_path, "key")
+    make_key(tmp_path, "other")
+    result = poolproof("verify", signed(run, tmp_path), "--signer", tmp_path / "other.pub")
+    assert result.exit_code == Overall.VIOLATES
+    assert "no signature of bundle.zip.intoto.json was made with the key of other.pub" in result.output
+
+
+@pytest.mark.parametrize(
+    "forgery", [each for each in FORGERIES if each.caught == SIGNATURE], ids=lambda each: each.title
+)
+def test_what_nothing_else_tells_the_signature_tells(forgery: Forgery, run: Path, tmp_path: Path) -> None:
+    make_key(tmp_path, "key")
+    bundle = signed(run, tmp_path)
+    forgery.forge(run)
+    assert poolproof("package", run, "-o", bundle).exit_code == 0
+    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+    assert result.exit_code == Overall.VIOLATES
+    assert "it was signed for bundle" in result.output
+
+
+def test_the_statement_names_bundle_libraries_and_result(run: Path, tmp_path: Path) -> None:
+    make_key(tmp_path, "key")
+    envelope = json.loads(Path(f"{signed(run, tmp_path)}.intoto.json").read_text())
+    statement = json.loads(b64decode(envelope["payload"]))
+    named = {subject["name"] for subject in statement["subject"]}
+    libraries = [name for name in read_run(run)["backends"]["reports_backends:Mixed"] if name.startswith("library ")]
+    assert any("libtorch_cpu" in name for name in libraries)
+    assert named == {"bundle", *(f"reports_backends:Mixed {name}" for name in libraries)}
+    assert statement["predicate"]["result"] == "FAILED"
+
+
+def test_a_statement_that_was_changed_is_not_signed(run: Path, tmp_path: Path) -> None:
+    make_key(tmp_path, "key")
+    bundle = signed(run, tmp_path)
+    path = Path(f"{bundle}.intoto.json")
+    envelope = json.loads(path.read_text())
+    payload = b64decode(envelope["payload"]).replace(b"FAILED", b"PASSED")
+    path.write_text(json.dumps(envelope | {"payload": b64encode(payload).decode()}))
+    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+    assert result.exit_code == Overall.VIOLATES
+    assert "no signature" in result.output
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"payload": 1, "signatures": []}', b"\xff", b"[" * 100_000])
+def test_an_attestation_that_is_none(run: Path, tmp_path: Path, content: bytes) -> None:
+    make_key(tmp_path, "key")
+    bundle = signed(run, tmp_path)
+    Path(f"{bundle}.intoto.json").write_bytes(content)
+    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert len(result.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("key", "complaint"), [("nowhere", "cannot be read"), ("key.pub", "is no private key")])
+def test_a_key_that_cannot_sign(run: Path, tmp_path: Path, key: str, complaint: str) -> None:
+    make_key(tmp_path, "key")
+    result = poolproof("package", run, "-o", tmp_path / "bundle.zip", "--sign", tmp_path / key)
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
+
+
+def test_a_sample_of_it_is_judged_again(run: Path, tmp_path: Path) -> None:
+    poolproof("package", run, "-o", tmp_path / "bundle.zip")
+    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 20, "--seed", 1)
+    assert again.exit_code == 0, again.output
+    assert "20 cases judged again, 0 with another verdict, 0 with other bits (sample --seed 1)" in again.output
+
+
+def test_a_sample_finds_rows_that_were_made_up(run: Path, tmp_path: Path) -> None:
+    (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
+    retold.forge(run)
+    poolproof("package", run, "-o", tmp_path / "bundle.zip")
+    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 48)
+    assert again.exit_code == Overall.VIOLATES, again.output
+    assert "conforms in the bundle, violates (interval" in again.output
+    assert "poolproof replay --backend reports_backends:Mixed" in again.output

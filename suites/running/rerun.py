@@ -1,0 +1,164 @@
+"""A counterparty's test of a bundle: some of its cases, drawn at random, judged again on another machine.
+
+Verdicts must agree; where a call gives the same bits every time, other bits than in the bundle are counted. A deviation
+is shown as the case's own failure is: with its cause and the line that judges it once more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from rich.text import Text
+
+from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend
+from poolproof.reports.bundle.verification import unpacked
+from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
+from poolproof.reports.terminal.command_line import console, ending, give_up
+from poolproof.reports.waivers import Waivers
+from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.replanning import asked_again
+from poolproof.suites.running.runner import failure_text
+from poolproof.suites.running.sandbox import Sandbox
+
+_COMPARED = ("backend", "block", "case_id", "operator", "verdict", "checks_judged", "checks_violated", "output_digest")
+
+
+class NothingToSample(BadInput):
+    """The bundle has no judged case that could be judged again."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """One case judged a second time: its row in the bundle and here; ``differs`` says how, empty if the verdicts agree.
+
+    ``other_bits`` is whether a call that owes the same bits every time gave others than in the bundle.
+    """
+
+    before: Row
+    now: Row
+    differs: str
+    other_bits: bool
+
+
+def sample(digest: Digest, number: int, seed: int) -> list[Row]:
+    """So many of the judged rows, or all if there are fewer, each as likely as any other; by block."""
+    rows = read_rows(digest.folder, list(_COMPARED), having("verdict", JUDGED))
+    if not rows.num_rows:
+        raise NothingToSample("the run in the bundle has judged no case")
+    chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
+    return rows.take(sorted(chosen)).to_pylist()
+
+
+def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float) -> Iterator[Again]:
+    """The rows against what is found here, on ``backend`` or on those that the run names."""
+    waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
+    by_backend: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_backend[backend or row["backend"]].append(row)
+    for name, theirs in by_backend.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            sandbox = Sandbox(name, Path(scratch), "rerun", timeout)
+            environment = sandbox.start().environment
+            try:
+                questions = _questions(digest.run, theirs)
+                for before, now in zip(theirs, sandbox.judge(questions), strict=True):
+                    now = waivers.apply(now, environment) if backend is None else now
+                    yield Again(before, now, _difference(before, now), _has_other_bits(before, now))
+            finally:
+                sandbox.close()
+
+
+def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Asked]:
+    """The questions that the rows are about, drawn again; in the rows' order."""
+    wanted = {(row["backend"], row["block"], row["case_id"]) for row in rows}
+    found = {
+        (backend, block, question.id): question
+        for backend, block, questions in asked_again(run, {(row["backend"], row["block"]) for row in rows})
+        for question in questions
+        if (backend, block, question.id) in wanted
+    }
+    lost = [row for row in rows if (row["backend"], row["block"], row["case_id"]) not in found]
+    if lost:
+        raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
+    return [found[row["backend"], row["block"], row["case_id"]] for row in rows]
+
+
+def _difference(before: Row, now: Row) -> str:
+    """In what the second judgement differs, empty where it agrees."""
+    violated = list(before["checks_violated"] or ()), list(now.get("checks_violated") or ())
+    if (before["verdict"], violated[0]) != (now["verdict"], violated[1]):
+        return f"{_said(before['verdict'], violated[0])} in the bundle, {_said(now['verdict'], violated[1])} here"
+    return ""
+
+
+def _has_other_bits(before: Row, now: Row) -> bool:
+    digests = before["output_digest"], now.get("output_digest")
+    owes_bits = "repeat" in (before["checks_judged"] or ()) and "repeat" in (now.get("checks_judged") or ())
+    return owes_bits and None not in digests and digests[0] != digests[1]
+
+
+def _said(verdict: str, violated: Sequence[str]) -> str:
+    return f"{verdict} ({', '.join(violated)})" if violated else verdict
+
+
+@click.command(short_help="Judge some cases of an archive again, here.")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
+@click.option("--backend", help="Backend to judge on [default: those that the run names].")
+@click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
+@click.option("--seed", type=int, help="Draw the sample that this number gave before.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True)
+def rerun(
+    bundle: Path, number: int, backend: str | None, libraries: tuple[str, ...], seed: int | None, timeout: float
+) -> None:
+    """Draw cases of a BUNDLE at random and judge them again on this machine.
+
+    Exits with 0 when all verdicts agree, with 1 when one does not.
+    """
+    if libraries:
+        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(libraries)
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    with unpacked(bundle) as digest:
+        try:
+            judged = list(judge_again(digest, sample(digest, number, seed), backend, timeout))
+        except (BackendUnavailable, UnknownBackend) as error:
+            give_up(str(error))
+    _tell(judged, seed)
+
+
+def _tell(judged: Sequence[Again], seed: int) -> NoReturn:
+    """Print what differs, and end with what it amounts to.
+
+    Other bits are told, and are no disagreement: another machine may add in another order, within what is admissible.
+    """
+    out = console()
+    differing = [again for again in judged if again.differs]
+    for again in differing:
+        out.print(Text(f"case {again.before['case_id']} of {again.before['operator']}: {again.differs}", style="red"))
+        if again.now["verdict"] in FAILED:
+            out.print(Text(failure_text(again.now)), soft_wrap=True)
+    overall = Overall.VIOLATES if differing else Overall.CONFORMS
+    bits = sum(again.other_bits for again in judged)
+    counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
+    words = f"{count_of(len(judged), 'case')} judged again, {counts}"
+    out.print(
+        ending("disagrees" if differing else "agrees", overall, f"{words} (sample --seed {seed})"), soft_wrap=True
+    )
+    sys.exit(overall)
