@@ -13,14 +13,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BadInput, Overall
-
-if TYPE_CHECKING:
-    from securesystemslib.signer import CryptoSigner, SSlibKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -93,9 +91,9 @@ def _predicate(digest: Digest) -> dict[str, Any]:
     return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
 
 
-def _failed(digest: Digest) -> list[dict[str, Any]]:
+def _failed(digest: Digest) -> list[Record]:
     frame = digest.asked.reset_index()
-    return frame[frame["violates"] > 0].to_dict("records")
+    return records(frame[frame["violates"] > 0])
 
 
 def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:
@@ -134,26 +132,26 @@ def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
     return statement
 
 
-def _signer(path: Path) -> CryptoSigner:
+def _signer(path: Path) -> Any:
+    """securesystemslib's signer with a private key."""
     from cryptography.hazmat.primitives import serialization
-    from securesystemslib.signer import CryptoSigner
 
     content = _content(path)
     load = serialization.load_ssh_private_key if b"OPENSSH" in content else serialization.load_pem_private_key
     try:
-        return CryptoSigner(load(content, password=None))
+        return _library().signer.CryptoSigner(load(content, password=None))
     except (TypeError, ValueError) as error:
         raise AttestationError(f"{path} is no private key that can sign without a pass phrase: {error}") from error
 
 
-def _key(path: Path) -> SSlibKey:
+def _key(path: Path) -> Any:
+    """securesystemslib's key of a public key."""
     from cryptography.hazmat.primitives import serialization
-    from securesystemslib.signer import SSlibKey
 
     content = _content(path)
     load = serialization.load_pem_public_key if content.startswith(b"-----") else serialization.load_ssh_public_key
     try:
-        return SSlibKey.from_crypto(load(content))
+        return _library().signer.SSlibKey.from_crypto(load(content))
     except (TypeError, ValueError) as error:
         raise AttestationError(f"{path} is no public key: {error}") from error
 
@@ -171,6 +169,7 @@ def _library() -> Any:
         import cryptography  # noqa: F401
         import securesystemslib.dsse
         import securesystemslib.exceptions
+        import securesystemslib.signer
     except ImportError as error:
         raise AttestationError("signatures need more: pip install 'poolproof[attest]'") from error
     return securesystemslib
