@@ -228,14 +228,14 @@ def modes(trial: Trial) -> Mismatch | None:
 
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Mismatch | None:
-    after = trial.after(neighbours(trial.case))
+    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.shunned])
     return _other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
 
 
 def _wrong_twin(trial: Trial) -> Mismatch | None:
     """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
     case = twin(trial.case)
-    if case is None:
+    if case is None or case.id in trial.shunned:
         return None
     other = Trial(case, trial.backend)
     if other.first.outcome.status is not Status.COMPLETED:
@@ -467,6 +467,15 @@ def _place_text(byte: int, guard: int, length: int) -> str:
     if byte >= length - guard:
         return f"{byte - (length - guard)} past the storage"
     return f"{byte - guard} in the storage"
+
+
+IN_COMPANY = (state.__name__,)
+"""Checks that make other calls, those of `neighbours.companions`, in the process of the call that they judge."""
+
+_COSTLY = (modes.__name__, state.__name__, round_trip.__name__, memory_kept.__name__)
+
+USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
