@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from poolproof.backends.base import Backend
+from poolproof.backends.base import Backend, Streams
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
@@ -27,13 +27,19 @@ class AdapterFault(Exception):
 
 @dataclass(frozen=True)
 class _Charged:
-    """A backend whose methods raise `AdapterFault` and nothing else."""
+    """A backend, or its streams, whose methods raise `AdapterFault` and nothing else."""
 
-    backend: Backend
+    charged: Backend | Streams
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.backend, name)
+        found = getattr(self.charged, name)
         return _charging(found) if callable(found) else found
+
+    @property
+    def streams(self) -> _Charged | None:
+        """Those of a backend."""
+        found = self.__getattr__("streams")
+        return found and _Charged(found)
 
 
 def answer(question: Asked, backend: Backend) -> Row:
