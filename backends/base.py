@@ -196,7 +196,8 @@ class Backend(ABC):
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
-    (`poolproof.references.refusals`). ``streams`` puts calls among other work, where the device has streams.
+    (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
+    ``streams`` puts calls among other work, where the device has streams.
     """
 
     product: Product | None = None
