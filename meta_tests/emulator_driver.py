@@ -63,6 +63,8 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "aclrtCtxSetSysParamOpt": [c_int, c_int64],
     "aclrtDestroyStream": [_HANDLE], "aclrtDestroyStreamForce": [_HANDLE], "aclrtSynchronizeStream": [_HANDLE],
     "aclrtSynchronizeStreamWithTimeout": [_HANDLE, c_int32],
+    "aclrtMemsetAsync": [c_void_p, c_size_t, c_int32, c_size_t, _HANDLE],
+    "aclrtStreamWaitEvent": [_HANDLE, _HANDLE],
     "aclrtRecordEvent": [_HANDLE, _HANDLE], "aclrtSynchronizeEvent": [_HANDLE], "aclrtDestroyEvent": [_HANDLE],
     "aclrtEventElapsedTime": [POINTER(ctypes.c_float), _HANDLE, _HANDLE],
     "aclrtDestroyContext": [_HANDLE], "aclrtSetCurrentContext": [_HANDLE],

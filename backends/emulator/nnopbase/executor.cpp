@@ -1,5 +1,6 @@
 #include "executor.h"
 
+#include <algorithm>
 #include <map>
 
 #include "../ascendcl/census.h"
@@ -40,9 +41,6 @@ std::vector<void*> current_addresses(const aclOpExecutor& executor) {
 
 aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream handle) {
     const Plan& plan = *executor.plan;
-    if (plan.workspace_size > 0 && workspace == nullptr) {
-        return refuse(status::kNullPointer, text(executor.api, ": the workspace is null"));
-    }
     if (!plan.refusal.empty()) return refuse(plan.refusal_status, text(executor.api, ": ", plan.refusal));
     std::shared_ptr<Context> context;
     if (require_context(&context) != status::kSuccess) return status::kRuntimeError;
@@ -77,13 +75,18 @@ aclOpExecutor* create_executor(const char* api, std::shared_ptr<const Plan> plan
                              from_cache, std::move(addresses)};
 }
 
-aclnnStatus run_executor(void* workspace, uint64_t, aclOpExecutor* executor, aclrtStream stream) {
+aclnnStatus run_executor(void* workspace, uint64_t size, aclOpExecutor* executor, aclrtStream stream) {
     if (executor == nullptr) return refuse(status::kNullPointer, "phase two: the executor is null");
-    const bool lacks_workspace = executor->plan->workspace_size > 0 && workspace == nullptr;
+    // The real library believes the caller's size, and would write to address 0 where that says none is needed.
+    if (workspace == nullptr && std::max(size, executor->plan->workspace_size) > 0) {
+        const std::string why = text(executor->api, ": the workspace is null");
+        destroy(executor);
+        return refuse(status::kNullPointer, why);
+    }
     if (executor->first_workspace == nullptr) executor->first_workspace = workspace;
     if (seeded(Defect::workspace_address_kept)) workspace = executor->first_workspace;
     const aclnnStatus status = launch(workspace, *executor, stream);
-    if (!executor->repeatable || lacks_workspace) destroy(executor);
+    if (!executor->repeatable) destroy(executor);
     return status;
 }
 
