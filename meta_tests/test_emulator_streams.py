@@ -93,7 +93,7 @@ def test_an_exception_lets_those_go_who_wait_for_it() -> None:
             emulator.call("aclrtRecordEvent", event, failing)
             emulator.call("aclrtStreamWaitEvent", emulator.stream, event)
             assert emulator.aclrtSynchronizeStreamWithTimeout(emulator.stream, 60_000) == 507053
-        
+
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_no_workspace_of_some_size_is_refused_whatever_is_needed(a2: Emulator, dtype: str) -> None:
