@@ -1,5 +1,8 @@
 #include "reading.h"
 
+#include <algorithm>
+
+#include "../ascendcl/defects.h"
 #include "../ascendcl/product.h"
 #include "geometry.h"
 
@@ -40,10 +43,14 @@ Reading kernel_reading(const Call& call) {
 }
 
 Attributes attributes_of(const Call& call) {
-    return {expanded(call, kKernelSize), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
+    std::vector<int64_t> kernel = expanded(call, kKernelSize);
+    if (seeded(Defect::kernel_narrowed)) {
+        for (int64_t& size : kernel) size = static_cast<int32_t>(size);
+    }
+    return {std::move(kernel), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
 }
 
-std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading) {
+std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading, bool clamps) {
     std::vector<int64_t> shape = call.tensor(kSelf).shape;
     const Attributes list = attributes_of(call);
     const size_t first = reading.first_spatial_axis(shape);
@@ -51,7 +58,8 @@ std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading
         int64_t& size = shape[first + axis];
         size = pooled_size(size, list.kernel[axis], list.stride[axis], list.padding[axis], list.dilation[axis],
                            call.ceil_mode);
-        if (size <= 0) return {};
+        if (size <= 0 && !clamps) return {};
+        size = std::max<int64_t>(size, clamps);
     }
     return shape;
 }
