@@ -41,5 +41,12 @@ ERRATA = {
     "F3": "The adaptive 2-D forward has no check of the product; its page does not support Atlas inference devices.",
     "F4": "On blocks the mask forward takes NHWC at no rank, and at rank 3 no tag of another rank.",
     "F5": "On 950 the 2-D forward infers shapes for ND, NCHW and NHWC only.",
-    "F6": "The 2-D forward compares the tag of indices with that of its result; the page asks for no such thing.",
+    "F6": "The 2-D and the adaptive forwards compare tags of outputs with that of a result; their pages ask for no such"
+    " thing.",
+    "F7": "On 950, where outputSize does not divide self's lengths, the adaptive 2-D forward pools tensors that are not"
+    " tagged NCHW along their second and third axes; its page lists NHWC.",
+    "F8": "The adaptive 2-D forward takes no unbatched tensor tagged NHWC, which its page lists; on 950 the process"
+    " dies of it.",
+    "F9": "On A2 and A3, where outputSize divides self's lengths, a plane above 2^31 - 1 is an internal error of the"
+    " adaptive 2-D forward; its page names no limit.",
 }

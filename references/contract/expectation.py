@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from poolproof.references.contract.adaptive_backward import ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD
-from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE_3D
+from poolproof.references.contract.adaptive_forward_2d import ADAPTIVE_2D
+from poolproof.references.contract.adaptive_forward_3d import ADAPTIVE_3D
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import ASKED_OUTRIGHT
 from poolproof.references.contract.rules import Contract, Products, Rule, require_values
