@@ -42,7 +42,8 @@ struct Attributes {
 };
 Attributes attributes_of(const Call& call);
 
-// Shape that a windowed pool gives self; nothing where a length would not be positive.
+// Shape that a windowed pool gives self, and the same but nothing where a length would not be positive.
+std::vector<int64_t> pooled_shape_unchecked(const Call& call, const Reading& reading);
 std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading);
 
 // Output lengths of an adaptive forward: a single value is repeated, an empty list keeps the input's lengths.
