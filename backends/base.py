@@ -170,7 +170,7 @@ class Backend(ABC):
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
-    (`poolproof.references.refusals`).
+    (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
     """
 
     product: Product | None = None

@@ -16,6 +16,7 @@ from poolproof.reports.rows.checks import REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.classes import classes_of
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, verdict
 from poolproof.suites.judging.checks import run_checks
@@ -126,6 +127,7 @@ def describe(question: Question) -> Row:
         "indices": case.recipe("indices"),
         "values": case.values,
         "deterministic": case.deterministic,
+        "classes": classes_of(case),
         "seed": case.seed,
     }
 
@@ -149,9 +151,12 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     refusal = owed.refusal(backend, trial.case, trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
+    if outcome.status is Status.REFUSED and refusal:
+        return row | verdict(Verdict.REFUSED, refusal.reason), ()
+    if outcome.status is Status.REFUSED and not owed.is_documented(backend) and backend.is_usable():
+        reason = f"refused, and no document is known that says so: {outcome.message}"
+        return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:
-        if refusal:
-            return row | verdict(Verdict.REFUSED, refusal.reason), ()
         return row, [Finding(REFUSAL, Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
     if refusal and refusal.required:
         return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
