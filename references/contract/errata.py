@@ -35,8 +35,8 @@ ERRATA = {
     "C9": "A mask kernelSize of a wrong length together with a null stride, padding or dilation kills the process.",
     "C11": "gradOutput and self that differ in N or C are refused by tiling, in phase one or two by the route taken.",
     "C12": "A view of an input that is not contiguous and leaves its storage is an internal error; no page names it.",
-    "F1": "The 3-D forward refuses null pointers as its page promises; releases before 2026-06-30 refuse them as"
-    " invalid parameters.",
+    "F1": "Releases before 2026-06-30 refuse null pointers of the 3-D forward as invalid parameters; later ones as its"
+    " page promises.",
     "F2": "The windowed forwards and the adaptive APIs take plain tags that their pages leave out.",
     "F3": "The adaptive 2-D forward has no check of the product; its page does not support Atlas inference devices.",
     "F4": "On blocks the mask forward takes NHWC at no rank, and at rank 3 no tag of another rank.",
