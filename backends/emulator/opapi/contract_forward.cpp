@@ -180,7 +180,8 @@ Rule general_path_formats() {
         const bool looks = takes_general_path(call) && call.tensor(kSelf).shape.size() == 4;
         const aclFormat format = call.tensor(kSelf).format;
         const bool known = format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NHWC;
-        return looks && !known ? text("self may not be tagged ", name_of(format)) : Violation();
+        const bool forgets = seeded(Defect::channels_last_tag_refused) && format == ACL_FORMAT_NHWC;
+        return (looks && !known) || forgets ? text("self may not be tagged ", name_of(format)) : Violation();
     });
 }
 
@@ -277,7 +278,8 @@ Rule indices_carry_own_tag_3d() {
 Rule output_size_length_3d() {
     return refuse("list.length", kParamInvalid, [](const Call& call) -> Violation {
         const size_t length = call.list(kOutputSize).size();
-        const bool fits = length == 3 || (product().is_950 && length < 2);
+        const bool takes_one = product().is_950 || seeded(Defect::output_size_of_one_accepted);
+        const bool fits = length == 3 || (product().is_950 && length == 0) || (takes_one && length == 1);
         return fits ? Violation() : text("outputSize has ", length, " values");
     });
 }

@@ -7,6 +7,7 @@
 #include "../ascendcl/status.h"
 #include "../ascendcl/text.h"
 #include "reading.h"
+#include "slips.h"
 
 namespace emulator {
 namespace {
@@ -184,7 +185,8 @@ std::shared_ptr<const PoolPlan> make_plan(const Call& call) {
         plan->route = "refused: bit mask";
         return plan;
     }
-    plan->refusal = tiling_refusal(call);
+    plan->refusal = has_defects ? unfit_for_kernels(call) : "";
+    if (plan->refusal.empty()) plan->refusal = tiling_refusal(call);
     if (!plan->refusal.empty()) {
         plan->refuses_early = call.family->is_adaptive && !becomes_windowed(call);
         plan->route = text("refused by tiling: ", plan->refusal);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../ascendcl/defects.h"
 #include "../ascendcl/product.h"
 #include "geometry.h"
 
@@ -43,7 +44,11 @@ Reading kernel_reading(const Call& call) {
 }
 
 Attributes attributes_of(const Call& call) {
-    return {expanded(call, kKernelSize), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
+    std::vector<int64_t> kernel = expanded(call, kKernelSize);
+    if (seeded(Defect::kernel_narrowed)) {
+        for (int64_t& size : kernel) size = static_cast<int32_t>(size);
+    }
+    return {std::move(kernel), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
 }
 
 std::vector<int64_t> pooled_shape_unchecked(const Call& call, const Reading& reading) {
@@ -58,10 +63,13 @@ std::vector<int64_t> pooled_shape_unchecked(const Call& call, const Reading& rea
     return shape;
 }
 
-std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading) {
-    const std::vector<int64_t> shape = pooled_shape_unchecked(call, reading);
-    const std::vector<int64_t> sizes = reading.sizes(shape);
-    if (*std::min_element(sizes.begin(), sizes.end()) <= 0) return {};
+std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading, bool clamps) {
+    std::vector<int64_t> shape = pooled_shape_unchecked(call, reading);
+    const size_t first = reading.first_spatial_axis(shape);
+    for (size_t axis = first; axis < first + static_cast<size_t>(call.family->spatial_rank); ++axis) {
+        if (shape[axis] <= 0 && !clamps) return {};
+        shape[axis] = std::max<int64_t>(shape[axis], clamps);
+    }
     return shape;
 }
 
