@@ -118,6 +118,20 @@ CASE_ASPECTS = {
             checks=(*USUAL_CHECKS, "modes", "state"),
         ),
         CaseAspect(
+            "streams",
+            "other work on streams, before a call, behind it and beside it, changes nothing",
+            profile=Profile(
+                gradients=("integers", "uniform"),
+                indices=("in_window", "forward", "shared"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+                layouts=ALL_LAYOUTS,
+            ),
+            weight=0.05,
+            checks=("interval", "maximum", "streams"),
+            on_streams=True,
+        ),
+        CaseAspect(
             "round_trip",
             "a backward accepts the indices of the implementation's own forward",
             profile=Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),

@@ -104,7 +104,34 @@ class Launch {
             view.strides[0] = std::min(view.strides[0], view.strides[1] * view.shape[1]);
         }
         if (seeded(Defect::zero_stride_advances)) std::replace(view.strides.begin(), view.strides.end(), 0L, 1L);
+        if (seeded(Defect::expanded_plane_ignored)) keep_stored_cells(view);
+        if (seeded(Defect::plane_gap_ignored)) close_plane_gap(view);
+        if (seeded(Defect::narrowed_rows_lost)) forget_whole_rows(view);
         gather(view, address, target);
+    }
+
+    // A plane is copied as it is stored, once for every cell that it repeats: the others stay what was there.
+    void keep_stored_cells(View& view) const {
+        for (size_t axis = view.shape.size() - plan_.family->spatial_rank; axis < view.shape.size(); ++axis) {
+            if (view.strides[axis] == 0) view.shape[axis] = 1;
+        }
+    }
+
+    // Planes whose cells lie side by side are taken to do so, too.
+    void close_plane_gap(View& view) const {
+        const size_t channel = view.shape.size() - plan_.family->spatial_rank - 1;
+        int64_t dense = 1;
+        for (size_t axis = view.shape.size() - 1; axis > channel; --axis) {
+            if (view.shape[axis] > 1 && view.strides[axis] != dense) return;
+            dense *= view.shape[axis];
+        }
+        if (view.strides[channel] > 0) view.strides[channel] = dense;
+    }
+
+    // A view that begins with a row is taken to begin with the first.
+    static void forget_whole_rows(View& view) {
+        const int64_t row = view.strides[view.shape.size() - 2];
+        if (row > 1 && view.offset % row == 0) view.offset = 0;
     }
 
     static void leak() {
