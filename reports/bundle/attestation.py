@@ -133,7 +133,7 @@ def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
 
 
 def _signer(path: Path) -> Any:
-    """securesystemslib's signer with a private key."""
+    """Securesystemslib's signer with a private key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
@@ -145,7 +145,7 @@ def _signer(path: Path) -> Any:
 
 
 def _key(path: Path) -> Any:
-    """securesystemslib's key of a public key."""
+    """Securesystemslib's key of a public key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
