@@ -11,16 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 Drawn = tuple[str, str, list[Row]]
 """Backend, block, and per question of it the columns that follow from the question alone.
 
 The block without a name is what the backend does not have.
 """
+
+
+_ACCUSED_BESIDES = (
+    pc.field("case_id").is_valid()
+    & (pc.coalesce(pc.field("block"), pc.scalar("")) == "")
+    & having("verdict", [*FAILED, Verdict.WAIVED])
+)
+"""Calls beside a planned one that deviate by themselves: of no block, and nobody gains by inventing one."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
     """What is wrong: each question has exactly one row, which describes it; no row is about anything else."""
     if draw.mandatory(digest.run) != digest.run["mandatory"]:
         yield "run.json owes other groups than the plan that it names"
-    rows = read_rows(digest.folder)
+    rows = read_rows(digest.folder).filter(~_ACCUSED_BESIDES)
     places = _places(rows)
     for backend, block, described in draw.questions(digest.run):
         there = rows.take(pa.array(places.pop((backend, block), []), pa.int64())).to_pylist()
