@@ -18,7 +18,6 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
-from rich.console import Console
 
 from poolproof.reports.ci import services as ci
 from poolproof.reports.figures import tables
@@ -36,6 +35,7 @@ from poolproof.reports.rows.store import (
 )
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
+from poolproof.reports.terminal.command_line import SafeConsole
 from poolproof.reports.waivers import Waivers, to_records
 
 DEFAULT_FOLDER = Path("poolproof-report")
@@ -287,7 +287,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     writer = config.get_terminal_writer()
     width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
     text = StringIO()
-    terminal.show(run.digest, Console(file=text, width=width, force_terminal=writer.hasmarkup))
+    terminal.show(run.digest, SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup))
     writer.write(text.getvalue())
     say = terminalreporter.write_line
     say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,21 +22,21 @@ from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
-from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
+from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, SafeConsole, give_up
 from poolproof.score.command import score
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.probe.command import probe
+from poolproof.suites.rerun.command import rerun
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 from poolproof.suites.running.replanning import drawn_again, mandatory
-from poolproof.suites.running.rerun import rerun
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
 
-_console = Console(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
+_console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
 
 @click.group(

@@ -12,6 +12,7 @@ from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, Verdict
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
@@ -59,7 +60,7 @@ def _contradiction_of_kind(
     if verdict in FAILED | {Verdict.WAIVED}:
         if not violated:
             return f"is said to be {verdict}, and violates nothing"
-        if row["reason"] != found[0].get("message"):
+        if row["reason"] != visible(str(found[0].get("message"))):
             return "gives another reason than its first finding"
         if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
             return "violates a check that did not judge it"

@@ -38,6 +38,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
         _result(case, counts, gaps.get(key), digest)
     for element in (*suites.values(), root):
         _total(element)
+    _make_well_formed(root)
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     return path
@@ -69,7 +70,7 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, diges
         failure.text = _examples(digest, counts["backend"], counts["operator"])
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
-        ElementTree.SubElement(case, "error", type="incomplete", message=_NOT_IN_XML.sub("?", message))
+        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif counts["undocumented"]:
         message = f"{count_of(counts['undocumented'], 'call')} refused, and no document is known that allows it"
         ElementTree.SubElement(case, "error", type="incomplete", message=message)
@@ -85,7 +86,15 @@ def _examples(digest: Digest, backend: str, operator: str) -> str:
     failed = digest.failures
     failed = failed[(failed["backend"] == backend) & (failed["operator"] == operator)]
     texts = (f"{row['verdict']}: {row['reason']}\n{replay_line(row)}" for row in records(failed))
-    return _NOT_IN_XML.sub("?", "\n\n".join(texts))
+    return "\n\n".join(texts)
+
+
+def _make_well_formed(root: ElementTree.Element) -> None:
+    """Names and messages come from outside, and XML has no way to write some characters."""
+    for element in root.iter():
+        element.text = element.text and _NOT_IN_XML.sub("?", element.text)
+        for name, value in element.attrib.items():
+            element.set(name, _NOT_IN_XML.sub("?", value))
 
 
 def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
@@ -56,10 +59,18 @@ def _refuse(error: click.UsageError) -> NoReturn:
 
 def give_up(reason: str) -> NoReturn:
     """End the command with one sentence."""
-    click.echo(f"poolproof: {reason}", err=True)
+    click.echo(f"poolproof: {visible(reason)}", err=True)
     sys.exit(Overall.COULD_NOT_RUN)
+
+
+class SafeConsole(Console):
+    """A console that shows what text from outside would make the terminal do."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def console() -> Console:
     """Where commands print: as wide as the terminal, wide enough for a reproducer where there is none."""
-    return Console(width=None if sys.stdout.isatty() else 140)
+    return SafeConsole(width=None if sys.stdout.isatty() else 140)

@@ -33,6 +33,7 @@ from poolproof.backends.registry import UnknownBackend, check_name, create
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
@@ -280,7 +281,7 @@ class Sandbox:
     def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
         if isinstance(answer, Ended | Overdue):
             return row_without_answer(question, answer, self._last_words()) | self._labels
-        return answer | self._labels
+        return answer | self._labels | {"reason": visible(answer["reason"])}
 
     def _row_asked_again(self, question: Asked) -> Row:
         """The row of a question whose process was killed from outside: it is asked alone before anything is blamed."""
@@ -340,7 +341,7 @@ class Sandbox:
         with suppress(OSError):
             lines = self._errors.read_text(errors="replace").strip().splitlines()
             if lines:
-                return f": {lines[-1][:300]}"
+                return f": {visible(lines[-1][:300])}"
         return ""
 
 
@@ -354,7 +355,8 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
         return
     asked = subjects(backend_name, backend)
     brought = mapped_libraries() - before
-    connection.send(Survey(dict(backend.environment()), asked, backend.product, brought))
+    said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
+    connection.send(Survey(said, asked, backend.product, brought))
     work = partial(_answer, connection, backend, backend_name, note)
     if not backend.survives_fork:
         os._exit(work())

@@ -1,0 +1,1 @@
+"""Cases of a bundle, judged again: the command ``rerun``."""
