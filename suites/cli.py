@@ -28,7 +28,7 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.probe.command import probe
-from poolproof.suites.rerun.command import rerun
+from poolproof.suites.rerun import rerun
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.plans import PLANS, Subject, blocks

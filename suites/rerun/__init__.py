@@ -1,1 +1,0 @@
-"""Cases of a bundle, judged again: the command ``rerun``."""
