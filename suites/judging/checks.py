@@ -263,14 +263,14 @@ def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
 
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Mismatch | None:
-    after = trial.after(neighbours(trial.case))
+    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.shunned])
     return other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
 
 
 def _wrong_twin(trial: Trial) -> Mismatch | None:
     """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
     case = twin(trial.case)
-    if case is None:
+    if case is None or case.id in trial.shunned:
         return None
     other = Trial(case, trial.backend)
     if other.first.outcome.status is not Status.COMPLETED:
@@ -408,6 +408,15 @@ def empty_window(trial: Trial) -> Mismatch | None:
     return wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or wrong_element(
         "indices", outside, indices, legal, because=why
     )
+
+
+IN_COMPANY = (state.__name__,)
+"""Checks that make other calls, those of `neighbours.companions`, in the process of the call that they judge."""
+
+_COSTLY = tuple(check.__name__ for check in (modes, state, streams, round_trip, memory_kept))
+
+USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:

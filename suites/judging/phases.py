@@ -72,6 +72,9 @@ class PhaseQuestion:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
+    def company(self) -> None:
+        """The calls that a way takes are alike but for their data."""
+
     def leaving(self, evidence: EvidenceFolder) -> PhaseQuestion:  # noqa: ARG002  (a way is made again by its line)
         return self
 

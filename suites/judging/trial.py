@@ -5,7 +5,7 @@ Runs are made on demand and kept, so that two checks that need the same variatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,12 +54,16 @@ class NoMask(Exception):
 
 
 class Trial:
-    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend."""
+    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
-    def __init__(self, case: Case, backend: Backend, repeats: int = 1) -> None:
+    ``shunned`` are ids of cases that are not to be called before it.
+    """
+
+    def __init__(self, case: Case, backend: Backend, repeats: int = 1, shunned: Collection[str] = ()) -> None:
         self.case = case
         self.backend = backend
         self.repeats = repeats
+        self.shunned = shunned
         self._runs: dict[object, Run] = {}
 
     @cached_property

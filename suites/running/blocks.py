@@ -17,17 +17,13 @@ from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.asked import Asked, Aspect
-from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import KINDS, ContractQuestion, clause_counts, contract_questions
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.plans import Group, Plan, Subject
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
-
-_COSTLY = ("modes", "state", "streams", "round_trip", "memory_kept")
-USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
-"""Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class CaseAspect(Aspect):
     gives the cases where they are not drawn; every plan asks them all. ``on_streams``: only of devices with streams.
     """
 
-    checks: tuple[str, ...] = USUAL_CHECKS
+    checks: tuple[str, ...] = USUAL
     profile: Profile = field(default_factory=Profile)
     weight: float = 1.0
     directions: tuple[str, ...] = ("backward", "forward")

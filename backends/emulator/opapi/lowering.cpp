@@ -1,5 +1,7 @@
 #include "lowering.h"
 
+#include <algorithm>
+
 #include "../ascendcl/about.h"
 #include "../ascendcl/product.h"
 #include "../ascendcl/status.h"
@@ -156,6 +158,14 @@ Operand operand_of(const Call& call, Role role, const Problem& problem, Workspac
     return operand;
 }
 
+// The library lets some calls pass whose out cannot hold the windows; what a device makes of them is not known.
+bool holds_no_windows(const Call& call, const Problem& problem) {
+    if (call.family->is_backward) return false;
+    const std::vector<int64_t>& out = call.tensor(kOut).shape;
+    const bool has_length = *std::min_element(out.begin(), out.end()) > 0;
+    return !has_length || element_count(out) != problem.planes() * problem.windows();
+}
+
 }  // namespace
 
 std::shared_ptr<const PoolPlan> empty_plan(const Call& call) {
@@ -183,6 +193,7 @@ std::shared_ptr<const PoolPlan> make_plan(const Call& call) {
         return plan;
     }
     plan->problem = problem_of(call);
+    if (holds_no_windows(call, plan->problem)) return empty_plan(call);
     plan->branch = route_of(call, plan->problem);
     plan->route = plan->branch.describe();
     Workspace workspace(product().system_workspace);
