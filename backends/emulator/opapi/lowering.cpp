@@ -6,6 +6,7 @@
 #include "../ascendcl/product.h"
 #include "../ascendcl/status.h"
 #include "../ascendcl/text.h"
+#include "mistimed.h"
 #include "reading.h"
 #include "slips.h"
 
@@ -202,14 +203,18 @@ std::shared_ptr<const PoolPlan> make_plan(const Call& call) {
         plan->scratch = workspace.reserve(plan->problem.planes() * plan->problem.cells() * item_size(ACL_FLOAT));
     }
     plan->workspace_size = workspace.size();
+    if (seeded(Defect::scratch_not_reported) && plan->scratch >= 0) {
+        plan->workspace_size = static_cast<uint64_t>(plan->scratch);
+    }
     if (seeded(Defect::workspace_underreported) && plan->workspace_size > 32) plan->workspace_size -= 32;
     return plan;
 }
 
 Stream::Task PoolPlan::bind(std::vector<void*> addresses, void* workspace) const {
-    return [plan = shared_from_this(), addresses = std::move(addresses), workspace, saturate = saturates()] {
+    Stream::Task task = [plan = shared_from_this(), addresses, workspace, saturate = saturates()] {
         return run_plan(*plan, addresses, workspace, saturate);
     };
+    return has_defects ? mistimed(*this, addresses, std::move(task)) : task;
 }
 
 }  // namespace emulator
