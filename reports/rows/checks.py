@@ -40,6 +40,8 @@ CHECK_IDS = frozenset(
         "status",
         "untouched",
         "error_text",
+        "phase_status",
+        "phase_values",
     }
 )
 """Ids of the checks of values and of the contract, and of what is violated without a check."""
