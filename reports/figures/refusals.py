@@ -40,9 +40,11 @@ def _by_class(asked: pd.DataFrame) -> pd.DataFrame:
     """A line for each case and class that it is in, with whether it ``ran`` or was ``refused`` undocumented."""
     is_refused = asked["verdict"] == Verdict.UNDOCUMENTED
     classes = [[ALL_CALLS, *(() if words is None else words)] for words in asked["classes"]]
-    counted = {"class": classes, "refused": is_refused, "ran": ~is_refused & (asked["verdict"] != Verdict.REFUSED)}
+    ran = ~is_refused & (asked["verdict"] != Verdict.REFUSED)
     reasons = asked["reason"].where(is_refused)
-    return asked.assign(**counted, reason=reasons).explode("class", ignore_index=True)
+    counted = asked.assign(refused=is_refused, ran=ran, reason=reasons)
+    counted["class"] = classes
+    return counted.explode("class", ignore_index=True)
 
 
 def _commonest(reasons: pd.Series) -> str:
