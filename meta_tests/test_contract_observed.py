@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contract_calls import (
@@ -150,6 +152,12 @@ def test_a_library_that_answers_as_measured_is_not_accused(name: str) -> None:
     assert expected.followed(status) is Follows.CODE
     assert expected.followed(page) is Follows.PAGE
     assert expected.followed(161001) is Follows.NEITHER
+
+
+def test_a_product_of_output_sizes_that_wraps_to_nothing_ends_a_call_on_950() -> None:
+    call = made("aclnnAdaptiveMaxPool3d", output_size=(2**32, 2**32, 1))
+    wrong = call.with_tensors({"indicesOut": replace(call.tensor("indicesOut"), format="NDHWC")})
+    assert (predict(ASCEND_950, wrong), predict(A2, wrong)) == (0, 561103)
 
 
 def test_unbatched_nhwc_kills_a_950_and_is_refused_by_an_a2() -> None:
