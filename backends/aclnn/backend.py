@@ -90,9 +90,9 @@ class Aclnn(Backend):
         except AclError as error:
             return self._outcome_of(error)
 
-    def attempt(self, call: ContractCall) -> Attempt:
+    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         self._device.set_deterministic(False)
-        return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
+        return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call, runs)
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """The operator answers for its own status; a lack of memory or of an installation proves nothing."""

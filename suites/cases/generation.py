@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as hypothesis_seed
@@ -21,15 +21,17 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Primit
 
 from poolproof.suites.cases.case import Case
 
+Drawn = TypeVar("Drawn")
+
 
 def derive_seed(*parts: object) -> int:
     """A 64-bit seed that depends on the text of ``parts`` alone."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:8], "big")
 
 
-def generate(strategy: st.SearchStrategy[Case], count: int, seed: int) -> list[Case]:
-    """``count`` cases that depend on the strategy and the seed alone."""
-    drawn: list[Case] = []
+def generate(strategy: st.SearchStrategy[Drawn], count: int, seed: int) -> list[Drawn]:
+    """``count`` cases, or whatever is drawn, that depend on the strategy and the seed alone."""
+    drawn: list[Drawn] = []
     _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
     return drawn[:count]
 
@@ -72,10 +74,10 @@ class _StillFails(Exception):
 
 
 def _explore(
-    strategy: st.SearchStrategy[Case],
+    strategy: st.SearchStrategy[Drawn],
     count: int,
     seed: int,
-    visit: Callable[[Case], None],
+    visit: Callable[[Drawn], None],
     phases: tuple[Phase, ...],
 ) -> None:
     @hypothesis_seed(seed)
@@ -90,8 +92,8 @@ def _explore(
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def explore(case: Case) -> None:
-        visit(case)
+    def explore(drawn: Drawn) -> None:
+        visit(drawn)
 
     _PlainProvider.random = random.Random(seed)
     explore()

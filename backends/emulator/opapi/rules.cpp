@@ -17,6 +17,7 @@ bool among(const std::vector<Value>& values, Value value) {
 
 // In unsigned arithmetic that wraps, as the library's is.
 bool leaves_storage(const aclTensor& tensor) {
+    if (is_empty(tensor)) return false;
     uint64_t dense = 1;
     auto last = static_cast<uint64_t>(tensor.offset);
     bool is_dense = true;
