@@ -161,6 +161,32 @@ class ContractBackend(Protocol):
         """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
 
 
+class Hazard(StrEnum):
+    """Other work on streams around one call, which must not change its result; the words say how it was made."""
+
+    INPUTS_BEING_MADE = "its inputs still being made by work queued before it on its stream"
+    INPUTS_OVERWRITTEN = "its inputs overwritten by work queued behind it on its stream"
+    OUTPUTS_READ = "its outputs read by work queued behind it on its stream"
+    WORKSPACE_SHARED = "the workspace of the call queued before it on its stream"
+    EVENT = "its inputs made on another stream, for whose event its stream waits"
+
+
+class Streams(Protocol):
+    """How a backend puts calls among other work on the streams of its device, with the host waiting for the end only.
+
+    ``hazards`` names those that it can make. Outcomes are those of `Backend.run`.
+    """
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]: ...
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        """Execute ``call`` in the tensors' own memory, with that work around it."""
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        """Execute two calls on two streams at the same time; both are deterministic, or neither is."""
+
+
 class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
@@ -170,7 +196,8 @@ class Backend(ABC):
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
-    (`poolproof.references.refusals`).
+    (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
+    ``streams`` puts calls among other work, where the device has streams.
     """
 
     product: Product | None = None
@@ -178,6 +205,7 @@ class Backend(ABC):
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    streams: Streams | None = None
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

@@ -72,7 +72,10 @@ GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kern
         ({"seed": "7"}, "seed must be an integer"),
         ({"layouts": {"self": "diagonal"}}, "unknown layout 'diagonal'"),
         ({"layouts": {"out": "sliced"}}, "has no tensor 'out'"),
-        ({"layouts": {"grad_input": "expanded"}}, "cannot be expanded"),
+        ({"layouts": {"grad_input": "expanded"}}, "cannot be expanded: its elements there may not share memory"),
+        ({"layouts": {"indices": "expanded_h"}}, "cannot be expanded_h: its elements there may not share memory"),
+        ({"layouts": {"self": "expanded_d"}}, "cannot be expanded_d: it has no such axis"),
+        ({"layouts": {"self": "expanded_n"}}, "cannot be expanded_n: it has no such axis of more than one element"),
         ({"layouts": ["self"]}, "must map tensors to layouts"),
         (
             {"operator": "AdaptiveMaxPool2d"},
@@ -135,7 +138,8 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
     content = contents(case)
     tensor = allocate(content, POISONS[0]).tensors["self"]
     assert (tensor.array == content.values).all()
-    assert tensor.storage_elements == offset + extent(case.shape, tensor.strides)
+    assert tensor.offset == offset + Layout(name).place(case.shape, 3).start
+    assert tensor.storage_elements == tensor.offset + extent(case.shape, tensor.strides)
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(case.shape, tensor.strides, strict=True))
     assert last == tensor.storage_elements - 1
 

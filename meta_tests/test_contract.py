@@ -11,6 +11,7 @@ from contract_calls import (
     AD2,
     AD3,
     BACKWARD_APIS,
+    LATER_DATA,
     MASK,
     MP2,
     MP3,
@@ -18,6 +19,7 @@ from contract_calls import (
     observed_call,
     observed_rows,
 )
+from observed_statuses import disagreements
 from poolproof.references.contract import (
     ERRATA,
     SIGNATURES,
@@ -54,6 +56,24 @@ def test_predicts_every_observed_status(api: str) -> None:
         or (not code.crashes and predict(PRODUCTS[row["product"]], observed_call(row), tiling=False) != row["status"])
     ]
     assert wrong == []
+
+
+def test_predicts_every_status_of_the_later_sample() -> None:
+    rows = observed_rows(LATER_DATA)
+    assert [sides for row in rows for _, agrees, sides in disagreements(row) if not agrees] == []
+
+
+def test_the_later_sample_has_every_cause_product_and_forward_clause() -> None:
+    rows = observed_rows(LATER_DATA)
+    assert {row["cause"] for row in rows} == {None, *range(1, 15)}
+    assert {row["api"] for row in rows} == set(SIGNATURES) and {row["product"] for row in rows} == set(PRODUCTS)
+    met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in rows}
+    checked = {
+        clause.id
+        for clause in clauses()
+        if clause.status is not None and (not SIGNATURES[clause.api].operator.is_backward or "storage" in clause.id)
+    }
+    assert checked - met == set()
 
 
 def test_observed_rows_reach_nearly_every_backward_clause() -> None:
@@ -373,7 +393,7 @@ def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -
 
 
 def test_every_erratum_is_known_and_met() -> None:
-    cited = {rule.page.erratum for _, rule in all_rules() if rule.page}
+    cited = {behind.erratum for _, rule in all_rules() for behind in (rule.page, rule.earlier) if behind}
     assert cited == set(ERRATA)
 
 
@@ -405,7 +425,6 @@ def test_dropped_comparison_of_indices() -> None:
         ("A2", "mask-bwd.length.kernelSize", 161001, 161002, "E20"),
         ("A2", "adaptive2d-bwd.format.rank", 561103, 0, "C2"),
         ("950", "3d-fwd.dilation.positive", 0, 161002, "E34"),
-        ("A2", "3d-fwd.null.self", 161001, 161002, "F1"),
         ("A3", "adaptive2d-fwd.shape.outputOut.elements", 561103, 161002, "E27"),
     ],
 )
@@ -413,6 +432,15 @@ def test_page_and_code_disagree(product: str, clause: str, code: int, page: int,
     expected = expectations(PRODUCTS[product], violating_call(PRODUCTS[product], clause))
     assert expected.page is not None
     assert (expected.code.status, expected.page.status, expected.erratum) == (code, page, erratum)
+
+
+def test_an_earlier_release_is_neither_wrong_nor_said_to_follow_the_page() -> None:
+    expected = expectations(A2, violating_call(A2, "3d-fwd.null.self"))
+    assert (expected.code.status, expected.page, expected.erratum) == (161001, None, "F1")
+    assert expected.followed(161001) is Follows.BOTH
+    assert expected.followed(161002) is Follows.EARLIER
+    assert expected.followed(561103) is expected.followed(0, 0) is Follows.NEITHER
+    assert [answer.status for answer in expected.acceptable] == [161001, 161002]
 
 
 @pytest.mark.parametrize("clause", ["3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"])

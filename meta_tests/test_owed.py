@@ -50,10 +50,17 @@ def judged(case: Case, backend: Backend) -> Row:
     return judge(Question(case, holding("interval")), backend)
 
 
-@pytest.mark.parametrize("product", [None, PRODUCTS["A2"], PRODUCTS["950"]], ids=str)
-def test_a_backend_cannot_excuse_itself(product: Product | None) -> None:
-    row = judged(LEGAL, Stubborn(Status.REFUSED, product))
+@pytest.mark.parametrize(("product", "interface"), [("", "torch-cpu"), ("A2", ""), ("950", "")])
+def test_a_backend_cannot_excuse_itself(product: str, interface: str) -> None:
+    row = judged(LEGAL, Stubborn(Status.REFUSED, PRODUCTS.get(product), interface))
     assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["refusal"])
+
+
+@pytest.mark.parametrize("interface", ["", "tensorflow"])
+def test_a_refusal_that_no_document_is_known_about_is_neither_held_against_a_backend_nor_a_pass(interface: str) -> None:
+    row = judged(LEGAL, Stubborn(Status.REFUSED, interface=interface))
+    assert (row["verdict"], row["checks_violated"], row["checks_judged"]) == (Verdict.UNDOCUMENTED, [], [])
+    assert row["reason"] == "refused, and no document is known that says so: no"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_the_products_contract_says_whether_dilation_is_refused(product: str, st
 def test_an_interfaces_documents_say_what_may_be_refused(case: Case, interface: str, reason: str | None) -> None:
     row = judged(case, Stubborn(Status.REFUSED, interface=interface))
     if reason is None:
-        assert row["verdict"] == Verdict.VIOLATES
+        assert row["verdict"] == (Verdict.VIOLATES if interface else Verdict.UNDOCUMENTED)
     else:
         assert (row["verdict"], row["reason"]) == (Verdict.REFUSED, reason)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -13,10 +15,12 @@ from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.run import show
 from poolproof.suites.cli import main
-from reports_made_up import Recipe, make_run
+from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, write_rows
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 
@@ -30,6 +34,7 @@ def conclude(folder: Path, recipe: Recipe) -> Overall:
     [
         ("conforms", Overall.CONFORMS),
         ("refused as documented", Overall.CONFORMS),
+        ("refused undocumented", Overall.INCOMPLETE),
         ("waived", Overall.CONFORMS),
         ("violates", Overall.VIOLATES),
         ("crashed", Overall.VIOLATES),
@@ -53,10 +58,16 @@ def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("verdict", "whose"), [("suite error", "the suite itself"), ("adapter error", "an adapter")])
-def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, whose: str) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "what"),
+    [
+        ("suite error", "the suite itself raised an exception"),
+        ("adapter error", "an adapter raised an exception or gave no outcome"),
+    ],
+)
+def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, what: str) -> None:
     digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: [verdict]})))
-    sentence = f"{whose} raised an exception, which says nothing about the implementation: in 1 case"
+    sentence = f"{what}, which says nothing about the implementation: in 1 case"
     assert digest.conclusion.reasons[0] == sentence
     told = io.StringIO()
     show(digest, Console(file=told, width=400))
@@ -66,6 +77,33 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
     junit = write_junit(digest, tmp_path / "junit.xml").read_text()
     assert "<error" in junit
     assert "<failure" not in junit
+
+
+def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path: Path) -> None:
+    verdicts = ["refused undocumented", "conforms", "refused undocumented", "refused as documented"]
+    rows = made_up_rows(Recipe(verdicts={CELL: verdicts})).to_pandas()
+    cell = (rows["operator"] == CELL[0]) & (rows["dtype"] == CELL[1]) & (rows["aspect"] == CELL[2])
+    classes = [["padding"], ["dilation"], ["padding", "dilation"], ["ceil_mode"]]
+    rows.loc[cell, "classes"] = pd.Series(classes).to_numpy()
+    write_rows(tmp_path, pa.Table.from_pandas(rows, SCHEMA))
+    write_run(tmp_path, made_up_record(Recipe()))
+    digest = read_digest(tmp_path)
+    assert digest.conclusion.overall is Overall.INCOMPLETE
+    sentence = (
+        "refused, though no document of the implementation is known that allows it: 2 of 72 planned cases; "
+        "never run, only refused: padding of MaxPool2dWithIndicesBackward (float32)"
+    )
+    assert digest.conclusion.reasons == (sentence,)
+    assert digest.never_run[["class", "refused"]].to_dict("records") == [{"class": "padding", "refused": 2}]
+    told = io.StringIO()
+    show(digest, Console(file=told, width=400))
+    assert "r1 u2" in told.getvalue()
+    summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert sentence in summary
+    assert "| torch-cpu | MaxPool2dWithIndicesBackward | float32 | padding | 2 |" in summary
+    page = write_run_page(digest, tmp_path / "index.html").read_text()
+    assert "2 refused undocumented" in page
+    assert "1 refused as documented" in page
 
 
 def test_refusals_are_told_apart_from_what_ran(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "sentence"),
     [
-        ("raising", "an adapter raised an exception, which says nothing about the implementation"),
+        ("raising", "an adapter raised an exception or gave no outcome, which says nothing about the implementation"),
         ("killed_every_time", "the process was killed from outside (SIGKILL) twice"),
     ],
 )

@@ -32,10 +32,47 @@ LATE = {"float32_plane_index", "uint16_plane_counter", "staging_leaked", "batch_
 RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
 """Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
 
+NOT_ASKED_YET = {
+    "channels_last_tag_refused",
+    "complex64_accepted",
+    "empty_dilation_accepted",
+    "first_padding_unchecked",
+    "float_gradient_of_half_accepted",
+    "indices_depth_unchecked",
+    "kernel_beyond_input_accepted",
+    "kernel_narrowed",
+    "new_private_tag_accepted",
+    "output_size_of_one_accepted",
+    "padding_of_two_accepted_3d",
+    "rank_two_indices_accepted",
+    "rank_without_channels_accepted",
+    "result_channels_unchecked",
+    "stride_of_four_accepted_2d",
+    "uint32_indices_accepted",
+    "zero_width_stride_accepted",
+    "default_stream_refused",
+    "descriptors_read_late",
+    "event_wait_ignored",
+    "executor_bound_to_thread",
+    "first_stream_kept",
+    "inputs_read_at_the_call",
+    "larger_workspace_refused",
+    "newest_executor_runs",
+    "null_executor_accepted",
+    "null_workspace_accepted",
+    "repeat_skipped",
+    "result_written_late",
+    "scratch_not_reported",
+    "strided_inputs_copied_at_once",
+}
+"""Defects that were seeded before the strategies that are to find them: single values which one check misjudges,
+and calls that go wrong between the phases or on a stream."""
+
 
 def test_the_first_round_finds_what_it_found_before() -> None:
     """The gate: a fixed seed, one attempt, no defect lost."""
-    results = [Result(defect.id, defect.products[0]) for defect in defects().values() if defect.id not in LATE | RACING]
+    left_out = LATE | RACING | NOT_ASKED_YET
+    results = [Result(defect.id, defect.products[0]) for defect in defects().values() if defect.id not in left_out]
     run(results, PLANS["smoke"], seed=0, workers=2, timeout=10.0, shrink=0.0, most_rounds=1)
     assert [result.defect for result in results if not result.is_found] == []
 

@@ -15,6 +15,7 @@ from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate, shrink
+from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
@@ -22,6 +23,7 @@ from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.blocks import CaseAspect
+from poolproof.suites.running.plans import PLANS, Subject, blocks
 
 
 @cache
@@ -116,6 +118,41 @@ def test_layouts_come_alone_and_together() -> None:
     assert any(len(choice) == 4 for choice in layouts)
     assert not any("expanded" in choice.get("grad_input", "") for choice in layouts)
     assert any("+17" in layout for choice in layouts for layout in choice.values())
+
+
+@cache
+def smoke_layouts(operator: Operator, index_dtype: str) -> list[dict[str, Layout]]:
+    """Of each case that the smoke plan has in three dtypes: tensor -> layout."""
+    subjects = [Subject("any", operator, dtype, index_dtype) for dtype in ("float32", "float16", "bfloat16")]
+    planned = blocks(subjects, [CASE_ASPECTS["layouts"]], PLANS["smoke"], 0)
+    drawn = [question.case for block in planned for question in block.questions()]
+    return [{tensor: Layout.parse(text) for tensor, text in case.layouts} for case in drawn]
+
+
+def layouts_of(operator: Operator, tensor: str) -> set[str]:
+    """What programs make of such a tensor: outputs share no memory, indices only from plane to plane."""
+    letters = "ncdhw" if operator.spatial_rank == 3 else "nchw"
+    sharing = "" if tensor in operator.outputs else "nc" if tensor == "indices" else letters
+    views = {name: LAYOUTS[name] for name in DRAWN if name != "contiguous"}
+    return {
+        name
+        for name, view in views.items()
+        if set(view.axes) <= set(letters) and set(view.shared) & set(letters) <= set(sharing)
+    }
+
+
+@pytest.mark.parametrize(
+    ("operator", "index_dtype"),
+    [(operator, dtype) for operator in OPERATORS.values() for dtype in operator.indices.dtypes],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_every_tensor_meets_every_layout_in_the_smoke_plan(operator: Operator, index_dtype: str) -> None:
+    choices = smoke_layouts(operator, index_dtype)
+    for tensor in operator.strided:
+        met = {choice[tensor].name for choice in choices if tensor in choice}
+        assert layouts_of(operator, tensor) - met == set(), tensor
+    behind_an_offset = {layout.name for choice in choices for layout in choice.values() if layout.offset}
+    assert layouts_of(operator, "self") - behind_an_offset == set()
 
 
 def test_large_plane_counts_and_lengths_belong_to_scale() -> None:

@@ -100,6 +100,10 @@ class Kind(ABC):
         """Whether a window that does not fit may be added at the end."""
         return False
 
+    def has_own_stride(self, spatial_rank: int) -> bool:  # noqa: ARG002
+        """Whether a stride says that windows lie nearer or farther apart than side by side."""
+        return False
+
 
 @dataclass(frozen=True)
 class Windowed(Kind):
@@ -170,6 +174,10 @@ class Windowed(Kind):
     @property
     def rounds_up(self) -> bool:
         return self.ceil_mode
+
+    def has_own_stride(self, spatial_rank: int) -> bool:
+        kernel = expand(self.kernel_size, spatial_rank)
+        return expand(self.stride, spatial_rank, kernel) != kernel
 
 
 @dataclass(frozen=True)

@@ -121,12 +121,17 @@ class Device:
         if size == 0:
             yield 0
             return
-        address = ctypes.c_void_p()
-        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
+        address = self.allocate(size)
         try:
-            yield int(address.value or 0)
+            yield address
         finally:
             self.call("aclrtFree", address)
+
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` bytes of device memory, more than none, which are the caller's to free."""
+        address = ctypes.c_void_p()
+        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
+        return int(address.value or 0)
 
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
         if data.size:

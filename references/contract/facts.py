@@ -86,7 +86,10 @@ def mask_shape(call: ContractCall) -> Shape:
 
 
 def adaptive_shape(call: ContractCall) -> Shape:
-    """The shape that an adaptive forward's outputs should have; a 2-D tensor tagged NHWC keeps its channels last."""
+    """The shape that an adaptive forward's outputs should have; of rank 4 and tagged NHWC it keeps its channels last.
+
+    Without N channels come first whatever the tag (``aclnn_adaptive_max_pool2d.cpp:410-416``).
+    """
     read = _adaptive_axes(call)
     return read.joined(expand(call.attribute("outputSize"), call.signature.spatial_rank, read.spatial))
 
@@ -100,6 +103,19 @@ def divides(call: ContractCall) -> bool:
         lengths = _adaptive_axes(call).spatial
         windows = expand(call.attribute("outputSize"), rank, lengths)
     return all(length % count == 0 for length, count in zip(lengths, windows, strict=True))
+
+
+def element_count(shape: Shape) -> int:
+    """Elements of a shape; the least int64 where the product overflows, so that two such shapes compare equal.
+
+    Source: metadef ``shape.h:111-118``.
+    """
+    count = 1
+    for length in shape:
+        count *= length
+        if wrapped(count) != count:
+            return -(2**63)
+    return count
 
 
 def nothing_pooled(call: ContractCall) -> bool:
@@ -166,7 +182,7 @@ def _pooled_shape_as_nchw(call: ContractCall) -> Shape:
 
 def _adaptive_axes(call: ContractCall) -> Axes:
     tensor, rank = call.tensor("self"), call.signature.spatial_rank
-    return axes(tensor.shape, rank, rank == 2 and tensor.format == "NHWC")
+    return axes(tensor.shape, rank, tensor.rank == 4 and rank == 2 and tensor.format == "NHWC")
 
 
 def _pooled_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:

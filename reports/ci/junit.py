@@ -34,6 +34,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
             suites[backend] = _suite(root, digest.run, backend)
         name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
+        _refusals(case, counts)
         _result(case, counts, gaps.get(key), digest)
     for element in (*suites.values(), root):
         _total(element)
@@ -52,6 +53,15 @@ def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> E
     return suite
 
 
+def _refusals(case: ElementTree.Element, counts: Record) -> None:
+    """How many calls were never run because they were refused, as properties."""
+    told = {"refused as documented": counts["refused"], "refused undocumented": counts["undocumented"]}
+    if any(told.values()):
+        properties = ElementTree.SubElement(case, "properties")
+        for name, number in told.items():
+            ElementTree.SubElement(properties, "property", name=name, value=str(number))
+
+
 def _result(case: ElementTree.Element, counts: Record, gap: Record | None, digest: Digest) -> None:
     if counts["violates"]:
         message = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
@@ -60,6 +70,9 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, diges
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
         ElementTree.SubElement(case, "error", type="incomplete", message=_NOT_IN_XML.sub("?", message))
+    elif counts["undocumented"]:
+        message = f"{count_of(counts['undocumented'], 'call')} refused, and no document is known that allows it"
+        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif raised := counts["suite_errors"] + counts["adapter_errors"]:
         message = f"{count_of(raised, 'case')} ended by an exception of the suite itself or of an adapter"
         ElementTree.SubElement(case, "error", type="incomplete", message=message)

@@ -32,10 +32,13 @@ WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overa
 """How a comparison ends, in its own words."""
 
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
-"""States of a case besides the verdicts that are kept apart: conforms, waived, refused as documented."""
+"""States of a case besides the verdicts that are kept apart: conforms, waived, and both kinds of refusals."""
 
-_STATES = {**dict.fromkeys(map(str, FAILED), FAILING), **dict.fromkeys(map(str, SKIPPED), NOT_JUDGED)}
-_NOTHING_LEARNED = (NOT_JUDGED, ABSENT)
+_STATES = {
+    **dict.fromkeys(map(str, FAILED), FAILING),
+    **dict.fromkeys(map(str, SKIPPED - {Verdict.UNDOCUMENTED}), NOT_JUDGED),
+}
+_NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 
 
 @dataclass(frozen=True, eq=False)

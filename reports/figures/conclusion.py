@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from poolproof.reports.figures.refusals import named
 from poolproof.reports.rows.verdicts import Overall, gravest
 from poolproof.reports.waivers.review import STALE, Review
 
@@ -40,15 +41,19 @@ class Conclusion:
 
 
 def conclude(
-    counts: pd.DataFrame, coverage: pd.DataFrame, reviews: Sequence[Review], run: Mapping[str, Any]
+    counts: pd.DataFrame,
+    coverage: pd.DataFrame,
+    never_run: pd.DataFrame,
+    reviews: Sequence[Review],
+    run: Mapping[str, Any],
 ) -> Conclusion:
-    """From the verdict counts, the coverage of the mandatory groups and the waivers' states.
+    """From the verdict counts, the coverage of the mandatory groups, what was only refused and the waivers' states.
 
     A run that has deviations and gaps violates; the sentences name both.
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
-    gaps = [*_raised(totals), *_unjudged(totals, coverage), *_unfinished(run)]
+    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage), *_unfinished(run)]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run))
@@ -62,10 +67,13 @@ def _deviations(totals: Mapping[str, int]) -> list[str]:
 
 
 def _raised(totals: Mapping[str, int]) -> list[str]:
-    raised = {"the suite itself": totals["suite_errors"], "an adapter": totals["adapter_errors"]}
+    raised = {
+        "the suite itself raised an exception": totals["suite_errors"],
+        "an adapter raised an exception or gave no outcome": totals["adapter_errors"],
+    }
     return [
-        f"{whose} raised an exception, which says nothing about the implementation: in {count_of(number, 'case')}"
-        for whose, number in raised.items()
+        f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
+        for what, number in raised.items()
         if number
     ]
 
@@ -77,12 +85,23 @@ def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[st
     return [f"stale waivers, about which this run is strict: {', '.join(stale)}"]
 
 
+def _refused(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> list[str]:
+    """The refusals that no document allows, and what was never run for them."""
+    refused = totals["undocumented"]
+    if not refused:
+        return []
+    cases = f"{refused:,} of {count_of(int(coverage['planned'].sum()), 'planned case')}"
+    only = f"; never run, only refused: {named(never_run)}" if len(never_run) else ""
+    return [f"refused, though no document of the implementation is known that allows it: {cases}{only}"]
+
+
 def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
-    missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
-    if missing:
-        groups = count_of(int((coverage["missing"] > 0).sum()), "group")
-        return [f"not judged: {missing:,} of {count_of(planned, 'planned case')}, in {groups}"]
-    return [] if totals["judged"] else ["no case was judged"]
+    """What is missing for other reasons than a refusal, which is told apart."""
+    missing = (coverage["missing"] - coverage["refused"]).clip(lower=0)
+    if missing.sum():
+        planned, groups = int(coverage["planned"].sum()), count_of(int((missing > 0).sum()), "group")
+        return [f"not judged: {int(missing.sum()):,} of {count_of(planned, 'planned case')}, in {groups}"]
+    return [] if totals["judged"] or totals["undocumented"] else ["no case was judged"]
 
 
 def _narrowed(run: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
 from poolproof.reports.figures.precision import HAS_STATISTICS
+from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
@@ -23,7 +24,7 @@ from poolproof.reports.waivers.review import REVIEWED, Review, State, review, sc
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables` and `coverage` say what their columns are.
+    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
@@ -33,6 +34,7 @@ class Digest:
     conclusion: Conclusion
     counts: pd.DataFrame
     coverage: pd.DataFrame
+    never_run: pd.DataFrame
     skips: pd.DataFrame
     checks: pd.DataFrame
     waivers: tuple[Review, ...]
@@ -80,17 +82,18 @@ def read_digest(folder: Path) -> Digest:
     run = read_run(folder)
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
-    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *told_apart_by(mandatory), *scope_columns(waivers)])
+    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
     rows = read_rows(folder, list(columns))
     counts = tables.verdict_counts(rows)
-    covered = coverage(rows, mandatory)
+    covered, never = coverage(rows, mandatory), never_run(rows)
     reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
     return Digest(
         folder=folder,
         run=run,
-        conclusion=conclude(counts, covered, reviews, run),
+        conclusion=conclude(counts, covered, never, reviews, run),
         counts=counts,
         coverage=covered,
+        never_run=never,
         skips=tables.skip_reasons(rows),
         checks=tables.check_counts(rows),
         waivers=reviews,

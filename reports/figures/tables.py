@@ -61,7 +61,8 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
     """Per group the number of cases judged, and how they ended.
 
     Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
-    alone), waived, refused, skipped, and of those suite_errors and adapter_errors.
+    alone), waived, refused (as documented), undocumented (refusals that no document allows), skipped (everything else
+    that was not judged), and of those suite_errors and adapter_errors.
     """
     counts = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
     verdicts, number = counts["verdict"], counts["count_all"]
@@ -72,7 +73,8 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
         "crashed": verdicts.isin(FAILED - {Verdict.VIOLATES}),
         "waived": verdicts == Verdict.WAIVED,
         "refused": verdicts == Verdict.REFUSED,
-        "skipped": verdicts.isin(SKIPPED),
+        "undocumented": verdicts == Verdict.UNDOCUMENTED,
+        "skipped": verdicts.isin(SKIPPED - {Verdict.UNDOCUMENTED}),
         "suite_errors": verdicts == Verdict.SUITE_ERROR,
         "adapter_errors": verdicts == Verdict.ADAPTER_ERROR,
     }
@@ -109,8 +111,12 @@ def products(rows: pa.Table) -> dict[str, str]:
 
 
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
-    """How many groups or cases were not judged, as columns backend, verdict, reason and count, most first."""
-    skipped = rows.filter(WAS_SKIPPED).group_by(["backend", "verdict", "reason"], use_threads=False)
+    """How many groups or cases were not judged, as columns backend, verdict, reason and count, most first.
+
+    Refusals are told by `refusals.never_run`, or by the group that misses them.
+    """
+    told = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
+    skipped = told.group_by(["backend", "verdict", "reason"], use_threads=False)
     counts = skipped.aggregate([([], "count_all")]).to_pandas().rename(columns={"count_all": "count"})
     return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
 

@@ -18,7 +18,10 @@ SQUARE = (*IMPLEMENTATION, "operator", "dtype")
 MOST_POINTS = 150
 """Longest line of a chart; where there are more runs, neighbours share a point that shows the worst of them."""
 
-_COUNTS = ("judged", "conforms", "violates", "crashed", "waived", "refused", "skipped", "planned", "missing")
+_COUNTS = (
+    *("judged", "conforms", "violates", "crashed", "waived", "refused", "undocumented", "skipped"),
+    *("planned", "missing"),
+)
 
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
@@ -30,7 +33,7 @@ WHERE aspect <> ''
 
 _CURRENT = f"""
 WITH newest AS (SELECT {", ".join(SQUARE)}, arg_max(run, (started, run)) AS run FROM asked GROUP BY ALL)
-SELECT {{by}}, run, plan, started, {", ".join(f"sum({name})::BIGINT AS {name}" for name in _COUNTS)}
+SELECT {{by}}, run, plan, started, {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
 FROM asked JOIN newest USING (run, {", ".join(SQUARE)})
 GROUP BY ALL ORDER BY ALL
 """

@@ -77,7 +77,8 @@ class Implementation:
     def totals(self) -> Record:
         """Counts over all squares."""
         lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        return {name: sum(line[name] for line in lines) for name in ("judged", "violates", "waived", "missing")}
+        told = ("judged", "violates", "waived", "refused", "undocumented", "missing")
+        return {name: sum(line[name] for line in lines) for name in told}
 
     @property
     def overall(self) -> Overall:

@@ -23,7 +23,10 @@ VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.IN
 _MARKS = {"good": "✅", "bad": "❌", "incomplete": "⚠️"}
 """The same in Markdown."""
 
-_SQUARE_CLASSES = (("violates", "bad"), ("missing", "incomplete"), ("waived", "waived"), ("judged", "good"))
+_SQUARE_CLASSES = (
+    *(("violates", "bad"), ("missing", "incomplete"), ("undocumented", "incomplete")),
+    *(("waived", "waived"), ("judged", "good")),
+)
 """How it paints a square of a verdict matrix: by the first of these counts that is not zero."""
 
 

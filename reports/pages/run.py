@@ -16,7 +16,7 @@ from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.waivers.review import STALE
 
 _MOST_GAPS = 30
-_NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "skipped"), 0)
+_NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
 def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
@@ -55,6 +55,8 @@ def _common(digest: Digest) -> dict[str, Any]:
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
         "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
+        "never_run": records(digest.never_run.head(_MOST_GAPS)),
+        "more_never_run": max(len(digest.never_run) - _MOST_GAPS, 0),
         "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
         "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
         "waivers": digest.relevant_waivers,

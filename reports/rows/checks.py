@@ -25,6 +25,7 @@ CHECK_IDS = frozenset(
         "layout_invariance",
         "modes",
         "state",
+        "streams",
         "round_trip",
         "memory_kept",
         "index_dtype_invariance",

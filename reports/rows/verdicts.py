@@ -17,6 +17,7 @@ class Verdict(StrEnum):
     VIOLATES = "violates"
     WAIVED = "waived"
     REFUSED = "refused as documented"
+    UNDOCUMENTED = "refused undocumented"
     NOT_SUPPORTED = "not supported"
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
@@ -50,7 +51,7 @@ FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
 RAISED = frozenset({Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR})
 """An exception of the suite itself or of an adapter, never of the implementation; the finding is its traceback."""
 
-SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN}) | RAISED
+SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTED}) | RAISED
 """Nothing was learned; the row's reason says why."""
 
 

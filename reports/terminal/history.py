@@ -22,13 +22,13 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("started (UTC)", "plan", "backends", "verdict"):
         table.add_column(heading)
-    for heading in ("judged", "violated", "waived", "not judged"):
+    for heading in ("judged", "violated", "waived", "refused", "not judged"):
         table.add_column(heading, justify="right")
     table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
         verdict = Text(run["verdict"], style=STYLES[Overall.of_word(run["verdict"])])
-        counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "missing"))
+        counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
         table.add_row(started, run["plan"], ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
     if len(runs):
         console.print(table)

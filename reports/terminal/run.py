@@ -23,6 +23,16 @@ _MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 
+_NOTED = (
+    ("violates", "✗", "bold red", "violated, crashed or timed out"),
+    ("waived", "w", "yellow", "waived"),
+    ("refused", "r", "dim", "of these refused as documented"),
+    ("undocumented", "u", "yellow", "refused undocumented"),
+    ("skipped", "s", "dim", "skipped"),
+)
+"""Counts that a square of the table tells besides the cases judged, each with its mark, style and meaning."""
+
+
 def show(digest: Digest, console: Console) -> None:
     """Print the summary; long lines are left whole, so that a reproducer can be copied."""
     for part in summary(digest, console):
@@ -38,6 +48,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
     parts += _failures(digest.failures)
+    parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
     parts.append(conclusion_line(digest.conclusion))
     return parts
@@ -51,7 +62,7 @@ def conclusion_line(conclusion: Conclusion) -> Text:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
     if totals["refused"]:
-        notes.append(f"{count_of(totals['refused'], 'call')} refused as documented")
+        notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
     if conclusion.narrowed:
@@ -62,7 +73,8 @@ def conclusion_line(conclusion: Conclusion) -> Text:
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
     """The matrix with its key; where the terminal is too narrow for it, its last column alone."""
     table = _matrix(counts, aspects_in_order(counts))
-    key = "cases judged; ✗ violated, crashed or timed out; w waived; s skipped"
+    totals = counts.sum()
+    key = "; ".join(["cases judged", *(f"{mark} {meaning}" for name, mark, _, meaning in _NOTED if totals[name])])
     if console.measure(table, options=console.options.update_width(1000)).maximum > console.width:
         table = _matrix(counts, [])
         key += "; a wider terminal shows each aspect"
@@ -90,13 +102,10 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
 
 def _square(counts: Record) -> Text:
     text = Text(str(counts["judged"]))
-    if counts["violates"]:
-        text.append(f" ✗{counts['violates']}", style="bold red")
-    if counts["waived"]:
-        text.append(f" w{counts['waived']}", style="yellow")
-    if counts["skipped"]:
-        text.append(f" s{counts['skipped']}", style="dim")
-    if not (counts["violates"] or counts["waived"] or counts["skipped"]):
+    noted = [(f" {mark}{counts[name]}", style) for name, mark, style, _ in _NOTED if counts[name]]
+    for note, style in noted:
+        text.append(note, style=style)
+    if not noted:
         text.stylize("green")
     return text
 
@@ -118,6 +127,7 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         asked = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
         where = "where code and page of the library disagree, it follows"
         answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
+        answers += f"; {count_of(line['as_earlier'], 'answer')} of an earlier release" if line["as_earlier"] else ""
         parts.append(Text(f"{line['backend']} {line['product']}: {asked}, {line['violates']:,} violated; {answers}"))
     chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
     lines = (
@@ -157,6 +167,24 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
         for review in reviews
     )
     return _listing("Waivers", lines)
+
+
+def _never_run(never: pd.DataFrame) -> list[RenderableType]:
+    lines = (
+        (
+            f"{line['refused']:>6,}",
+            line["backend"],
+            line["operator"],
+            line["dtype"],
+            line["class"],
+            Text(line["because"], overflow="fold"),
+        )
+        for line in records(never.head(_MOST_GAPS))
+    )
+    parts = _listing("Never run, only refused, though no document is known that allows it", lines)
+    if len(never) > _MOST_GAPS:
+        parts.append(Text(f"       and {count_of(len(never) - _MOST_GAPS, 'more line')}", style="dim"))
+    return parts
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:

@@ -22,7 +22,7 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, expanded_axis, extent
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout, extent
 from poolproof.suites.cases.recipes import RECIPES
 
 _SEEDS = 1 << 63
@@ -185,13 +185,21 @@ class Case:
         spelled = dict(self.layouts).get(tensor)
         return Layout.parse(spelled) if spelled else CONTIGUOUS
 
+    def sharing(self, tensor: str) -> str:
+        """Axes along which elements of a tensor may share memory: none of an output, and of indices those of planes,
+        because windows of one plane need not have a cell in common.
+        """
+        if tensor in self.api.outputs:
+            return ""
+        return PLANES if tensor == "indices" else AXES
+
     def memory_bytes(self) -> int:
         """Bytes that the tensors of one call occupy, gaps included."""
         total = 0
         for tensor in self.api.tensors:
-            shape, layout = self.tensor_shape(tensor), self.layout(tensor)
-            elements = layout.offset + extent(shape, layout.strides(shape, self.api.spatial_rank))
-            total += elements * _ITEM_SIZES[self.tensor_dtype(tensor)]
+            shape = self.tensor_shape(tensor)
+            placed = self.layout(tensor).place(shape, self.api.spatial_rank)
+            total += (placed.start + extent(shape, placed.strides)) * _ITEM_SIZES[self.tensor_dtype(tensor)]
         return total
 
     @property
@@ -244,11 +252,11 @@ class Case:
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            shape = self.tensor_shape(tensor)
-            if not Layout.parse(layout).repeats_elements:
-                continue
-            if tensor in api.outputs or expanded_axis(shape, api.spatial_rank) is None:
-                raise CaseError(f"tensor {tensor!r} cannot be expanded here")
+            laid_out = Layout.parse(layout)
+            if not laid_out.shares_along(self.sharing(tensor)):
+                raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
+            if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):
+                raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
 
     def _check_values(self, tensor: str, values: Sequence[float]) -> None:
         """Spelled-out indices point into the plane; other literals are of the dtype, which has NaN and infinities."""

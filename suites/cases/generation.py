@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as hypothesis_seed
@@ -21,6 +23,7 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Primit
 
 from poolproof.suites.cases.case import Case
 
+T = TypeVar("T", bound=Hashable)
 Drawn = TypeVar("Drawn")
 
 
@@ -34,6 +37,30 @@ def generate(strategy: st.SearchStrategy[Drawn], count: int, seed: int) -> list[
     drawn: list[Drawn] = []
     _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
     return drawn[:count]
+
+
+@cache
+def index(count: int) -> st.SearchStrategy[int]:
+    """0 .. count - 1, shrinking towards 0."""
+    return st.integers(0, count - 1)
+
+
+def deal(draw: Any, deck: str, options: Sequence[T]) -> T:
+    """One of ``options``, of those that the deck gave least often in this list of cases; shrinks towards the first.
+
+    What is merely drawn from many needs hundreds of cases until each of them has come. An option that stands twice
+    comes twice as often.
+    """
+    given, weights = _PlainProvider.dealt[deck], Counter(options)
+    shares = [given[option] / weights[option] for option in options]
+    least = min(shares)
+    _PlainProvider.hand = [number for number, share in enumerate(shares) if share == least]
+    try:
+        option = options[draw(index(len(options)))]
+    finally:
+        _PlainProvider.hand = ()
+    given[option] += 1
+    return option
 
 
 def shrink(
@@ -96,17 +123,20 @@ def _explore(
         visit(drawn)
 
     _PlainProvider.random = random.Random(seed)
+    _PlainProvider.dealt = defaultdict(Counter)
     explore()
 
 
 class _PlainProvider(PrimitiveProvider):
-    """Draws uniformly from the seed.
+    """Draws uniformly from the seed, or from the ``hand`` that is about to be dealt.
 
     Hypothesis' own provider mixes in constants found in whatever modules happen to be loaded, so that the same
     seed would draw other cases in another process.
     """
 
     random = random.Random(0)
+    dealt: ClassVar[defaultdict[str, Counter[Hashable]]] = defaultdict(Counter)
+    hand: Sequence[int] = ()
 
     def draw_boolean(self, p: float = 0.5) -> bool:
         return self.random.random() < p
@@ -121,6 +151,8 @@ class _PlainProvider(PrimitiveProvider):
     ) -> int:
         assert min_value is not None
         assert max_value is not None
+        if self.hand:
+            return self.random.choice(self.hand)
         return min_value + (self.random.getrandbits(64) * (max_value - min_value + 1) >> 64)
 
     def draw_float(self, **constraints: Any) -> float:

@@ -1,23 +1,62 @@
-"""Memory layouts: how a tensor's elements are spread over its storage.
+"""Memory layouts: how a tensor's elements are spread over its storage, as programs make them.
 
-A layout is written as a name, optionally with a storage offset in elements: ``channels_last``, ``sliced+17``.
+A layout is written as a name, optionally with a storage offset in elements: ``channels_last``, ``sliced+17``. Axes are
+called by their letters, n c d h w, of which a tensor without batch has no n and a 2-D one no d.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import prod
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
-_SPELLING = re.compile(r"(?P<name>[a-z_]+)(?:\+(?P<offset>\d+))?")
+_SPELLING = re.compile(r"(?P<name>[a-z_]+\d?)(?:\+(?P<offset>\d+))?")
+AXES = "ncdhw"
+PLANES = "nc"
+"""The axes along which planes are counted; the others count cells, or windows, of one plane."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Strides in elements, and how many elements of the storage lie before the first of the tensor."""
+
+    strides: Strides
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A way to lay a tensor out: ``place`` takes its shape and the letters of its axes.
+
+    ``axes``: those that a tensor must have for it. ``shared``: those along which elements share memory, which only
+    an input's may. ``marked``: it says something even where it differs from contiguous in nothing but the strides of
+    axes of length 1, or not at all.
+    """
+
+    place: Callable[[Shape, str], Placement]
+    axes: str = ""
+    shared: str = ""
+    marked: bool = False
+
+    def suits(self, shape: Shape, letters: str) -> bool:
+        """Whether a tensor can be laid out so, and is not contiguous then."""
+        if not set(self.axes) <= set(letters):
+            return False
+        if self.marked:
+            return True
+        strides = self.place(shape, letters).strides
+        return any(size > 1 and own != dense for size, own, dense in zip(shape, strides, _dense(shape), strict=True))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A named arrangement of axes and gaps, and the offset of the first element in its storage."""
+    """A named arrangement of axes and gaps, and an offset that comes on top of its own."""
 
     name: str
     offset: int = 0
@@ -40,11 +79,32 @@ class Layout:
     @property
     def repeats_elements(self) -> bool:
         """Whether several elements share memory, which only an input may do."""
-        return self.name == "expanded"
+        return bool(LAYOUTS[self.name].shared)
 
-    def strides(self, shape: Shape, spatial_rank: int) -> Strides:
-        """Strides in elements for a tensor of ``shape`` ([N,] C, *spatial)."""
-        return LAYOUTS[self.name](shape, spatial_rank)
+    def shares_along(self, axes: str) -> bool:
+        """Whether all elements that share memory lie apart along ``axes`` alone."""
+        return set(LAYOUTS[self.name].shared) <= set(axes)
+
+    def suits(self, shape: Shape, spatial_rank: int) -> bool:
+        """Whether a tensor of ``shape`` ([N,] C, *spatial) has the axes that this is about, with several elements."""
+        return LAYOUTS[self.name].suits(shape, _letters(shape, spatial_rank))
+
+    def place(self, shape: Shape, spatial_rank: int) -> Placement:
+        """Where the elements of a tensor of ``shape`` ([N,] C, *spatial) lie in its storage."""
+        placed = LAYOUTS[self.name].place(shape, _letters(shape, spatial_rank))
+        return Placement(placed.strides, placed.start + self.offset)
+
+
+def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
+    """Those of ``names`` that a tensor can have whose elements may share memory along the axes ``sharing``."""
+    return _suitable(names, tuple(min(size, 2) for size in shape), spatial_rank, sharing)
+
+
+@cache
+def _suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
+    """Nothing counts but which axes have several elements: lengths of 0, 1 and 2 stand for all."""
+    layouts = map(Layout, names)
+    return [each.name for each in layouts if each.shares_along(sharing) and each.suits(shape, spatial_rank)]
 
 
 def extent(shape: Shape, strides: Strides) -> int:
@@ -54,85 +114,166 @@ def extent(shape: Shape, strides: Strides) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
-def expanded_axis(shape: Shape, spatial_rank: int) -> int | None:
-    """The axis that an expanded tensor repeats: the first of N and C that has more than one element."""
-    for axis in range(max(len(shape) - spatial_rank, 0)):
-        if shape[axis] > 1:
-            return axis
-    return None
+def _letters(shape: Shape, spatial_rank: int) -> str:
+    return (PLANES + AXES[-spatial_rank:])[-len(shape) :]
 
 
-def _nested(shape: Shape, order: tuple[int, ...], pitch: int = 1, widen: int = 0) -> Strides:
-    """Strides of axes nested in ``order``, outermost first, the innermost of stride ``pitch`` and ``widen`` longer."""
-    strides = [0] * len(shape)
-    step = pitch
-    for position, axis in enumerate(reversed(order)):
+def _nested(lengths: Sequence[int], order: Sequence[int]) -> Strides:
+    """Strides of a tensor without gaps whose axes are nested in ``order``, outermost first."""
+    strides = [0] * len(lengths)
+    step = 1
+    for axis in reversed(order):
         strides[axis] = step
-        step *= max(shape[axis], 1)
-        if position == 0:
-            step += widen
+        step *= max(lengths[axis], 1)
     return tuple(strides)
 
 
-def _in_order(shape: Shape) -> tuple[int, ...]:
-    return tuple(range(len(shape)))
+def _dense(shape: Sequence[int]) -> Strides:
+    return _nested(shape, range(len(shape)))
 
 
-def _contiguous(shape: Shape, spatial_rank: int) -> Strides:
-    return _nested(shape, _in_order(shape))
+def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False) -> Arrangement:
+    """Without gaps; ``order`` gives the letters as they are nested, outermost first."""
+
+    def place(shape: Shape, letters: str) -> Placement:
+        return Placement(_nested(shape, [letters.index(axis) for axis in order(letters)]))
+
+    return Arrangement(place, axes, marked=marked)
 
 
-def _channels_last(shape: Shape, spatial_rank: int) -> Strides:
-    channel = len(shape) - spatial_rank - 1
-    return _nested(shape, (*range(channel), *range(channel + 1, len(shape)), channel))
+def _slice_of(order: Callable[[str], str]) -> Arrangement:
+    """A slice of a larger batch: one item of the batch lies before it."""
+    whole = _in_order(order)
+
+    def place(shape: Shape, letters: str) -> Placement:
+        item = shape[1:] if "n" in letters else shape
+        return Placement(whole.place(shape, letters).strides, max(prod(item), 1))
+
+    return Arrangement(place, marked=True)
 
 
-def _transposed(shape: Shape, spatial_rank: int) -> Strides:
-    *outer, rows, columns = _in_order(shape)
-    return _nested(shape, (*outer, columns, rows))
+def _cut(axis: str, step: int = 1, before: int = 0, behind: int = 0, marked: bool = False) -> Arrangement:
+    """Every ``step``-th element of a contiguous tensor along an axis, without the first ones and the last ones."""
+
+    def place(shape: Shape, letters: str) -> Placement:
+        number = letters.index(axis)
+        whole = [
+            before + step * size + behind if own == axis else size for size, own in zip(shape, letters, strict=True)
+        ]
+        strides = list(_dense(whole))
+        start = before * strides[number]
+        strides[number] *= step
+        return Placement(tuple(strides), start)
+
+    return Arrangement(place, axis, marked=marked)
 
 
-def _reversed(shape: Shape, spatial_rank: int) -> Strides:
-    return _nested(shape, _in_order(shape)[::-1])
+def _expanded(axes: str, needed: str = "") -> Arrangement:
+    """One element for each place along the other axes, repeated with stride 0 along ``axes``."""
+
+    def place(shape: Shape, letters: str) -> Placement:
+        return _repeating(shape, [own in axes for own in letters])
+
+    return Arrangement(place, needed, shared=axes)
 
 
-def _sliced(shape: Shape, spatial_rank: int) -> Strides:
-    return _nested(shape, _in_order(shape), pitch=2)
+def _repeating(shape: Shape, repeated: Sequence[bool]) -> Placement:
+    stored = [1 if own else size for size, own in zip(shape, repeated, strict=True)]
+    strides = _dense(stored)
+    return Placement(tuple(0 if own else stride for stride, own in zip(strides, repeated, strict=True)))
 
 
-def _padded_rows(shape: Shape, spatial_rank: int) -> Strides:
-    return _nested(shape, _in_order(shape), widen=3)
+def _expanded_outermost(shape: Shape, letters: str) -> Placement:
+    """Repeated along the first of N and C that has more than one element."""
+    long = [number for number, own in enumerate(letters) if own in PLANES and shape[number] > 1]
+    return _repeating(shape, [number in long[:1] for number in range(len(shape))])
 
 
-def _odd_units(shape: Shape, spatial_rank: int) -> Strides:
-    dense = _nested(shape, _in_order(shape))
-    return tuple(7 if size == 1 else stride for size, stride in zip(shape, dense, strict=True))
+def _overlapping(axis: str) -> Arrangement:
+    """Patches of a contiguous tensor, each one step further along the next axis than the one before."""
+
+    def place(shape: Shape, letters: str) -> Placement:
+        outer = letters.index(axis)
+        stored = list(shape)
+        stored[outer], stored[outer + 1] = 1, shape[outer] + shape[outer + 1] - 1
+        strides = list(_dense(stored))
+        strides[outer] = strides[outer + 1]
+        return Placement(tuple(strides))
+
+    return Arrangement(place, axis, shared=PLANES if axis == "n" else AXES[AXES.index(axis) :])
 
 
-def _expanded(shape: Shape, spatial_rank: int) -> Strides:
-    repeated = expanded_axis(shape, spatial_rank)
-    stored = tuple(1 if axis == repeated else size for axis, size in enumerate(shape))
-    dense = _nested(stored, _in_order(shape))
-    return tuple(0 if axis == repeated else stride for axis, stride in enumerate(dense))
+def _odd_units(shape: Shape, letters: str) -> Placement:
+    return Placement(tuple(7 if size == 1 else stride for size, stride in zip(shape, _dense(shape), strict=True)))
 
 
-LAYOUTS: dict[str, Callable[[Shape, int], Strides]] = {
-    "contiguous": _contiguous,
-    "channels_last": _channels_last,
-    "nhwc": _channels_last,
-    "transposed": _transposed,
-    "reversed": _reversed,
-    "sliced": _sliced,
-    "padded_rows": _padded_rows,
-    "odd_units": _odd_units,
-    "expanded": _expanded,
+def _as_it_is(letters: str) -> str:
+    return letters
+
+
+def _channels_last(letters: str) -> str:
+    return letters.replace("c", "") + "c"
+
+
+def _batch_last(letters: str) -> str:
+    return letters.replace("n", "") + "n"
+
+
+def _rotated(letters: str) -> str:
+    return letters[: letters.index("c")] + letters[-1] + letters[letters.index("c") : -1]
+
+
+def _reversed(letters: str) -> str:
+    return letters[::-1]
+
+
+def _exchanging(first: str, second: str) -> Callable[[str], str]:
+    table = str.maketrans(first + second, second + first)
+    return lambda letters: letters.translate(table)
+
+
+LAYOUTS: dict[str, Arrangement] = {
+    "contiguous": _in_order(_as_it_is, marked=True),
+    "channels_last": _in_order(_channels_last, marked=True),
+    "nhwc": _in_order(_channels_last, marked=True),
+    "transposed": _in_order(_exchanging("h", "w"), marked=True),
+    "reversed": _in_order(_reversed, marked=True),
+    "sliced": _cut("w", step=2, marked=True),
+    "padded_rows": _cut("w", behind=3, marked=True),
+    "odd_units": Arrangement(_odd_units, marked=True),
+    "expanded": Arrangement(_expanded_outermost, shared=PLANES),
+    "contiguous_slice": _slice_of(_as_it_is),
+    "channels_last_slice": _slice_of(_channels_last),
+    "batch_last": _in_order(_batch_last, "n"),
+    "rotated": _in_order(_rotated),
+    **{
+        f"transposed_{first}{second}": _in_order(_exchanging(first, second), first + second)
+        for first, second in combinations(AXES, 2)
+        if first + second != "hw"
+    },
+    **{f"stepped_{axis}2": _cut(axis, step=2) for axis in AXES if axis != "w"},
+    **{f"stepped_{axis}3": _cut(axis, step=3) for axis in AXES},
+    **{f"narrowed_{axis}": _cut(axis, before=1, behind=2) for axis in AXES if axis != "n"},
+    **{f"expanded_{axis}": _expanded(axis, axis) for axis in AXES},
+    "expanded_nc": _expanded(PLANES, PLANES),
+    "expanded_all": _expanded(AXES),
+    **{f"overlapping_{axis}": _overlapping(axis) for axis in AXES if axis != "w"},
 }
 """nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last
-two axes exchanged. reversed: all axes (column-major). sliced: every second element of a row. padded_rows: three unused
-elements after each row. odd_units: contiguous, but axes of length 1 carry stride 7. expanded: one of N, C repeated
-with stride 0."""
+two axes exchanged, transposed_AB: those two. reversed: all axes (column-major). batch_last: N innermost. rotated: the
+last axis outermost in an item of the batch, as of a tensor whose axes were put channels last. sliced: every second
+element of a row, stepped_A2 and stepped_A3: every second and third along that axis. padded_rows: three unused elements
+after each row. odd_units: contiguous, but axes of length 1 carry stride 7. narrowed_A: one element before and two
+behind are left out along that axis. contiguous_slice, channels_last_slice: an item of the batch lies before the first,
+which is narrowed along N. expanded_A: repeated along that axis with stride 0, expanded_nc: one plane for all,
+expanded_all: one element for all, as the gradient of a sum is. overlapping_A: patches as ``unfold`` makes them, each
+one step along the next axis from the one before. expanded: as expanded_n, or expanded_c where N is 1; read, and not
+drawn any more."""
 
 TAGS = {"nhwc": "NHWC"}
 """Layouts that come with a format tag; all tensors of a call share it."""
+
+DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and name != "expanded")
+"""Layouts that cases are drawn with, which any tensor may have on its own."""
 
 CONTIGUOUS = Layout("contiguous")

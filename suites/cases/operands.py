@@ -18,7 +18,7 @@ from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import Layout, expanded_axis, extent
+from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, extent
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
@@ -72,14 +72,14 @@ class Contents:
 
 
 def contents(case: Case) -> Contents:
-    """Build the data of ``case``; a tensor that is laid out expanded repeats its first element along that axis."""
+    """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt = FORMATS[case.dtype]
     size = int(np.prod(case.shape))
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
     values = literals.get("self")
     if values is None:
         values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
-    values = _repeat_expanded(values.reshape(case.shape), case, "self")
+    values = _shared(values.reshape(case.shape), case, "self")
     if "grad_output" not in case.api.inputs:
         return Contents(case, values)
     planes = values.reshape(case.planes, *case.spatial_shape)
@@ -90,14 +90,14 @@ def contents(case: Case) -> Contents:
     else:
         indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
     if "indices" in case.api.strided:
-        indices = _repeat_expanded(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
+        indices = _shared(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
     drawn = Contents(case, values, indices=indices)
     gradient = literals.get("grad_output")
     if gradient is None:
         gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
     if case.scale:
         gradient = fmt.round(np.ldexp(gradient, case.scale))
-    gradient = _repeat_expanded(gradient.reshape(case.pooled_shape), case, "grad_output")
+    gradient = _shared(gradient.reshape(case.pooled_shape), case, "grad_output")
     return replace(drawn, gradient=gradient)
 
 
@@ -116,7 +116,7 @@ def allocate(
     tensors = {}
     for name in case.api.tensors:
         dtype = np.dtype(_numpy_name(index_dtype or case.index_dtype if name == "indices" else case.dtype))
-        layout = layouts.get(name, Layout("contiguous")) if layouts is not None else case.layout(name)
+        layout = layouts.get(name, CONTIGUOUS) if layouts is not None else case.layout(name)
         guard = GUARD_BYTES + shift * SHIFT_BYTES
         tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard)
         if name in case.api.inputs:
@@ -138,10 +138,10 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
 def _empty(
     shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int
 ) -> Tensor:
-    strides = layout.strides(shape, spatial_rank)
-    storage = (layout.offset + extent(shape, strides)) * dtype.itemsize
+    placed = layout.place(shape, spatial_rank)
+    storage = (placed.start + extent(shape, placed.strides)) * dtype.itemsize
     buffer = np.full(2 * guard + storage, poison, np.uint8)
-    return Tensor(buffer, guard, dtype, shape, strides, layout.offset, layout.tag)
+    return Tensor(buffer, guard, dtype, shape, placed.strides, placed.start, layout.tag)
 
 
 def _fill(tensor: Tensor, content: Contents, name: str) -> None:
@@ -156,12 +156,15 @@ def _fill(tensor: Tensor, content: Contents, name: str) -> None:
         content.case.api.indices.encode(content.indices, tensor.array)
 
 
-def _repeat_expanded(content: NDArray, case: Case, name: str) -> NDArray:
-    if not case.layout(name).repeats_elements:
+def _shared(content: NDArray, case: Case, name: str) -> NDArray:
+    """The content with one value for all elements that share memory, that of the first in row-major order."""
+    layout = case.layout(name)
+    if not layout.repeats_elements:
         return content
-    axis = expanded_axis(content.shape, case.api.spatial_rank)
-    assert axis is not None
-    return np.broadcast_to(content.take([0], axis), content.shape)
+    steps = zip(np.indices(content.shape), layout.place(content.shape, case.api.spatial_rank).strides, strict=True)
+    places = sum(index * stride for index, stride in steps)
+    _, first, shares = np.unique(places, return_index=True, return_inverse=True)
+    return content.ravel()[first][shares].reshape(content.shape)
 
 
 def _numpy_name(dtype: str) -> np.dtype:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -19,8 +18,9 @@ from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import deal, index
 from poolproof.suites.cases.geometries import known_geometries
-from poolproof.suites.cases.layouts import LAYOUTS, TAGS, Layout, expanded_axis
+from poolproof.suites.cases.layouts import DRAWN, Layout, suitable
 
 Draw = Any
 """The ``draw`` function that Hypothesis hands to a composite strategy."""
@@ -115,9 +115,10 @@ class Profile:
     """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
 
     ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
-    (empty: all tensors contiguous), ``tagged`` one with a format tag that all tensors have. With ``empty_windows`` the
-    geometry leaves some window without any cell. With ``known_geometries`` some cases have a geometry of the operator
-    library's own tiling tests. With ``huge`` the plane has one of the `HUGE` sizes and few windows.
+    (empty: all tensors contiguous), each dealt once before one of them comes again, ``tagged`` one with a format tag
+    that all tensors have. With ``empty_windows`` the geometry leaves some window without any cell. With
+    ``known_geometries`` some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane
+    has one of the `HUGE` sizes and few windows.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -192,21 +193,16 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
 
 
 def _between(draw: Draw, low: int, high: int) -> int:
-    return low + draw(_index(high - low + 1))
+    return low + draw(index(high - low + 1))
 
 
 def _choose(draw: Draw, options: Sequence[Any]) -> Any:
     """One of ``options``, shrinking towards the first; ``sampled_from`` would validate its list each time."""
-    return options[draw(_index(len(options)))]
+    return options[draw(index(len(options)))]
 
 
 def _flip(draw: Draw) -> bool:
-    return bool(draw(_index(2)))
-
-
-@cache
-def _index(count: int) -> st.SearchStrategy[int]:
-    return st.integers(0, count - 1)
+    return bool(draw(index(2)))
 
 
 def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]:
@@ -215,7 +211,7 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     planes = _choose(draw, counts[:4] if _flip(draw) else counts)
     if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
         planes = _choose(draw, EXTREME_PLANES)
-    shape = _choose(draw, ["channels", "batch", "both", "unbatched"])
+    shape = _choose(draw, ["channels", "batch", "both", "unbatched", *["both"] * 2 * bool(profile.layouts)])
     if shape == "unbatched":
         return (planes,)
     if shape == "channels":
@@ -225,7 +221,7 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     if profile.empty_batches and _between(draw, 0, 31) == 31:
         return (0, planes)
     divisors = [divisor for divisor in range(1, planes + 1) if planes % divisor == 0]
-    batch = _choose(draw, divisors)
+    batch = _choose(draw, (profile.layouts and divisors[1:-1]) or divisors)
     return (batch, planes // batch)
 
 
@@ -401,16 +397,15 @@ def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     chosen = [_choose(draw, tensors)] if alone else list(tensors)
     layouts = {}
     for name in chosen:
-        layout = Layout(_choose(draw, _possible_layouts(case, name, profile)), _choose(draw, [0, 0, 1, 3, 17]))
-        if str(layout) != "contiguous":
-            layouts[name] = str(layout)
+        possible = suitable(profile.layouts, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
+        layout = deal(draw, name, possible)
+        spelled = str(Layout(layout, deal(draw, layout, _OFFSETS)))
+        if spelled != "contiguous":
+            layouts[name] = spelled
     return replace(case, layouts=tuple(sorted(layouts.items())))
 
 
-def _possible_layouts(case: Case, tensor: str, profile: Profile) -> list[str]:
-    shape = case.tensor_shape(tensor)
-    can_expand = tensor in case.api.inputs and expanded_axis(shape, case.api.spatial_rank) is not None
-    return [name for name in profile.layouts if name != "expanded" or can_expand]
+_OFFSETS = (0, 1, 3, 17)
 
-
-ALL_LAYOUTS = tuple(name for name in LAYOUTS if name not in TAGS)
+ALL_LAYOUTS = (*DRAWN, "channels_last", "channels_last", "odd_units")
+"""Every layout, and once more those that have kernels of their own."""

@@ -86,6 +86,9 @@ class ContractQuestion:
         fields = sentence(changes) or "nothing is changed"
         return f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
 
+    def company(self) -> None:
+        """No other call is made."""
+
     def leaving(self, evidence: EvidenceFolder) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
         return self
 

@@ -1,7 +1,8 @@
 """Whose an exception is that ends the judging of a question: the adapter's or the suite's, never the implementation's.
 
 For whoever has questions answered in a process that goes on. What escapes a method of the backend is the adapter's,
-which promises to raise nothing that the implementation reports; anything else is a fault of the suite itself.
+which promises to raise nothing that the implementation reports, and so is an outcome that is none; anything else is a
+fault of the suite itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from poolproof.backends.base import Backend
+from poolproof.backends.base import Backend, Call, Outcome, Status, Streams
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
@@ -22,18 +23,35 @@ from poolproof.suites.judging.findings import Finding, Mismatch
 
 
 class AdapterFault(Exception):
-    """A method of a backend raised; the cause is what it raised."""
+    """A method of a backend raised, which is the cause, or gave what it may not: then the text says what."""
 
 
 @dataclass(frozen=True)
-class _Charged:
-    """A backend whose methods raise `AdapterFault` and nothing else."""
+class _ChargedPart:
+    """A backend, or a part of it, whose methods raise `AdapterFault` and nothing else."""
 
-    backend: Backend
+    charged: Backend | Streams
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.backend, name)
+        found = getattr(self.charged, name)
         return _charging(found) if callable(found) else found
+
+
+class _Charged(_ChargedPart):
+    """A backend that returns nothing from `run` but what a call can come to."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = _charging(self.charged.run)(call, mode)
+        _check_outcome(outcome, call)
+        return cast(Outcome, outcome)
+
+    @property
+    def streams(self) -> _ChargedPart | None:
+        return self._part("streams")
+
+    def _part(self, name: str) -> _ChargedPart | None:
+        found = getattr(self.charged, name)
+        return None if found is None else _ChargedPart(found)
 
 
 def answer(question: Asked, backend: Backend) -> Row:
@@ -41,9 +59,22 @@ def answer(question: Asked, backend: Backend) -> Row:
     try:
         return question.judge(cast(Backend, _Charged(backend)))
     except AdapterFault as fault:
-        return _not_judged(question, Verdict.ADAPTER_ERROR, "the adapter", fault.__cause__ or fault)
+        cause = fault.__cause__
+        told = f"the adapter {_raised(cause) if cause else fault}"
+        return _not_judged(question, Verdict.ADAPTER_ERROR, told, cause or fault)
     except Exception as error:
-        return _not_judged(question, Verdict.SUITE_ERROR, "the suite itself", error)
+        return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", error)
+
+
+def _check_outcome(outcome: object, call: Call) -> None:
+    """`AdapterFault` where that is nothing that a call can come to."""
+    if not isinstance(outcome, Outcome):
+        raise AdapterFault(f"returned {outcome!r:.80} from run, not an Outcome")
+    if not isinstance(outcome.status, Status):
+        raise AdapterFault(f"returned an Outcome whose status is {outcome.status!r:.80}, not a Status")
+    strangers = sorted({*outcome.results, *outcome.strides} - {*call.operator.outputs})
+    if strangers:
+        raise AdapterFault(f"returned an Outcome about {strangers[0]!r:.80}, which is no output of the call")
 
 
 def _charging(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,11 +88,15 @@ def _charging(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _not_judged(question: Asked, kind: Verdict, whose: str, error: BaseException) -> Row:
-    """A row that accuses nobody: its reason says what was raised and where, its finding holds the traceback."""
+def _raised(error: BaseException) -> str:
+    """What was raised, and where."""
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
-    reason = f"{whose} raised {said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    return f"raised {said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+
+
+def _not_judged(question: Asked, kind: Verdict, reason: str, error: BaseException) -> Row:
+    """A row that accuses nobody; its finding holds the traceback."""
     told = Finding(str(kind), Mismatch("".join(traceback.format_exception(error))))
     nobody = {"checks_violated": [], "checks_judged": [], "judged_at": time.time()}
     return question.describe() | verdict(kind, reason, [told]) | nobody

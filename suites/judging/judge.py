@@ -16,9 +16,11 @@ from poolproof.reports.rows.checks import REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.classes import classes_of
+from poolproof.suites.cases.neighbours import companions
 from poolproof.suites.judging import owed
-from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.checks import run_checks
+from poolproof.suites.judging.asked import Aspect, Company, verdict
+from poolproof.suites.judging.checks import IN_COMPANY, USUAL, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
@@ -31,12 +33,16 @@ _BYTES_PER_TAP = 10
 """What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
 
 
+BY_ITSELF = Aspect("neighbours", "a call that came before another is right by itself", USUAL)
+"""What a call is held against that another call's deviation may be due to."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A case, held against the checks of its aspect.
 
     ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. A violation leaves evidence
-    in the folder ``evidence``, if there is one.
+    in the folder ``evidence``, if there is one. The cases of the ids ``shunned`` are not called before it.
     """
 
     case: Case
@@ -44,6 +50,7 @@ class Question:
     block: str = ""
     repeats: int | None = None
     evidence: EvidenceFolder | None = None
+    shunned: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -63,6 +70,12 @@ class Question:
 
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
+
+    def company(self) -> Company | None:
+        if not {*IN_COMPANY} & {*self.aspect.checks}:
+            return None
+        others = tuple(Question(case, BY_ITSELF, evidence=self.evidence) for case in companions(self.case))
+        return Company(others, lambda ids: replace(self, shunned=frozenset(ids)))
 
     def leaving(self, evidence: EvidenceFolder) -> Question:
         return replace(self, evidence=evidence)
@@ -126,13 +139,15 @@ def describe(question: Question) -> Row:
         "indices": case.recipe("indices"),
         "values": case.values,
         "deterministic": case.deterministic,
+        "classes": classes_of(case),
         "seed": case.seed,
     }
 
 
 def _judge_supported(question: Question, backend: Backend) -> Row:
     aspect = question.aspect
-    trial = Trial(question.case, backend, aspect.repeats if question.repeats is None else question.repeats)
+    repeats = aspect.repeats if question.repeats is None else question.repeats
+    trial = Trial(question.case, backend, repeats, question.shunned)
     row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
     if not findings:
         return row
@@ -149,9 +164,12 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     refusal = owed.refusal(backend, trial.case, trial.first.call)
     if outcome.status is Status.UNAVAILABLE:
         return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
+    if outcome.status is Status.REFUSED and refusal:
+        return row | verdict(Verdict.REFUSED, refusal.reason), ()
+    if outcome.status is Status.REFUSED and not owed.is_documented(backend) and backend.is_usable():
+        reason = f"refused, and no document is known that says so: {outcome.message}"
+        return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}, ()
     if outcome.status is Status.REFUSED:
-        if refusal:
-            return row | verdict(Verdict.REFUSED, refusal.reason), ()
         return row, [Finding(REFUSAL, Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
     if refusal and refusal.required:
         return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]

@@ -42,6 +42,11 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
     return f"{backend.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
 
 
+def is_documented(backend: Backend) -> bool:
+    """Whether a contract or documents say which calls the implementation may refuse, so that it owes all others."""
+    return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
+
+
 def refusal(backend: Backend, case: Case, call: Call) -> Refusal | None:
     """The documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
     if backend.product is not None:

@@ -14,11 +14,11 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
 from poolproof.suites.judging.asked import Asked, Aspect
-from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.judging.contract import question_of, read_call
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.blocks import USUAL_CHECKS, CaseAspect, ContractAspect
+from poolproof.suites.running.blocks import CaseAspect, ContractAspect
 
 _INEXACT = (
     "uniform",
@@ -115,7 +115,21 @@ CASE_ASPECTS = {
                 deterministic=(True,),
             ),
             weight=0.25,
-            checks=(*USUAL_CHECKS, "modes", "state"),
+            checks=(*USUAL, "modes", "state"),
+        ),
+        CaseAspect(
+            "streams",
+            "other work on streams, before a call, behind it and beside it, changes nothing",
+            profile=Profile(
+                gradients=("integers", "uniform"),
+                indices=("in_window", "forward", "shared"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+                layouts=ALL_LAYOUTS,
+            ),
+            weight=0.05,
+            checks=("interval", "maximum", "streams"),
+            on_streams=True,
         ),
         CaseAspect(
             "round_trip",
@@ -123,7 +137,7 @@ CASE_ASPECTS = {
             profile=Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
             weight=0.25,
             directions=("backward",),
-            checks=(*USUAL_CHECKS, "round_trip"),
+            checks=(*USUAL, "round_trip"),
         ),
         CaseAspect(
             "memory",

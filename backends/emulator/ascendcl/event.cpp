@@ -1,9 +1,11 @@
 // Events: marks in a stream, with the time at which the stream passed them.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 
 #include "census.h"
 #include "context.h"
+#include "defects.h"
 #include "errors.h"
 
 namespace emulator {
@@ -35,15 +37,40 @@ std::shared_ptr<Event> find(aclrtEvent handle) {
     return found == events().living.end() ? nullptr : found->second;
 }
 
-int reach(Event& event, uint64_t record) {
-    const std::lock_guard lock(event.mutex);
-    event.time = Clock::now();
-    event.reached = record;
-    event.passed.notify_all();
-    return status::kSuccess;
+// A mark in a stream. It is passed when the stream lets go of it, whether it ran what came before, skipped it in a
+// poisoned context or was abandoned: nobody who waits for an event waits for ever.
+class Mark {
+  public:
+    Mark(std::shared_ptr<Event> event, uint64_t record) : event_(std::move(event)), record_(record) {}
+    ~Mark() {
+        const std::lock_guard lock(event_->mutex);
+        event_->time = Clock::now();
+        event_->reached = std::max(event_->reached, record_);
+        event_->passed.notify_all();
+    }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+
+  private:
+    std::shared_ptr<Event> event_;
+    uint64_t record_;
+};
+
+void wait_for(Event& event, uint64_t record) {
+    std::unique_lock lock(event.mutex);
+    event.passed.wait(lock, [&] { return event.reached >= record; });
 }
 
 int not_an_event() { return fail(status::kRtInvalidHandle, "no such event"); }
+
+int find_stream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
+    std::shared_ptr<Context> context;
+    const int status = require_context(&context);
+    if (status != status::kSuccess) return status;
+    *stream = context->stream(handle);
+    return *stream == nullptr ? fail(status::kRtStreamContext, "the stream is not one of the current context")
+                              : status::kSuccess;
+}
 
 }  // namespace
 }  // namespace emulator
@@ -72,17 +99,35 @@ extern "C" aclError aclrtDestroyEvent(aclrtEvent handle) {
 extern "C" aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
     const std::shared_ptr<Event> event = find(handle);
     if (event == nullptr) return not_an_event();
-    std::shared_ptr<Context> context;
-    const int status = require_context(&context);
+    std::shared_ptr<Stream> stream;
+    const int status = find_stream(stream_handle, &stream);
     if (status != status::kSuccess) return status;
-    const std::shared_ptr<Stream> stream = context->stream(stream_handle);
-    if (stream == nullptr) return fail(status::kRtStreamContext, "the stream is not one of the current context");
     uint64_t record = 0;
     {
         const std::lock_guard lock(event->mutex);
         record = ++event->recorded;
     }
-    stream->enqueue([event, record] { return reach(*event, record); });
+    stream->enqueue([mark = std::make_shared<Mark>(event, record)] { return status::kSuccess; });
+    return status::kSuccess;
+}
+
+// What the stream is given from now on runs after all that the event's latest record has captured; at once where
+// there is no record.
+extern "C" aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
+    const std::shared_ptr<Event> event = find(handle);
+    if (event == nullptr) return not_an_event();
+    std::shared_ptr<Stream> stream;
+    const int status = find_stream(stream_handle, &stream);
+    if (status != status::kSuccess) return status;
+    uint64_t record = 0;
+    {
+        const std::lock_guard lock(event->mutex);
+        record = seeded(Defect::event_wait_ignored) ? 0 : event->recorded;
+    }
+    stream->enqueue([event, record] {
+        wait_for(*event, record);
+        return status::kSuccess;
+    });
     return status::kSuccess;
 }
 

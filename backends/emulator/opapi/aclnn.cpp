@@ -39,6 +39,9 @@ aclnnStatus give(const Call& call, std::shared_ptr<const Plan> plan, const std::
 }
 
 aclnnStatus phase_one(Call call, uint64_t* workspace_size, aclOpExecutor** executor) {
+    static const aclIntArray kOnes{{1}};
+    const bool takes_null = seeded(Defect::null_dilation_accepted) && call.lists[kKernelSize] != nullptr;
+    if (takes_null && call.lists[kDilation] == nullptr) call.lists[kDilation] = &kOnes;
     const Contract& contract = contract_of(*call.family);
     Judgement judgement = judge(contract.before_result_pointers, call);
     if (judgement.status != status::kSuccess) return judgement.status;

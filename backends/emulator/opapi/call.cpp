@@ -1,6 +1,7 @@
 #include "call.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "../ascendcl/defects.h"
 #include "../ascendcl/text.h"
@@ -60,6 +61,14 @@ int64_t element_count(const std::vector<int64_t>& shape) {
     return count;
 }
 
+int64_t shape_size(const std::vector<int64_t>& shape) {
+    int64_t count = 1;
+    for (const int64_t size : shape) {
+        if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::min();
+    }
+    return count;
+}
+
 int64_t item_size(aclDataType dtype) {
     switch (dtype) {
         case ACL_INT8: return 1;
@@ -73,13 +82,13 @@ int64_t item_size(aclDataType dtype) {
 
 bool is_private(aclFormat format) {
     switch (format) {
+        case ACL_FORMAT_FRACTAL_NZ_C0_16: return !seeded(Defect::new_private_tag_accepted);
         case ACL_FORMAT_NC1HWC0:
         case ACL_FORMAT_FRACTAL_Z:
         case ACL_FORMAT_NC1HWC0_C04:
         case ACL_FORMAT_FRACTAL_NZ:
         case ACL_FORMAT_NDC1HWC0:
         case ACL_FORMAT_FRACTAL_Z_3D:
-        case ACL_FORMAT_FRACTAL_NZ_C0_16:
         case ACL_FORMAT_FRACTAL_NZ_C0_32:
         case ACL_FORMAT_FRACTAL_NZ_C0_2:
         case ACL_FORMAT_FRACTAL_NZ_C0_4:
@@ -105,12 +114,20 @@ size_t rank_of(aclFormat format) {
     }
 }
 
+// A list of a length that only a defect lets through, read as careless code reads it: the first values count, and
+// `missing` ones are what changes nothing.
+static std::vector<int64_t> fitted(std::vector<int64_t> values, size_t axes, int64_t missing) {
+    values.resize(axes, missing);
+    return values;
+}
+
 std::vector<int64_t> expanded(const Call& call, ListRole role) {
     const bool defaults = role == kStride && call.list(role).empty();
     const std::vector<int64_t>& values = call.list(defaults ? kKernelSize : role);
     const bool repeats = values.size() == 1 || (defaults && seeded(Defect::empty_stride_repeats_first));
-    if (!repeats) return values;
-    return std::vector<int64_t>(static_cast<size_t>(call.family->spatial_rank), values.front());
+    const auto axes = static_cast<size_t>(call.family->spatial_rank);
+    if (repeats) return std::vector<int64_t>(axes, values.front());
+    return values.size() == axes ? values : fitted(values, axes, role == kPadding ? 0 : 1);
 }
 
 }  // namespace emulator

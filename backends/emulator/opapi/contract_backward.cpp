@@ -77,7 +77,8 @@ Rule padding_within_dilated_kernel() {
 
 Rule gradient_has_pooled_size() {
     return refuse("shape.pooled", kParamInvalid, [](const Call& call) -> Violation {
-        const auto expected = pooled_shape(call, contract_reading(call));
+        const bool clamps = seeded(Defect::kernel_beyond_input_accepted);
+        const auto expected = pooled_shape(call, contract_reading(call), clamps);
         if (!expected) return std::string("a pooled size is not positive");
         std::vector<int64_t> found = call.tensor(kGradOutput).shape;
         if (seeded(Defect::pooled_width_unchecked) && !found.empty()) found.back() = expected->back();
@@ -165,7 +166,9 @@ Contract windowed_backward_2d() {
                           dtype_among(kIndices, indices_2d)};
     const bool is_late = seeded(Defect::dtypes_checked_late);
     const Rules checks = is_late ? checks_2d() + dtypes : dtypes + checks_2d();
-    return {{}, null_checks() + checks + Rules{tag_fits_rank_2d(), indices_rank_agrees()}};
+    const bool are_nulls_late = seeded(Defect::null_lists_checked_late);
+    const Rules nulls = are_nulls_late ? adaptive_nulls() + dtypes + null_checks() : null_checks();
+    return {{}, nulls + checks + Rules{tag_fits_rank_2d(), indices_rank_agrees()}};
 }
 
 Contract mask_backward() {

@@ -75,8 +75,15 @@ class Launch {
             const auto bytes = static_cast<size_t>(operand.view.extent_bytes());
             if (operand.is_touched && !heap().contains(first, bytes)) return false;
         }
+        if (seeded(Defect::scratch_not_reported) && plan_.scratch >= 0 && !owns_scratch()) return false;
         const size_t workspace = plan_.workspace_size;
         return workspace == 0 || heap().contains(workspace_, workspace);
+    }
+
+    bool owns_scratch() const {
+        const int64_t sums = plan_.problem.planes() * plan_.problem.cells();
+        return workspace_ != nullptr &&
+               heap().contains(at(workspace_, plan_.scratch), static_cast<size_t>(sums) * sizeof(float));
     }
 
     void stage(size_t i) const {
@@ -104,7 +111,34 @@ class Launch {
             view.strides[0] = std::min(view.strides[0], view.strides[1] * view.shape[1]);
         }
         if (seeded(Defect::zero_stride_advances)) std::replace(view.strides.begin(), view.strides.end(), 0L, 1L);
+        if (seeded(Defect::expanded_plane_ignored)) keep_stored_cells(view);
+        if (seeded(Defect::plane_gap_ignored)) close_plane_gap(view);
+        if (seeded(Defect::narrowed_rows_lost)) forget_whole_rows(view);
         gather(view, address, target);
+    }
+
+    // A plane is copied as it is stored, once for every cell that it repeats: the others stay what was there.
+    void keep_stored_cells(View& view) const {
+        for (size_t axis = view.shape.size() - plan_.family->spatial_rank; axis < view.shape.size(); ++axis) {
+            if (view.strides[axis] == 0) view.shape[axis] = 1;
+        }
+    }
+
+    // Planes whose cells lie side by side are taken to do so, too.
+    void close_plane_gap(View& view) const {
+        const size_t channel = view.shape.size() - plan_.family->spatial_rank - 1;
+        int64_t dense = 1;
+        for (size_t axis = view.shape.size() - 1; axis > channel; --axis) {
+            if (view.shape[axis] > 1 && view.strides[axis] != dense) return;
+            dense *= view.shape[axis];
+        }
+        if (view.strides[channel] > 0) view.strides[channel] = dense;
+    }
+
+    // A view that begins with a row is taken to begin with the first.
+    static void forget_whole_rows(View& view) {
+        const int64_t row = view.strides[view.shape.size() - 2];
+        if (row > 1 && view.offset % row == 0) view.offset = 0;
     }
 
     static void leak() {

@@ -6,6 +6,7 @@
 #include "../ascendcl/defects.h"
 #include "../ascendcl/errors.h"
 #include "reading.h"
+#include "slips.h"
 
 namespace emulator {
 namespace {
@@ -75,7 +76,8 @@ Rule views_inside(std::vector<Role> roles) {
 Rules present(std::initializer_list<Role> roles) {
     Rules rules;
     for (const Role role : roles) {
-        const bool confuses = seeded(Defect::null_result_as_invalid) && role == kGradInput;
+        const bool confuses = (seeded(Defect::null_result_as_invalid) && role == kGradInput) ||
+                              (seeded(Defect::null_out_as_invalid) && role == kOut);
         const int status = confuses ? status::kParamInvalid : status::kNullPointer;
         rules.push_back(refuse("null.tensor", status, [role](const Call& call) {
             return unless(call.tensors[role] != nullptr, text(name_of(role), " is null"));
@@ -103,14 +105,16 @@ Rule runs_on(bool (*supported)(const ProductFacts&)) {
 Rule dtype_among(Role role, Dtypes (*allowed)(const ProductFacts&)) {
     return refuse("dtype", status::kParamInvalid, [role, allowed](const Call& call) {
         const aclDataType dtype = call.tensor(role).dtype;
-        return unless(among(allowed(product()), dtype),
+        return unless(among(allowed(product()), dtype) || slips_on_dtype(call, role, dtype),
                       text(name_of(role), " may not be ", name_of(dtype), " on ", product().soc_name));
     });
 }
 
 Rule same_dtype(Role role, Role as) {
     return refuse("dtype.equal", status::kParamInvalid, [role, as](const Call& call) {
-        const bool ignored = seeded(Defect::result_dtype_unchecked) && role == kGradInput;
+        const bool widens = call.tensor(role).dtype == ACL_FLOAT && call.tensor(as).dtype == ACL_FLOAT16;
+        const bool ignored = (seeded(Defect::result_dtype_unchecked) && role == kGradInput) ||
+                             (seeded(Defect::float_gradient_of_half_accepted) && role == kGradOutput && widens);
         return unless(ignored || call.tensor(role).dtype == call.tensor(as).dtype,
                       text(name_of(role), " is ", name_of(call.tensor(role).dtype), " but ", name_of(as), " is ",
                            name_of(call.tensor(as).dtype)));
@@ -118,7 +122,8 @@ Rule same_dtype(Role role, Role as) {
 }
 
 Rule same_format(std::vector<Role> roles) {
-    return refuse("format.equal", status::kParamInvalid, [roles](const Call& call) -> Violation {
+    const int status = seeded(Defect::mixed_tags_as_inner) ? status::kInnerNullPointer : status::kParamInvalid;
+    return refuse("format.equal", status, [roles](const Call& call) -> Violation {
         const aclFormat expected = call.tensor(roles.front()).format;
         for (const Role role : roles) {
             const aclFormat format = call.tensor(role).format;
@@ -154,7 +159,7 @@ Rules rank_among(std::initializer_list<Role> roles, std::vector<size_t> ranks) {
         rules.push_back(refuse("rank", status::kParamInvalid, [role, ranks](const Call& call) {
             const size_t rank = call.tensor(role).shape.size();
             const bool refused = seeded(Defect::unbatched_refused) && rank == ranks.front();
-            return unless(among(ranks, rank) && !refused,
+            return unless((among(ranks, rank) && !refused) || slips_on_rank(call, role, rank),
                           text(name_of(role), " has rank ", rank, ", not one of ", ranks));
         }));
     }
@@ -176,7 +181,7 @@ Rule same_shape(Role role, Role as) {
     return refuse("shape.equal", status::kParamInvalid, [role, as](const Call& call) {
         const std::vector<int64_t>& shape = call.tensor(role).shape;
         const std::vector<int64_t>& expected = call.tensor(as).shape;
-        return unless(shape == expected,
+        return unless(shape == expected || slips_on_shape(call, role, as),
                       text(name_of(role), " has shape ", shape, " but ", name_of(as), " has ", expected));
     });
 }
@@ -185,7 +190,7 @@ Rule list_length(ListRole list, std::vector<size_t> lengths, int status) {
     return refuse("list.length", status, [list, lengths](const Call& call) {
         const size_t length = call.list(list).size();
         const bool refused = seeded(Defect::single_stride_refused) && list == kStride && length == 1;
-        return unless(among(lengths, length) && !refused,
+        return unless((among(lengths, length) && !refused) || slips_on_length(call, list, length),
                       text(name_of(list), " has ", length, " values, not one of ", lengths));
     });
 }
@@ -193,8 +198,11 @@ Rule list_length(ListRole list, std::vector<size_t> lengths, int status) {
 Rule list_at_least(ListRole list, int64_t least) {
     if (seeded(Defect::zero_stride_accepted) && list == kStride) least = 0;
     return refuse("list.value", status::kParamInvalid, [list, least](const Call& call) -> Violation {
-        for (const int64_t value : call.list(list)) {
-            if (value < least) return text(name_of(list), " holds ", value, ", less than ", least);
+        const std::vector<int64_t>& values = call.list(list);
+        for (size_t entry = 0; entry < values.size(); ++entry) {
+            const int64_t value = values[entry];
+            if (value < slipped_least(call, list, entry, least))
+                return text(name_of(list), " holds ", value, ", less than ", least);
         }
         return {};
     });

@@ -1,0 +1,55 @@
+"""What was never run but only refused, though no document says that it may be: per class of calls, and in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.rows.store import having
+from poolproof.reports.rows.verdicts import JUDGED, Verdict
+
+ALL_CALLS = "every call"
+"""In place of a class, where no call of an operator and dtype ran."""
+
+NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
+"""Columns that `never_run` needs."""
+
+_SUBJECT = ["backend", "operator", "dtype"]
+_UNDOCUMENTED = pc.field("verdict") == str(Verdict.UNDOCUMENTED)
+_WAS_ASKED = having("verdict", JUDGED | {Verdict.UNDOCUMENTED})
+_MOST_NAMED = 3
+
+
+def never_run(rows: pa.Table) -> pd.DataFrame:
+    """The classes of calls of which some were refused undocumented and none ran.
+
+    Columns: backend, operator, dtype, class (`ALL_CALLS` where nothing of the dtype ran, which then stands for all of
+    its classes), refused, because (the commonest reason). A class of which nothing was drawn is in no line.
+    """
+    asked = rows.filter(_WAS_ASKED).select(NEEDED)
+    if not asked.filter(_UNDOCUMENTED).num_rows:
+        return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
+    frame = asked.to_pandas()
+    frame["class"] = [[ALL_CALLS, *(() if words is None else words)] for words in frame["classes"]]
+    frame = frame.drop(columns="classes").explode("class", ignore_index=True)
+    frame["ran"] = ~frame["verdict"].isin([Verdict.REFUSED, Verdict.UNDOCUMENTED])
+    frame["refused"] = frame["verdict"] == Verdict.UNDOCUMENTED
+    lines = frame.groupby([*_SUBJECT, "class"], as_index=False).agg(ran=("ran", "sum"), refused=("refused", "sum"))
+    lines = lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
+    entirely = lines[lines["class"] == ALL_CALLS][_SUBJECT].assign(entirely=True)
+    lines = lines.merge(entirely, on=_SUBJECT, how="left")
+    lines = lines[lines["entirely"].isna() | (lines["class"] == ALL_CALLS)].drop(columns="entirely")
+    reasons = frame[frame["refused"]].groupby([*_SUBJECT, "class"])["reason"].agg(lambda texts: texts.mode()[0])
+    lines = lines.merge(reasons.rename("because"), on=[*_SUBJECT, "class"])
+    return lines.sort_values("refused", ascending=False, kind="stable", ignore_index=True)
+
+
+def named(never: pd.DataFrame) -> str:
+    """The first of these lines in words, those of an operator's dtypes together; empty where there are none."""
+    together: dict[str, set[str]] = {}
+    for operator, dtype, what in zip(never["operator"], never["dtype"], never["class"], strict=True):
+        together.setdefault(f"{what} of {operator}", set()).add(dtype)
+    texts = [f"{what} ({', '.join(sorted(dtypes))})" for what, dtypes in together.items()]
+    more = len(texts) - _MOST_NAMED
+    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
