@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
+from poolproof.references.contract.phase_two import Way
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.windows import Windows
@@ -154,6 +155,28 @@ class Attempt:
     workspace: int | None = None
 
 
+@dataclass(frozen=True)
+class Passage:
+    """What a way through the two phases came to (`poolproof.references.contract.phase_two`).
+
+    ``status`` is what the function that the way is about returned, None where it was not called: because the call gives
+    no ``occasion`` for it, or the environment is at fault. ``text`` says why, or is the library's own account of a
+    failure. ``ran`` says of how many of the calls, from the first on, the tensors hold what phase two computed.
+    """
+
+    status: int | None
+    text: str = ""
+    ran: int = 0
+    occasion: bool = True
+
+
+class Phases(Protocol):
+    """How a backend goes through the two phases of its calls in unusual ways."""
+
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        """Go one of the ways that are asked, with ``call``, and ``other`` of the same operator where it takes two."""
+
+
 class ContractBackend(Protocol):
     """A backend whose interface has a contract: two phases, status codes, a product."""
 
@@ -197,7 +220,8 @@ class Backend(ABC):
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
     (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
-    ``streams`` puts calls among other work, where the device has streams.
+    ``streams`` puts calls among other work, where the device has streams; ``phases`` goes through the phases of a call,
+    where it has two.
     """
 
     product: Product | None = None
@@ -206,6 +230,7 @@ class Backend(ABC):
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     streams: Streams | None = None
+    phases: Phases | None = None
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

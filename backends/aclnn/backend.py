@@ -12,6 +12,7 @@ from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
+from poolproof.backends.aclnn.phases import AclnnPhases
 from poolproof.backends.aclnn.status import AclError, Blame, blame
 from poolproof.backends.aclnn.streams import AclnnStreams
 from poolproof.backends.base import (
@@ -55,6 +56,7 @@ class Aclnn(Backend):
         self.tags = self.product.tags
         self._usable = True
         self.streams = AclnnStreams(self._device, self._operators, self._outcome_of)
+        self.phases = AclnnPhases(self._device, self._operators, self.streams, self._outcome_of)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"

@@ -49,6 +49,10 @@ class Device:
         if code != SUCCESS:
             raise AclError(function, code, self.recent_error())
 
+    def status(self, function: str, *arguments: object) -> int:
+        """What a runtime function returns, whatever that is."""
+        return int(self._functions[function](*arguments))
+
     def handle(self, function: str, *arguments: object) -> int:
         """Call a function that returns a pointer; `AclError` when it is null."""
         pointer = self._functions[function](*arguments)
@@ -97,6 +101,12 @@ class Device:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
+
+    def context(self) -> int:
+        """The context of this thread."""
+        context = ctypes.c_void_p()
+        self.call("aclrtGetCurrentContext", ctypes.byref(context))
+        return int(context.value or 0)
 
     def create_stream(self) -> int:
         stream = ctypes.c_void_p()

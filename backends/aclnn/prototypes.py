@@ -24,6 +24,8 @@ RUNTIME: dict[str, Prototype] = {
     "aclFinalize": (Status, ()),
     "aclrtSetDevice": (Status, (c_int32,)),
     "aclrtResetDevice": (Status, (c_int32,)),
+    "aclrtGetCurrentContext": (Status, (_Out,)),
+    "aclrtSetCurrentContext": (Status, (_Handle,)),
     "aclrtGetDeviceCount": (Status, (POINTER(c_uint32),)),
     "aclrtCreateStream": (Status, (_Out,)),
     "aclrtDestroyStream": (Status, (_Handle,)),

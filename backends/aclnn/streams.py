@@ -267,14 +267,14 @@ class AclnnStreams:
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         try:
             self._device.set_deterministic(call.deterministic)
-            return HAZARDS[hazard](self._queue, self._operators[call.operator.name], call)
+            return HAZARDS[hazard](self.queue, self._operators[call.operator.name], call)
         except AclError as error:
             return self._failed(error)
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         try:
             self._device.set_deterministic(first.deterministic)
-            return self._at_once(self._queue, first, second)
+            return self._at_once(self.queue, first, second)
         except AclError as error:
             outcome = self._failed(error)
             return outcome, outcome
@@ -300,7 +300,7 @@ class AclnnStreams:
                 return _result(queue, operands, launches), _result(other, others, beside)
 
     @cached_property
-    def _queue(self) -> Queue:
+    def queue(self) -> Queue:
         """The device's own stream. The memory for delays is kept, and measured in, once and for all."""
         block = self._device.allocate(2 * _BLOCK)
         return Queue(self._device, self._device.stream, Delay(block, _copies(self._device, block)))

@@ -7,6 +7,7 @@ code.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from poolproof.references.contract.adaptive_forward import (
     OUTPUT_MISFITS,
@@ -41,6 +42,7 @@ from poolproof.references.contract.facts import (
     plane,
     same_or_single,
     tag_fits,
+    wrapped,
 )
 from poolproof.references.contract.reach import BEFORE_A2, ONLY_950, SINCE_A2
 from poolproof.references.contract.rules import Breach, ClauseTable, Decides, Page, Rule
@@ -75,6 +77,11 @@ def _first_axes_differ(call: ContractCall, product: Product) -> bool:
 
 def _plane_exceeds_indices(call: ContractCall, product: Product) -> bool:
     return call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX
+
+
+def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
+    size = call.attribute("outputSize")
+    return call.tensor("self").is_empty or (product.value_in(ONLY_950) and len(size) == 3 and wrapped(prod(size)) == 0)
 
 
 def _is_retagged(call: ContractCall) -> bool:
@@ -195,7 +202,12 @@ ADAPTIVE_3D = ClauseTable.of(
         page=Page("refuses", "E37"),
         breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
-    no_batches_exit(),
+    replace(
+        no_batches_exit(),
+        statement="The first axis of self has not length 0, nor on 950 the product of outputSize in signed 64-bit"
+        " arithmetic; with it the call succeeds.",
+        decides=_has_nothing_to_do,
+    ),
     views_inside("self"),
     _fitting_tag(
         "outputOut",

@@ -11,7 +11,7 @@ from math import prod
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
-from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, TAG_RANKS
+from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, PRIVATE_TAGS, TAG_RANKS
 from poolproof.references.geometry import expand
 from poolproof.references.indices import MASK
 from poolproof.references.products import Product
@@ -150,13 +150,12 @@ def leaves_storage(tensor: TensorArgument) -> bool:
 
     Source: ops-math ``contiguous.cpp:602-609`` and opbase ``tensor_view_utils.cpp:50-71``.
     """
-    if tensor.is_empty:
+    if _is_contiguous(tensor):
         return False
-    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
-    is_dense = all(length == 1 or stride == dense for length, stride, dense in steps)
-    reach = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.strides, strict=True))
-    last = wrapped(tensor.offset + reach)
-    return not is_dense and not 0 <= last < wrapped(prod(tensor.storage))
+    reach = [wrapped((length - 1) * stride) for length, stride in zip(tensor.shape, tensor.strides, strict=True)]
+    first = wrapped(tensor.offset + sum(min(step, 0) for step in reach))
+    last = wrapped(tensor.offset + sum(max(step, 0) for step in reach))
+    return first < 0 or wrapped(last + 1) > element_count(tensor.storage)
 
 
 def same_or_single(first: Shape, second: Shape) -> bool:
@@ -169,6 +168,14 @@ def runs_on_blocks(call: ContractCall, product: Product) -> bool:
     if call.api not in MASK_APIS:
         return False
     return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
+
+
+def _is_contiguous(tensor: TensorArgument) -> bool:
+    """As the library sees it: under a private tag always, and of no or one element."""
+    if tensor.format in PRIVATE_TAGS or element_count(tensor.shape) in (0, 1):
+        return True
+    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
+    return all(length == 1 or wrapped(stride) == dense for length, stride, dense in steps)
 
 
 def _dense_strides(shape: Shape) -> Shape:

@@ -15,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from poolproof.backends.base import Backend, Call, Outcome, Status, Streams
+from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
@@ -30,7 +30,7 @@ class AdapterFault(Exception):
 class _ChargedPart:
     """A backend, or a part of it, whose methods raise `AdapterFault` and nothing else."""
 
-    charged: Backend | Streams
+    charged: Backend | Streams | Phases
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.charged, name)
@@ -41,13 +41,17 @@ class _Charged(_ChargedPart):
     """A backend that returns nothing from `run` but what a call can come to."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        outcome = _charging(self.charged.run)(call, mode)
+        outcome = _charging(cast(Backend, self.charged).run)(call, mode)
         _check_outcome(outcome, call)
         return cast(Outcome, outcome)
 
     @property
     def streams(self) -> _ChargedPart | None:
         return self._part("streams")
+
+    @property
+    def phases(self) -> _ChargedPart | None:
+        return self._part("phases")
 
     def _part(self, name: str) -> _ChargedPart | None:
         found = getattr(self.charged, name)

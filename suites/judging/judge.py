@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from poolproof.backends.base import Backend, Status
-from poolproof.reports.rows.checks import REFUSAL
+from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
@@ -33,7 +33,7 @@ _BYTES_PER_TAP = 10
 """What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
 
 
-BY_ITSELF = Aspect("neighbours", "a call that came before another is right by itself", USUAL)
+BY_ITSELF = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
 
 

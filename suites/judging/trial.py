@@ -154,20 +154,20 @@ class Trial:
 
     def in_mode(self, mode: str) -> Run | None:
         """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
-        return self._possible(self._execute(self._fresh(), mode), f"made with {mode}")
+        return self._possible(self._execute(self.fresh(), mode), f"made with {mode}")
 
     def among(self, hazard: Hazard) -> Run | None:
         """The same call with other work around it on streams; None where the implementation cannot have that."""
         assert self.backend.streams is not None
-        call = self._fresh()
-        before = _inputs(call)
+        call = self.fresh()
+        before = inputs_of(call)
         return self._possible(Run(call, self.backend.streams.run(call, hazard), before), f"made with {hazard}")
 
     def at_once_with(self, other: Trial) -> tuple[Run | None, Run | None]:
         """The same call and another trial's on two streams at the same time; None as above."""
         assert self.backend.streams is not None
-        calls = self._fresh(), other._fresh()
-        before = [_inputs(call) for call in calls]
+        calls = self.fresh(), other.fresh()
+        before = [inputs_of(call) for call in calls]
         outcomes = self.backend.streams.run_at_once(*calls)
         runs = [Run(*parts) for parts in zip(calls, outcomes, before, strict=True)]
         how = "made at the same time as another call on another stream"
@@ -234,15 +234,15 @@ class Trial:
     def _possible(self, run: Run, how: str) -> Run | None:
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, how)
 
-    def _fresh(self) -> Call:
+    def fresh(self) -> Call:
         """The case as it is, on memory filled with the first poison."""
         return allocate(self.content, POISONS[0])
 
     def _execute(self, call: Call, mode: str = "") -> Run:
-        before = _inputs(call)
+        before = inputs_of(call)
         return Run(call, self.backend.run(call, mode), before)
 
 
-def _inputs(call: Call) -> dict[str, NDArray[np.uint8]]:
+def inputs_of(call: Call) -> dict[str, NDArray[np.uint8]]:
     """A copy of every input buffer."""
     return {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}

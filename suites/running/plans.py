@@ -49,8 +49,8 @@ class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
 
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
-    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` says whether
-    it has `Backend.streams`.
+    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` and
+    ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`.
     """
 
     backend: str
@@ -61,6 +61,7 @@ class Subject:
     tags: tuple[str, ...] = ()
     product: Product | None = None
     on_streams: bool = False
+    in_phases: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -82,12 +83,12 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
     Index dtypes that the operator's own interface does not have are left out.
     """
     found = []
-    on_streams = backend.streams is not None
+    parts = (backend.streams is not None, backend.phases is not None)
     for operator in OPERATORS.values():
         for index_dtype in operator.indices.dtypes:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
-                device = (backend.tags, backend.product, on_streams)
+                device = (backend.tags, backend.product, *parts)
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device))
     return found
 

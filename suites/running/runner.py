@@ -77,6 +77,7 @@ class Runner:
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._sandboxes: dict[str, Sandbox] = {}
         self._shrunk: set[tuple[str, ...]] = set()
+        self._led_to: set[tuple[str, str]] = set()
 
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
@@ -93,7 +94,7 @@ class Runner:
             for question, (row, *others) in zip(questions, judged, strict=True):
                 for other in others:
                     tally.add(other)
-                    self._record(other)
+                    self._record_once(other)
                 tally.add(row)
                 if row["verdict"] in FAILED and self._shrinks and _claim_of(row) not in (*first, *self._shrunk):
                     first[_claim_of(row)] = question, row
@@ -110,10 +111,18 @@ class Runner:
 
     def judge_one(self, question: Asked, backend: str) -> tuple[Row, ...]:
         """Judge and record a single question; its row, and that of another call that is to blame instead."""
-        (rows,) = self._rows(backend, [question])
-        for row in rows:
-            self._record(row)
-        return rows
+        ((row, *others),) = self._rows(backend, [question])
+        self._record(row)
+        for other in others:
+            self._record_once(other)
+        return row, *others
+
+    def _record_once(self, led_to: Row) -> None:
+        """Record the row of a call that several questions may have led to."""
+        key = led_to["backend"], led_to["case_id"]
+        if key not in self._led_to:
+            self._record(led_to)
+        self._led_to.add(key)
 
     def close(self) -> None:
         for sandbox in self._sandboxes.values():

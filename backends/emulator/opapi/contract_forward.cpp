@@ -309,6 +309,15 @@ Rule adaptive_shapes_3d() {
     });
 }
 
+// The 950 multiplies the values of outputSize, which it has found positive, and takes a product of 0 for no windows.
+Rule finish_if_product_wraps_950() {
+    return {"empty", Effect::kFinish, status::kSuccess, [](const Call& call) -> Violation {
+                const std::vector<int64_t>& sizes = call.list(kOutputSize);
+                const bool wraps = product().is_950 && sizes.size() == 3 && element_count(sizes) == 0;
+                return wraps ? text("outputSize is ", sizes) : Violation();
+            }};
+}
+
 Rules windowed_nulls() {
     return present({kSelf}) + present({kKernelSize, kStride, kPadding, kDilation}) + present({kOut, kIndices});
 }
@@ -389,9 +398,10 @@ Contract adaptive_forward_3d() {
     rules = rules + Rules{runs_on(is_current), only_first_axis_empty(),
                           plane_within_int32(kSelf, on_950_with_int64, kParamInvalid), list_at_least(kOutputSize, 1),
                           adaptive_shapes_3d()};
-    return {{}, rules + Rules{finish_if_empty({kSelf}), views_inside({kSelf}), output_tag_fits_self(kOut),
-                                 adaptive_result_has_shape(kOut), output_tag_fits_self(kIndices),
-                                 adaptive_result_has_shape(kIndices), indices_carry_own_tag_3d()}};
+    return {{},
+            rules + Rules{finish_if_empty({kSelf}), finish_if_product_wraps_950(), views_inside({kSelf}),
+                          output_tag_fits_self(kOut), adaptive_result_has_shape(kOut), output_tag_fits_self(kIndices),
+                          adaptive_result_has_shape(kIndices), indices_carry_own_tag_3d()}};
 }
 
 }  // namespace emulator
