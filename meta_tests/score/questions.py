@@ -58,10 +58,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     ways = {product: _phase_questions(found, seed) for product, found in phases.items()}
     planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
     contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
-    clauses = {
-        product: [block for block in found if _is_counted_by_clause(block)] for product, found in contract.items()
-    }
-    low_level = {product: _contract_questions(found, seed) for product, found in clauses.items()}
+    low_level = {product: _contract_questions(found, seed) for product, found in contract.items()}
     known: dict[str, Block] = {block.id: block for found in planned.values() for block in found}
     known |= {block.id: block for found in contract.values() for block in found}
     known |= {block.id: block for found in phases.values() for block in found}
@@ -83,15 +80,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
             known,
         )
         if part.ends_first_rounds:
-            others = {
-                product: [block for block in found if block not in clauses[product]]
-                for product, found in contract.items()
-            }
-            yield from (Round(questions, known) for questions in _varied_rounds(others, seed))
-
-
-def _is_counted_by_clause(block: ContractBlock) -> bool:
-    return len(block.groups()) > 1
+            yield from (Round(questions, known) for questions in _varied_rounds(contract, seed))
 
 
 def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) -> Iterator[dict[str, list[Asked]]]:
