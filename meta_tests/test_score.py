@@ -36,9 +36,6 @@ LATE = {
 }
 """Defects that the first round of the smoke plan is too small to find."""
 
-PROMISED_BY_NO_SOURCE = {"larger_workspace_refused"}
-"""A library may be so: no page says that phase two takes another size of its workspace than phase one gave."""
-
 RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
 """Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
 
@@ -66,7 +63,7 @@ NOT_ASKED_YET = {
 
 def test_the_first_round_finds_what_it_found_before() -> None:
     """The gate: a fixed seed, one attempt, no defect lost."""
-    left_out = LATE | RACING | NOT_ASKED_YET | PROMISED_BY_NO_SOURCE
+    left_out = LATE | RACING | NOT_ASKED_YET
     results = [Result(defect.id, defect.products[0]) for defect in defects().values() if defect.id not in left_out]
     run(results, PLANS["smoke"], seed=0, workers=2, timeout=10.0, shrink=0.0, most_rounds=1)
     assert [result.defect for result in results if not result.is_found] == []
