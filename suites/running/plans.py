@@ -49,7 +49,8 @@ class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
 
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
-    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`.
+    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`. ``makes_indices``: of a
+    backward, whether the backend has a forward that makes indices for it.
     """
 
     backend: str
@@ -59,6 +60,7 @@ class Subject:
     unsupported: str | None = None
     tags: tuple[str, ...] = ()
     product: Product | None = None
+    makes_indices: bool = True
 
     @property
     def is_whole(self) -> bool:
@@ -84,8 +86,14 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
         for index_dtype in operator.indices.dtypes:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
-                found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product))
+                made = reason is None and _makes_indices(backend, operator, dtype)
+                found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product, made))
     return found
+
+
+def _makes_indices(backend: Backend, operator: Operator, dtype: str) -> bool:
+    producer = OPERATORS.get(operator.producer or "", operator)
+    return any(unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes)
 
 
 class Block(Protocol):
