@@ -21,7 +21,7 @@ from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import Layout
+from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
@@ -193,9 +193,14 @@ class Trial:
         return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
     def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
-        """The backward on other indices, all inside the plane, and what it then owes."""
+        """The backward on other indices, all inside the plane, and what it then owes.
+
+        They are laid out as the case's own, unless those share memory, which these may not.
+        """
         content = replace(self.content, indices=indices)
-        run = self._execute(allocate(content, POISONS[0]))
+        own = {name: self.case.layout(name) for name in self.case.api.tensors}
+        shared = {name: CONTIGUOUS for name in ("indices",) if own[name].repeats_elements}
+        run = self._execute(allocate(content, POISONS[0], layouts=own | shared))
         return self._completed(run, "given the indices of its own forward"), content
 
     def _made(self, what: str) -> Trial:
