@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
+from poolproof.references.contract.phase_two import Way
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.windows import Windows
@@ -154,11 +155,59 @@ class Attempt:
     workspace: int | None = None
 
 
+@dataclass(frozen=True)
+class Passage:
+    """What a way through the two phases came to (`poolproof.references.contract.phase_two`).
+
+    ``status`` is what the function that the way is about returned, None where it was not called: because the call gives
+    no ``occasion`` for it, or the environment is at fault. ``text`` says why, or is the library's own account of a
+    failure. ``ran`` says of how many of the calls, from the first on, the tensors hold what phase two computed.
+    """
+
+    status: int | None
+    text: str = ""
+    ran: int = 0
+    occasion: bool = True
+
+
+class Phases(Protocol):
+    """How a backend goes through the two phases of its calls in unusual ways."""
+
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        """Go one of the ways that are asked, with ``call``, and ``other`` of the same operator where it takes two."""
+
+
 class ContractBackend(Protocol):
     """A backend whose interface has a contract: two phases, status codes, a product."""
 
     def attempt(self, call: ContractCall) -> Attempt:
         """Make a low-level call that may be illegal in any way."""
+
+
+class Hazard(StrEnum):
+    """Other work on streams around one call, which must not change its result; the words say how it was made."""
+
+    INPUTS_BEING_MADE = "its inputs still being made by work queued before it on its stream"
+    INPUTS_OVERWRITTEN = "its inputs overwritten by work queued behind it on its stream"
+    OUTPUTS_READ = "its outputs read by work queued behind it on its stream"
+    WORKSPACE_SHARED = "the workspace of the call queued before it on its stream"
+    EVENT = "its inputs made on another stream, for whose event its stream waits"
+
+
+class Streams(Protocol):
+    """How a backend puts calls among other work on the streams of its device, with the host waiting for the end only.
+
+    ``hazards`` names those that it can make. Outcomes are those of `Backend.run`.
+    """
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]: ...
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        """Execute ``call`` in the tensors' own memory, with that work around it."""
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        """Execute two calls on two streams at the same time; both are deterministic, or neither is."""
 
 
 class Backend(ABC):
@@ -171,6 +220,8 @@ class Backend(ABC):
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
     (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
+    ``streams`` puts calls among other work, where the device has streams; ``phases`` goes through the phases of a call,
+    where it has two.
     """
 
     product: Product | None = None
@@ -178,6 +229,8 @@ class Backend(ABC):
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    streams: Streams | None = None
+    phases: Phases | None = None
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

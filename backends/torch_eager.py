@@ -10,9 +10,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor
+from poolproof.backends.torch_streams import TorchStreams
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.operators import Direction, Operator
 
@@ -30,6 +32,7 @@ class TorchEager(Backend):
         self._device = device
         self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
+        self.streams = None if device == "cpu" else TorchStreams(self, getattr(self._torch, device))
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -64,25 +67,46 @@ class TorchEager(Backend):
         }
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002  (there are no modes)
+        placed = self.place(call)
+        refusal, seconds = self.attempt(placed.compute)
+        return refusal or placed.outcome(seconds)
+
+    def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
+        """Queue ``work`` on an idle device and wait for it: what torch refused, if it did, and the seconds it took."""
+        try:
+            with self._torch.inference_mode():
+                self._synchronize()
+                started = time.perf_counter()
+                work()
+                self._synchronize()
+                return None, time.perf_counter() - started
+        except (RuntimeError, IndexError, ValueError) as error:
+            return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
+
+    def place(self, call: Call) -> Placed:
+        """The call's tensors on the device, in the mode of determinism that it asks for."""
         torch = self._torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:  # the setter imports much
             torch.use_deterministic_algorithms(call.deterministic)
         buffers = {name: self._upload(tensor) for name, tensor in call.tensors.items()}
         views = {name: self._view(buffers[name], tensor) for name, tensor in call.tensors.items()}
-        try:
-            with torch.inference_mode():
-                self._synchronize()
-                started = time.perf_counter()
-                _INVOKE[call.operator.direction](torch, call, views)
-                self._synchronize()
-                seconds = time.perf_counter() - started
-        except (RuntimeError, IndexError, ValueError) as error:
-            return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0])
-        for name in call.operator.tensors:
-            self._download(buffers[name], call.tensors[name])
-        results = {name: (tuple(views[name].shape), _dtype_name(views[name])) for name in call.operator.outputs}
-        strides = {name: tuple(views[name].stride()) for name in results}
-        return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
+        return Placed(self, call, buffers, views)
+
+    def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
+        """Queue the operator on the current stream."""
+        _INVOKE[call.operator.direction](self._torch, call, views)
+
+    def _synchronize(self) -> None:
+        if self._device != "cpu":
+            getattr(self._torch, self._device).synchronize()
+
+    def download(self, buffer: torch.Tensor, tensor: Tensor) -> None:
+        if self._device != "cpu":
+            tensor.buffer[:] = buffer.cpu().numpy()
+
+    def empty(self, *shape: int) -> torch.Tensor:
+        """Bytes on the device that hold anything."""
+        return self._torch.empty(shape, dtype=self._torch.uint8, device=self._device)
 
     def _upload(self, tensor: Tensor) -> torch.Tensor:
         """The tensor's storage as a one-dimensional torch tensor; on the CPU it shares the memory."""
@@ -90,18 +114,33 @@ class TorchEager(Backend):
             return self._torch.from_numpy(tensor.storage)
         return self._torch.from_numpy(tensor.buffer).to(self._device)
 
-    def _download(self, buffer: torch.Tensor, tensor: Tensor) -> None:
-        if self._device != "cpu":
-            tensor.buffer[:] = buffer.cpu().numpy()
-
     def _view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
         typed = buffer.view(getattr(self._torch, tensor.dtype.name))
         guard = 0 if self._device == "cpu" else tensor.guard // tensor.dtype.itemsize
         return typed.as_strided(tensor.shape, tensor.strides, guard + tensor.offset)
 
-    def _synchronize(self) -> None:
-        if self._device != "cpu":
-            getattr(self._torch, self._device).synchronize()
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A call on a device: by name the buffers of its tensors, guard bands included, and the views that it is given."""
+
+    eager: TorchEager
+    call: Call
+    buffers: Mapping[str, torch.Tensor]
+    views: Mapping[str, torch.Tensor]
+
+    def compute(self) -> None:
+        """Queue the operator on the current stream."""
+        self.eager.compute(self.call, self.views)
+
+    def outcome(self, seconds: float) -> Outcome:
+        """What came of the call, which the device has completed; every buffer is brought back."""
+        for name, tensor in self.call.tensors.items():
+            self.eager.download(self.buffers[name], tensor)
+        outputs = {name: self.views[name] for name in self.call.operator.outputs}
+        results = {name: (tuple(view.shape), _dtype_name(view)) for name, view in outputs.items()}
+        strides = {name: tuple(view.stride()) for name, view in outputs.items()}
+        return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
 
 
 def memory_format(call: Call) -> str:

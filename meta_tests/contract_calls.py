@@ -15,6 +15,9 @@ from poolproof.references.contract.examples import base_template
 from poolproof.references.windows import Windowed
 
 DATA = Path(__file__).parent / "data" / "observed_statuses.jsonl.gz"
+LATER_DATA = DATA.with_name("observed_statuses_2.jsonl.gz")
+"""Of the forwards, and of views that leave their storage: rows with the number of the ``cause`` that decides them."""
+
 CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
 BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.is_backward)
 WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.windows is Windowed)
@@ -26,8 +29,8 @@ AD2 = "aclnnAdaptiveMaxPool2dBackward"
 AD3 = "aclnnAdaptiveMaxPool3dBackward"
 
 
-def observed_rows() -> list[dict[str, Any]]:
-    with gzip.open(DATA, "rt") as lines:
+def observed_rows(data: Path = DATA) -> list[dict[str, Any]]:
+    with gzip.open(data, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+
 from poolproof.backends.base import Call, Outcome, Status
 from scatter_backends import KilledOnce, Scatter
 
@@ -72,3 +74,56 @@ class LosesItsDevice(Scatter):
 
 
 killed_once = KilledOnce
+
+
+def _is_three_wide(call: Call) -> bool:
+    return call.operator.is_backward and 3 in call.attributes.sizes
+
+
+class DiesOfThrees(Scatter):
+    """One kernel, for windows three wide, kills its process; all others are right."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        if _is_three_wide(call):
+            os.abort()
+        return super().run(call, mode)
+
+
+class LosesThrees(Scatter):
+    """One kernel, for windows three wide, loses the last gradient."""
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (cells[:-1], terms[:-1]) if _is_three_wide(call) else (cells, terms)
+
+
+class RemembersCeiling(Scatter):
+    """Every call is right by itself, and one without ceil_mode is wrong after one with it."""
+
+    trampled = False
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        self.trampled |= call.attributes.rounds_up
+        return super().run(call, mode)
+
+    def narrow(self, call: Call, sums: np.ndarray) -> np.ndarray:
+        return super().narrow(call, sums) + (self.trampled and not call.attributes.rounds_up)
+
+
+class TramplesAtCeiling(RemembersCeiling):
+    """One kernel, for windows with ceil_mode, writes past its output, and into what others read."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = super().run(call, mode)
+        if call.attributes.rounds_up:
+            call.tensors["grad_input"].buffer[-1] = 1
+        return outcome
+
+
+class UnforkableDiesOfThrees(DiesOfThrees):
+    """The same, and it cannot be forked."""
+
+    survives_fork = False
+
+
+class LosesThreesAndRemembers(LosesThrees, RemembersCeiling):
+    """One kernel is wrong by itself, and another after a third that is right."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poolproof.backends.base import Backend, Call, Outcome, Status
+from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.geometry import Axis
@@ -362,6 +362,35 @@ class OtherMode(Scatter):
         return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
 
 
+class Disturbed(Scatter):
+    """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
+
+    def __init__(self, *broken: Hazard) -> None:
+        self.streams = SimulatedStreams(self, broken or (Hazard.INPUTS_BEING_MADE,))
+
+
+class SimulatedStreams:
+    """Streams without any device: what is ``broken`` goes as it does where a call is not at its place on its stream."""
+
+    hazards = tuple(Hazard)
+
+    def __init__(self, backend: Scatter, broken: tuple[Hazard, ...]) -> None:
+        self._backend = backend
+        self._broken = broken
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        if hazard not in self._broken:
+            return self._backend.run(call)
+        if hazard is Hazard.OUTPUTS_READ:
+            return Outcome(Status.COMPLETED, results=self._backend.results(call))
+        for name in call.operator.inputs:
+            call.tensors[name].array[...] = 0
+        return self._backend.run(call)
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        return self._backend.run(first), self._backend.run(second)
+
+
 class Remembers(Scatter):
     """Where another call of the same shapes came before, its result is given again."""
 
@@ -533,6 +562,7 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
     "window_local_indices": (WindowLocalIndices, "index_points"),
     "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
     "other_mode": (OtherMode, "modes"),
+    "disturbed": (Disturbed, "streams"),
     "remembers": (Remembers, "state"),
     "remembers_windows": (RemembersWindows, "state"),
     "tensor_indices": (TensorIndices, "round_trip"),

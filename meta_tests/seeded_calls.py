@@ -61,7 +61,7 @@ SEEDED_CALLS: dict[str, Callable[[], ContractCall]] = {
     "kernel_narrowed": lambda: made(FORWARD_2D).with_lists({"kernelSize": (3, 2**32 + 2)}),
     "kernel_beyond_input_accepted": lambda: made(MP2, shape=(2, 3, 6, 3)).with_lists({"kernelSize": (3, 2**63 - 1)}),
     "new_private_tag_accepted": lambda: made(MP3, tag="FRACTAL_NZ_C0_16"),
-    "channels_last_tag_refused": lambda: made(ADAPTIVE_FORWARD_2D, tag="NHWC"),
+    "channels_last_tag_refused": lambda: made(ADAPTIVE_FORWARD_2D, tag="NHWC", output_size=(3, 2)),
     "mixed_tags_as_inner": lambda: tensor_changed(MP2, "gradOutput", format="NHWC"),
     "indices_depth_unchecked": lambda: tensor_changed(AD3, "indices", shape=(2, 3, 1, 4, 3)),
     "result_channels_unchecked": lambda: tensor_changed(MP3, "gradInput", shape=(2, 2, 5, 6, 7)),

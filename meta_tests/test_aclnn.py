@@ -20,8 +20,8 @@ from poolproof.backends.emulator import library
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.blocks import USUAL_CHECKS
 from poolproof.suites.running.sandbox import Sandbox, Survey
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
@@ -163,7 +163,7 @@ def questions(*shapes: tuple[int, ...]) -> list[Question]:
     return [
         Question(
             Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
-            holding(*USUAL_CHECKS),
+            holding(*USUAL),
         )
         for shape in shapes
     ]
@@ -197,7 +197,7 @@ def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         dilation=(2,),
     )
     before, after = questions((1, 2, 4, 4), (1, 3, 4, 4))
-    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, holding(*USUAL_CHECKS)), after], timeout=3.0)
+    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, holding(*USUAL)), after], timeout=3.0)
     assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.TIMED_OUT, Verdict.CONFORMS]
 
 

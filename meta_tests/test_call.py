@@ -55,12 +55,31 @@ EXPANDED = Case.of(
 ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
 
-def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
+def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     ended = call(evidence_of(STRIDED, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
+    assert ended.stdout.splitlines()[1:] == [
+        "0 of 8 elements are not admissible",
+        "grad_input came back with strides [8, 8, 4, 2, 1], and was handed in with [16, 16, 8, 4, 2]",
+        "16 bytes of grad_input that the call may not write were written",
+    ]
+
+
+def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    case = Case.of(
+        operator="AdaptiveMaxPool3dBackward",
+        shape=(1, 1, 2, 2, 2),
+        output_size=(2, 2, 2),
+        gradient="ones",
+        layouts=(("grad_input", "sliced"),),
+    )
+    ended = call(evidence_of(case, "torch-cpu", tmp_path))
+    assert ended.returncode == 1, ended.stderr
     assert "4 of 8 elements are not admissible\n" in ended.stdout
-    assert "got nan, owed 1.0\n16 bytes of grad_input that the call may not write were written\n" in ended.stdout
+    assert "[0, 0, 1, 0, 0]: got 0.0, owed 1.0\n" in ended.stdout
+    assert "strides" not in ended.stdout
 
 
 @pytest.mark.parametrize("case", [EXPANDED, ADAPTIVE])

@@ -26,7 +26,8 @@ CASES = 25
 @cache
 def questions() -> list[Question]:
     """A small plan over everything the numpy backend supports."""
-    chosen = [subject for subject in subjects("scatter", Scatter()) if subject.dtype in DTYPES]
+    known = subjects("scatter", Scatter())
+    chosen = [replace(subject, on_streams=True) for subject in known if subject.dtype in DTYPES]
     plan = PLANS["smoke"].__class__("meta", CASES, "")
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values() if aspect.id != "scale"]
     return [question for block in blocks(chosen, aspects, plan, seed=2) for question in block.questions()]

@@ -1,4 +1,4 @@
-"""The contract against what a library was seen to answer, against hand-worked examples, and against itself."""
+"""The contract against itself: its order, its breaches, its tables, and whose description an answer follows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import pytest
 
 from contract_calls import (
     AD2,
-    AD3,
-    BACKWARD_APIS,
     MASK,
     MP2,
     MP3,
     made,
-    observed_call,
-    observed_rows,
 )
 from poolproof.references.contract import (
     ERRATA,
     SIGNATURES,
     Follows,
     ReturnCode,
-    TensorArgument,
     clauses,
     expectations,
     legal_calls,
@@ -38,111 +33,6 @@ from poolproof.references.contract.rules import Rule, always
 from poolproof.references.products import PRODUCTS, Product
 
 A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]
-
-# What a library was seen to answer.
-
-
-@pytest.mark.parametrize("api", BACKWARD_APIS)
-def test_predicts_every_observed_status(api: str) -> None:
-    rows = [row for row in observed_rows() if row["api"] == api]
-    assert len(rows) >= 120
-    wrong = [
-        (row, code)
-        for row in rows
-        if (code := expectations(PRODUCTS[row["product"]], observed_call(row)).code).crashes
-        != str(row["status"]).startswith("crash")
-        or (not code.crashes and predict(PRODUCTS[row["product"]], observed_call(row), tiling=False) != row["status"])
-    ]
-    assert wrong == []
-
-
-def test_observed_rows_reach_nearly_every_backward_clause() -> None:
-    met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in observed_rows()}
-    checked = {
-        clause.id
-        for clause in clauses()
-        if SIGNATURES[clause.api].operator.is_backward and clause.status is not None and clause.stage != "tiling"
-    }
-    unmet = {f"{prefix}.storage" for prefix in ("2d-bwd", "3d-bwd", "mask-bwd", "adaptive2d-bwd", "adaptive3d-bwd")}
-    assert checked - met == {"2d-bwd.padding.at-most-half-effective", "mask-bwd.rank.gradOutput", *unmet}
-
-
-# Worked examples; shapes and answers are those of runs of the library's host code.
-
-WORKED = {
-    "a 4-D tensor under a 5-D tag": ("A3", made(MP3, shape=(6, 3, 3, 3), tag="NCDHW"), 561103),
-    "a 4-D tensor under a 4-D tag": ("A3", made(MP3, shape=(6, 3, 3, 3), tag="NCHW"), 0),
-    "CHW under NCHW on A2": ("A2", made(MP2, shape=(5, 10, 4), tag="NCHW"), 561103),
-    "HWC under NHWC on 950": ("950", made(MP2, shape=(10, 4, 2), tag="NHWC"), 561103),
-    "NCHW under NCL on 950": ("950", made(MP2, tag="NCL"), 0),
-    "adaptive CHW under ND": ("A3", made(AD2, shape=(4, 3, 6), tag="ND", output_size=(11, 3)), 561103),
-    "adaptive CHW under NCL": ("A3", made(AD2, shape=(4, 3, 6), tag="NCL", output_size=(11, 3)), 0),
-    "plane of 2^31 - 1": ("A2", made(AD2, shape=(1, 1, 1, 2**31 - 1)), 0),
-    "plane of 46340 * 46341": ("A3", made(AD2, shape=(1, 1, 46340, 46341)), 0),
-    "plane of 2^31": ("A2", made(AD2, shape=(1, 1, 2, 2**30)), 161002),
-    "plane of 2^31 on 950": ("950", made(AD2, shape=(1, 1, 2, 2**30)), 0),
-    "plane of 2^64, which wraps to 0": ("A2", made(AD3, shape=(1, 1, 2**22, 2**21, 2**21)), 0),
-    "stride of 2^63 - 1 in ceil mode, which wraps": (
-        "A2",
-        made(MP2, ceil_mode=True).with_lists({"stride": (2**63 - 1, 2)}),
-        161002,
-    ),
-    "N = 0 under a tag of another rank": ("A2", made(AD2, shape=(0, 3, 6, 7), tag="NCL"), 0),
-    "N = 0 with a wrong dtype": ("A2", made(AD2, shape=(0, 3, 6, 7), dtype="DOUBLE"), 161002),
-    "C = 0 in 2-D": ("A2", made(MP2, shape=(2, 0, 6, 7)), 161002),
-    "C = 0 in 3-D": ("A2", made(MP3, shape=(2, 0, 5, 6, 7)), 0),
-    "dilation 3 in 3-D": ("A2", made(MP3, dilation=(3, 1, 1), padding=(0, 0, 0)), 0),
-    "dilation 2 in 2-D on A3": ("A3", made(MP2, dilation=(1, 2)), 161002),
-    "dilation 2 in 2-D on 950": ("950", made(MP2, dilation=(1, 2)), 0),
-    "INT8 indices": ("A2", made(MP2, index_dtype="INT8"), 0),
-    "INT64 indices on A3": ("A3", made(MP2, index_dtype="INT64"), 161002),
-    "INT64 indices on 950": ("950", made(MP2, index_dtype="INT64"), 0),
-    "half precision in 2-D on A2": ("A2", made(MP2, dtype="FLOAT16"), 161002),
-    "mask of a 1x1 kernel under ND": ("A2", made(MASK, kernel_size=(1,), padding=(0,), tag="ND"), 561103),
-    "mask of one byte": (
-        "A2",
-        made(MASK).with_tensors({"indices": TensorArgument.contiguous((1, 1, 1, 1), "INT8", "NCHW")}),
-        0,
-    ),
-    "mask on 950": ("950", made(MASK), 161002),
-    "NHWC on A2": ("A2", made(MP2, shape=(2, 11, 5, 1), tag="NHWC"), 0),
-    "one element under another rank": (
-        "A2",
-        made("aclnnMaxPool3dWithArgmax", shape=(1, 1, 1, 1, 1), kernel_size=(1,), padding=(0,)).with_tensors(
-            {"out": TensorArgument.contiguous((1, 1, 1, 1), "FLOAT", "ND")}
-        ),
-        0,
-    ),
-    "forward mask under ND on A2": ("A2", made("aclnnMaxPool2dWithMask", tag="ND"), 0),
-    "forward mask under ND on 910": ("910", made("aclnnMaxPool2dWithMask", tag="ND"), 561103),
-    "forward mask under ND on 310P": ("310P", made("aclnnMaxPool2dWithMask", tag="ND"), 561103),
-}
-
-
-@pytest.mark.parametrize("name", WORKED)
-def test_worked_example(name: str) -> None:
-    product, call, status = WORKED[name]
-    assert predict(PRODUCTS[product], call) == status
-
-
-def test_shapes_that_follow_from_self() -> None:
-    assert made(MASK).tensor("gradOutput").shape == (2, 3, 3, 3)
-    assert made(MASK).tensor("indices").shape == (2, 3, 6, 64)
-    assert made(MP3).tensor("indices").shape == (2, 3, 3, 3, 3)
-    assert made("aclnnAdaptiveMaxPool2d", tag="NHWC").tensor("indicesOut").shape == (2, 4, 3, 7)
-
-
-def test_strides_of_an_empty_tensor_count_its_empty_axis_as_one() -> None:
-    assert TensorArgument.contiguous((2, 0, 3), "FLOAT", "ND").strides == (3, 3, 1)
-
-
-def test_batches_that_differ_are_refused_by_tiling_in_the_phase_of_the_operator_that_gets_the_work() -> None:
-    uneven = violating_call(A2, "adaptive3d-bwd.shape.batch")
-    assert (predict(A2, uneven, tiling=False), predict(A2, uneven)) == (0, 561103)
-    even = violating_call(A2, "adaptive3d-bwd.shape.batch.divisible")
-    assert (predict(A2, even), expectations(A2, even).code.phase) == (0, 2)
-    assert predict(ASCEND_950, even) == 561103
-
 
 # The order, where two clauses answer differently.
 
@@ -373,7 +263,7 @@ def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -
 
 
 def test_every_erratum_is_known_and_met() -> None:
-    cited = {rule.page.erratum for _, rule in all_rules() if rule.page}
+    cited = {behind.erratum for _, rule in all_rules() for behind in (rule.page, rule.earlier) if behind}
     assert cited == set(ERRATA)
 
 
@@ -405,7 +295,6 @@ def test_dropped_comparison_of_indices() -> None:
         ("A2", "mask-bwd.length.kernelSize", 161001, 161002, "E20"),
         ("A2", "adaptive2d-bwd.format.rank", 561103, 0, "C2"),
         ("950", "3d-fwd.dilation.positive", 0, 161002, "E34"),
-        ("A2", "3d-fwd.null.self", 161001, 161002, "F1"),
         ("A3", "adaptive2d-fwd.shape.outputOut.elements", 561103, 161002, "E27"),
     ],
 )
@@ -413,6 +302,15 @@ def test_page_and_code_disagree(product: str, clause: str, code: int, page: int,
     expected = expectations(PRODUCTS[product], violating_call(PRODUCTS[product], clause))
     assert expected.page is not None
     assert (expected.code.status, expected.page.status, expected.erratum) == (code, page, erratum)
+
+
+def test_an_earlier_release_is_neither_wrong_nor_said_to_follow_the_page() -> None:
+    expected = expectations(A2, violating_call(A2, "3d-fwd.null.self"))
+    assert (expected.code.status, expected.page, expected.erratum) == (161001, None, "F1")
+    assert expected.followed(161001) is Follows.BOTH
+    assert expected.followed(161002) is Follows.EARLIER
+    assert expected.followed(561103) is expected.followed(0, 0) is Follows.NEITHER
+    assert [answer.status for answer in expected.acceptable] == [161001, 161002]
 
 
 @pytest.mark.parametrize("clause", ["3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"])

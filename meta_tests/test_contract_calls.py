@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from contract_calls import (
@@ -36,6 +36,7 @@ from poolproof.references.contract import (
     violating_pair,
 )
 from poolproof.references.contract.examples import Template, base_template
+from poolproof.references.contract.facts import leaves_storage
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.geometry import pooled_size
 from poolproof.references.products import PRODUCTS, Product
@@ -176,7 +177,7 @@ def test_every_call_gets_an_answer(call: ContractCall, product: Product) -> None
     assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
     if expected.code.phase == 2:
         assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
-    assert (expected.page is None) == (expected.erratum is None)
+    assert (expected.page is expected.earlier is None) == (expected.erratum is None)
 
 
 @given(any_call())
@@ -188,7 +189,8 @@ def test_a2_and_a3_have_one_contract(call: ContractCall) -> None:
 @given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(1, 9), max_size=2))
 @settings(max_examples=100, deadline=None)
 def test_layouts_change_nothing(call: ContractCall, product: Product, offset: int, storage: list[int]) -> None:
-    """As long as what they reach lies in the storage."""
+    """As long as what they reach lies in the storage, which that of negative lengths need not do even if dense."""
+    assume(not any(leaves_storage(tensor) for tensor in call.tensors.values() if tensor is not None))
     laid_out = {
         name: TensorArgument(
             shape=tensor.shape,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from functools import cache
@@ -12,6 +13,7 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import Row
@@ -20,7 +22,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.sandbox import Sandbox, fork
 from scatter_backends import (
@@ -113,6 +115,13 @@ def test_a_backward_without_a_forward_is_not_asked() -> None:
     assert "which this backend does not have" in row["reason"]
 
 
+def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> None:
+    chosen = subjects("emulator", create("emulator-a2"))
+    wholes = [block.subject for block in blocks(chosen, [CONTRACT], PLANS["smoke"], 1)]
+    assert len({subject.makes_indices for subject in chosen}) == 2
+    assert len(set(wholes)) == len({subject.operator.name for subject in wholes})
+
+
 class Breaking(NoIndexForEmptyWindow):
     """A forward that fails without reason."""
 
@@ -134,6 +143,7 @@ def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
 @pytest.mark.parametrize(("past", "status"), [(0, 0), (100, -signal.SIGSEGV), (5000, -signal.SIGSEGV)])
 def test_memory_ends_at_its_fence(past: int, status: int) -> None:
     def write() -> None:
+        faulthandler.disable()
         memory = fenced(1000, 5000)
         memory[:] = 7
         np.lib.stride_tricks.as_strided(memory, (1000 + past,), (1,))[-1] = 1

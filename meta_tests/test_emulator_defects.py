@@ -24,6 +24,7 @@ from poolproof.backends.emulator.defects import VARIABLE, defects
 from poolproof.references.contract import Follows, expectations
 from poolproof.references.products import PRODUCTS
 from seeded_calls import SEEDED_CALLS, answers, made
+from seeded_launches import SEEDED_LAUNCHES
 
 
 def test_the_table_of_defects() -> None:
@@ -116,3 +117,14 @@ def test_a_seeded_check_misjudges_one_call(defect: str) -> None:
     with fresh(library(), home, **{VARIABLE: defect}) as defective:
         assert expected.followed(*answers(defective, call)) is Follows.NEITHER
         assert answers(defective, made(call.api)) == plain
+
+
+@pytest.mark.parametrize("product", ["A2", "A3", "950"])
+def test_a_seeded_launch_goes_wrong(product: str) -> None:
+    """On every product that the defect exists on, and only with it."""
+    chosen = [defect for defect in SEEDED_LAUNCHES if product in defects()[defect].products]
+    with fresh(library(), product, DISABLE_L2_CACHE="1") as honest:
+        assert [defect for defect in chosen if not SEEDED_LAUNCHES[defect](honest)] == []
+    for defect in chosen:
+        with fresh(library(), product, DISABLE_L2_CACHE="1", **{VARIABLE: defect}) as defective:
+            assert not SEEDED_LAUNCHES[defect](defective), defect

@@ -1,18 +1,21 @@
 """Whether phase one and two of the emulator answer as the operator library's host code was observed to.
 
-One call for each thing that the observations taught, and for what only a device would tell. The full record of
-observations is held against the emulator by ``studies/observed_statuses.py --emulator``.
+Samples of the record; one call for each thing that the observations taught, and for what only a device would tell. The
+full record of observations is held against the emulator by ``studies/observed_statuses.py --emulator``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from ctypes import c_uint64, c_void_p
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from contract_calls import DATA, LATER_DATA, observed_rows
 from emulated_calls import (
     API_2D,
     API_3D,
@@ -25,7 +28,22 @@ from emulated_calls import (
     windowed,
 )
 from emulator_driver import Emulator, fresh
+from observed_statuses import score
 from poolproof.backends.emulator import library
+
+
+@pytest.mark.parametrize("data", [DATA, LATER_DATA], ids=lambda data: data.name)
+def test_recorded_statuses(data: Path) -> None:
+    rows, counts = observed_rows(data), Counter[str]()
+    for product in {row["product"] for row in rows}:
+        with fresh(library(), product, DISABLE_L2_CACHE="1") as emulator:
+            for row in rows:
+                if row["product"] == product:
+                    counts.update(score(emulator, row, row["api"]))
+    dead = sum(count for name, count in counts.items() if name.startswith("the library crashed"))
+    assert dead == sum(str(row["status"]).startswith("crash") for row in rows) > 0
+    assert counts["status agrees"] == len(rows), counts
+    assert not counts["results written on failure, or not on success"]
 
 
 @pytest.fixture(scope="module")

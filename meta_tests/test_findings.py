@@ -28,6 +28,7 @@ TOLD = {
     "absolute_threshold": ("scale_equivariance", BACKWARD + ',"gradient":"uniform","scale":-8'),
     "wrong_result": ("results", BACKWARD),
     "other_mode": ("modes", BACKWARD),
+    "disturbed": ("streams", BACKWARD),
     "zero_padded": ("maximum", FORWARD),
     "last_maximum": ("index_rule", FORWARD + ',"values":"constant"'),
     "window_local_indices": ("index_points", FORWARD),

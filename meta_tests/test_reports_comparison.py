@@ -14,7 +14,7 @@ from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.drift import FASTER, SLOWER, time_drift
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from reports_made_up import OPERATORS, Recipe, make_run
+from reports_made_up import OPERATORS, Recipe, made_up_record, make_run
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 OTHER = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
@@ -49,11 +49,29 @@ def test_a_run_against_itself(tmp_path: Path) -> None:
         ("conforms", "not run", Overall.INCOMPLETE),
         ("violates", "not run", Overall.INCOMPLETE),
         ("not run", "not run", Overall.CONFORMS),
+        ("conforms", "refused undocumented", Overall.INCOMPLETE),
+        ("conforms", "refused as documented", Overall.CONFORMS),
     ],
 )
 def test_one_case_decides(tmp_path: Path, before: str, after: str, overall: Overall) -> None:
     comparison = against(tmp_path, replace(BASE, verdicts={CELL: [before]}), replace(BASE, verdicts={CELL: [after]}))
     assert comparison.overall is overall
+
+
+def test_both_kinds_of_refusals_are_counted_apart(tmp_path: Path) -> None:
+    verdicts = ["refused as documented", "refused undocumented", "refused undocumented"]
+    transitions = against(tmp_path, BASE, replace(BASE, verdicts={CELL: verdicts})).transitions
+    assert transitions.to_dict("records") == [
+        {"before": "conforms", "after": "refused undocumented", "cases": 2},
+        {"before": "conforms", "after": "refused as documented", "cases": 1},
+    ]
+
+
+def test_a_call_that_another_led_to_is_owed_by_no_run(tmp_path: Path) -> None:
+    led_to = replace(
+        BASE, aspects=(*BASE.aspects, "neighbours"), record={"mandatory": made_up_record(BASE)["mandatory"]}
+    )
+    assert against(tmp_path, led_to, BASE).overall is Overall.CONFORMS
 
 
 def test_failures_are_told_by_kind(tmp_path: Path) -> None:

@@ -25,9 +25,11 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, give_up
 from poolproof.score.command import score
 from poolproof.suites.cases.case import CaseError
+from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.probe.command import probe
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
+from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
@@ -149,18 +151,24 @@ def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Pa
                 check_lines([case])
                 (question,) = given_questions([case], sandbox.start().product)
                 evidence = EvidenceFolder(folder, name) if folder else None
-                (row,) = sandbox.judge([question.leaving(evidence) if evidence else question])
+                rows = _judged(sandbox, question.leaving(evidence) if evidence else question)
                 if evidence:
-                    evidence.put_unfinished(row)
+                    evidence.put_unfinished(rows[0])
             except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
                 give_up(str(error))
             finally:
                 sandbox.close()
-        verdicts.append(Verdict(row["verdict"]))
-        _print_row(row)
-        if row["verdict"] in FAILED:
-            _print_evidence(row, folder)
+        for row in rows:
+            verdicts.append(Verdict(row["verdict"]))
+            _print_row(row)
+            if row["verdict"] in FAILED:
+                _print_evidence(row, folder)
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
+
+
+def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
+    """The row of the question, and that of another call that is to blame instead."""
+    return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
 
 
 for _command in (probe, *COMMANDS, score):

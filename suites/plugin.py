@@ -244,12 +244,13 @@ def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Call
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
-        row = runner.judge_one(question, backend)
-        count_cases(1, row["verdict"] in FAILED)
-        if row["verdict"] in FAILED:
-            pytest.fail(failure_text(row), pytrace=False)
-        if row["verdict"] in SKIPPED:
-            pytest.skip(row["reason"])
+        rows = runner.judge_one(question, backend)
+        failed = [row for row in rows if row["verdict"] in FAILED]
+        count_cases(1, len(failed))
+        if failed:
+            pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
+        if rows[0]["verdict"] in SKIPPED:
+            pytest.skip(rows[0]["reason"])
 
     return examine_question
 

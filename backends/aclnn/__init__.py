@@ -6,5 +6,7 @@ status      status numbers: their names, and which of them blame the environment
 device      the AscendCL runtime: device, streams, guarded device memory, options, versions
 operands    aclTensor and aclIntArray objects and their lifetimes
 execution   the two-phase call
+phases      unusual ways through the two phases
+streams     the two-phase call among other work on streams
 backend     all of that behind the `Backend` protocol
 """

@@ -12,7 +12,9 @@ from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
+from poolproof.backends.aclnn.phases import AclnnPhases
 from poolproof.backends.aclnn.status import AclError, Blame, blame
+from poolproof.backends.aclnn.streams import AclnnStreams
 from poolproof.backends.base import (
     WORKER_VARIABLE,
     Attempt,
@@ -53,6 +55,8 @@ class Aclnn(Backend):
         self.product: Product = product or _product_of(self._device)
         self.tags = self.product.tags
         self._usable = True
+        self.streams = AclnnStreams(self._device, self._operators, self._outcome_of)
+        self.phases = AclnnPhases(self._device, self._operators, self.streams, self._outcome_of)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
@@ -91,8 +95,13 @@ class Aclnn(Backend):
             return self._outcome_of(error)
 
     def attempt(self, call: ContractCall) -> Attempt:
-        self._device.set_deterministic(False)
-        return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
+        try:
+            self._device.set_deterministic(False)
+            return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
+        except AclError as error:
+            if self._outcome_of(error).status is Status.UNAVAILABLE:
+                raise
+            return Attempt(error.code, None, str(error))
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """The operator answers for its own status; a lack of memory or of an installation proves nothing."""

@@ -49,6 +49,10 @@ class Device:
         if code != SUCCESS:
             raise AclError(function, code, self.recent_error())
 
+    def status(self, function: str, *arguments: object) -> int:
+        """What a runtime function returns, whatever that is."""
+        return int(self._functions[function](*arguments))
+
     def handle(self, function: str, *arguments: object) -> int:
         """Call a function that returns a pointer; `AclError` when it is null."""
         pointer = self._functions[function](*arguments)
@@ -98,6 +102,12 @@ class Device:
         self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
 
+    def context(self) -> int:
+        """The context of this thread."""
+        context = ctypes.c_void_p()
+        self.call("aclrtGetCurrentContext", ctypes.byref(context))
+        return int(context.value or 0)
+
     def create_stream(self) -> int:
         stream = ctypes.c_void_p()
         self.call("aclrtCreateStream", ctypes.byref(stream))
@@ -121,12 +131,17 @@ class Device:
         if size == 0:
             yield 0
             return
-        address = ctypes.c_void_p()
-        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
+        address = self.allocate(size)
         try:
-            yield int(address.value or 0)
+            yield address
         finally:
             self.call("aclrtFree", address)
+
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` bytes of device memory, more than none, which are the caller's to free."""
+        address = ctypes.c_void_p()
+        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
+        return int(address.value or 0)
 
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
         if data.size:

@@ -65,14 +65,28 @@ class TwoPhase:
 
         ``describe`` says what the library is told of each tensor.
         """
-        device = self._device
+        with self.uploaded(call) as allocations, self.wrapped(call, allocations, describe) as operands:
+            yield operands
+
+    @contextmanager
+    def uploaded(self, call: Call) -> Iterator[dict[str, int]]:
+        """The buffers of the call's tensors on the device, by this suite's names, until the end of the block."""
         with ExitStack() as stack:
-            described, allocations, addresses = contract_call(call, describe), {}, {}
+            allocations = {}
             for name, tensor in call.tensors.items():
-                allocations[name] = stack.enter_context(device.memory(len(tensor.buffer)))
-                device.upload(allocations[name], tensor.buffer)
-                addresses[described.signature.names[name]] = allocations[name] + tensor.guard
-            objects = stack.enter_context(argument_objects(device, described, addresses))
+                allocations[name] = stack.enter_context(self._device.memory(len(tensor.buffer)))
+                self._device.upload(allocations[name], tensor.buffer)
+            yield allocations
+
+    @contextmanager
+    def wrapped(
+        self, call: Call, allocations: Mapping[str, int], describe: Describe = describe_tensor
+    ) -> Iterator[Operands]:
+        """Tensors and lists of the call, whose buffers are on the device, until the end of the block."""
+        described = contract_call(call, describe)
+        names = described.signature.names
+        addresses = {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
+        with argument_objects(self._device, described, addresses) as objects:
             yield Operands(call, objects, addresses, allocations)
 
     def prepare(self, operands: Operands) -> tuple[int, int]:
@@ -85,9 +99,13 @@ class TwoPhase:
 
     def run(self, workspace: int, size: int, executor: int, stream: int) -> None:
         """Phase two: enqueue on ``stream``."""
-        code = self._second(workspace or None, size, executor, stream)
+        code = self.second(workspace, size, executor, stream)
         if code != SUCCESS:
             raise AclError(self._name, code, self._device.recent_error())
+
+    def second(self, workspace: int, size: int, executor: int, stream: int) -> int:
+        """What phase two returns, whatever that is; 0 stands for a null pointer."""
+        return int(self._second(workspace or None, size, executor or None, stream or None))
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:

@@ -36,7 +36,7 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
     not be repeated either: the storages are described in a way of their own, so that the cache does not know the call.
     """
     stream = device.stream
-    with operator.operands(call, _uncached) as first, operator.operands(call, _uncached) as second:
+    with operator.operands(call, uncached) as first, operator.operands(call, uncached) as second:
         size, executor = operator.prepare(first)
         try:
             try:
@@ -59,7 +59,7 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
     return completed(call, seconds, complaints)
 
 
-def _uncached(tensor: Tensor) -> TensorArgument:
+def uncached(tensor: Tensor) -> TensorArgument:
     """The same storage as a column: as many elements, another shape."""
     described = describe_tensor(tensor)
     return replace(described, storage=(*described.storage, 1))

@@ -25,6 +25,7 @@ from poolproof.references.contract.rules import (
     Breach,
     BreachOf,
     Decides,
+    Earlier,
     Page,
     Products,
     Rule,
@@ -104,16 +105,17 @@ def null_outputs() -> tuple[Rule, ...]:
     )
 
 
-def not_null(name: str, page: Page | None = None, status: ReturnCode = ReturnCode.NULL_POINTER) -> Rule:
+def not_null(name: str, page: Page | None = None, earlier: Earlier | None = None) -> Rule:
     """A tensor or list that must be there."""
     is_list = name in ("kernelSize", "stride", "padding", "dilation", "outputSize")
     return Rule(
         name=f"null.{name}",
         statement=f"{name} is not a null pointer.",
         decides=_is_null(name),
-        status=status,
+        status=ReturnCode.NULL_POINTER,
         source="code" if page else "page",
         page=page,
+        earlier=earlier,
         breach=Breach(lists={name: None}) if is_list else Breach(tensors={name: None}),
     )
 

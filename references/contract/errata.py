@@ -35,11 +35,18 @@ ERRATA = {
     "C9": "A mask kernelSize of a wrong length together with a null stride, padding or dilation kills the process.",
     "C11": "gradOutput and self that differ in N or C are refused by tiling, in phase one or two by the route taken.",
     "C12": "A view of an input that is not contiguous and leaves its storage is an internal error; no page names it.",
-    "F1": "The 3-D forward refuses null pointers as its page promises; releases before 2026-06-30 refuse them as"
-    " invalid parameters.",
+    "F1": "Releases before 2026-06-30 refuse null pointers of the 3-D forward as invalid parameters; later ones as its"
+    " page promises.",
     "F2": "The windowed forwards and the adaptive APIs take plain tags that their pages leave out.",
     "F3": "The adaptive 2-D forward has no check of the product; its page does not support Atlas inference devices.",
     "F4": "On blocks the mask forward takes NHWC at no rank, and at rank 3 no tag of another rank.",
     "F5": "On 950 the 2-D forward infers shapes for ND, NCHW and NHWC only.",
-    "F6": "The 2-D forward compares the tag of indices with that of its result; the page asks for no such thing.",
+    "F6": "The 2-D and the adaptive forwards compare tags of outputs with that of a result; their pages ask for no such"
+    " thing.",
+    "F7": "On 950, where outputSize does not divide self's lengths, the adaptive 2-D forward pools tensors that are not"
+    " tagged NCHW along their second and third axes; its page lists NHWC.",
+    "F8": "The adaptive 2-D forward takes no unbatched tensor tagged NHWC, which its page lists; on 950 the process"
+    " dies of it.",
+    "F9": "On A2 and A3, where outputSize divides self's lengths, a plane above 2^31 - 1 is an internal error of the"
+    " adaptive 2-D forward; its page names no limit.",
 }

@@ -222,6 +222,7 @@ _ADAPTIVE = (
 
 _EDGES = per_kind("legal calls at their edges", {Windowed: _WINDOWED, Adaptive: _ADAPTIVE})
 
+_EXCEPT_950: Reach = {"A2": True, "950": False, "910": True, "310P": True, "310B": True}
 _A2_AND_910: Reach = {"A2": True, "950": False, "910": True, "310P": False, "310B": False}
 _DILATED = {"dilation": _everywhere(2)}
 _UNBATCHED_2D = {"shape": (3, 6, 7)}
@@ -309,7 +310,8 @@ _OWN: dict[str, tuple[_Variant, ...]] = {
     ),
     "aclnnAdaptiveMaxPool2d": (
         _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}),
+        _Variant("tag NHWC", {"tag": "NHWC"}, _EXCEPT_950),
+        _Variant("tag NHWC, windows alike", {"tag": "NHWC", "output_size": (3, 2)}, SINCE_A2),
         _Variant("FLOAT16", {"dtype": "FLOAT16"}),
         _Variant("BF16", {"dtype": "BF16"}, SINCE_A2),
         _Variant("DOUBLE", {"dtype": "DOUBLE"}),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from poolproof.references.contract.adaptive_backward import ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD
-from poolproof.references.contract.adaptive_forward import ADAPTIVE_2D, ADAPTIVE_3D
+from poolproof.references.contract.adaptive_forward_2d import ADAPTIVE_2D
+from poolproof.references.contract.adaptive_forward_3d import ADAPTIVE_3D
 from poolproof.references.contract.call import ContractCall, ContractError
 from poolproof.references.contract.reach import ASKED_OUTRIGHT
 from poolproof.references.contract.rules import Contract, Products, Rule, require_values
@@ -85,6 +86,7 @@ class Follows(StrEnum):
     BOTH = "code and page"
     CODE = "code"
     PAGE = "page"
+    EARLIER = "an earlier release"
     NEITHER = "neither"
 
 
@@ -97,27 +99,31 @@ class Expectation:
     page
         What its published page promises, where that is another answer; None where the page agrees or says nothing.
     erratum
-        The known disagreement behind ``page`` (a key of `ERRATA`).
+        The known disagreement behind ``page`` or ``earlier`` (a key of `ERRATA`).
+    earlier
+        What earlier releases of the library answer, where that is another answer.
     """
 
     code: Answer
     page: Answer | None = None
     erratum: str | None = None
+    earlier: Answer | None = None
 
     @property
     def acceptable(self) -> tuple[Answer, ...]:
-        """A library is right when it answers as the code does or as the page promises."""
-        return (self.code,) if self.page is None else (self.code, self.page)
+        """A library is right when it answers as the code does, as the page promises, or as an earlier release did."""
+        return tuple(answer for answer in (self.code, self.page, self.earlier) if answer is not None)
 
     def followed(self, phase_one: int, phase_two: int | None = None) -> Follows:
-        """Which of the two a library's returns follow; ``phase_two`` is None where it was not run."""
+        """Which of them a library's returns follow; ``phase_two`` is None where it was not run."""
         by_code = self.code.matches(phase_one, phase_two)
         by_page = by_code if self.page is None else self.page.matches(phase_one, phase_two)
         if by_code and by_page:
             return Follows.BOTH
         if by_code or by_page:
             return Follows.CODE if by_code else Follows.PAGE
-        return Follows.NEITHER
+        by_earlier = self.earlier is not None and self.earlier.matches(phase_one, phase_two)
+        return Follows.EARLIER if by_earlier else Follows.NEITHER
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,8 @@ class Clause:
     """One clause as data, for a table: a rule with its API and id, without its predicate.
 
     ``status`` is the code's, None where only the page makes the clause. ``page`` says how the published page reads:
-    ``agrees``, ``refuses`` (with ``page_status``), ``allows`` or ``silent``.
+    ``agrees``, ``refuses`` (with ``page_status``), ``allows`` or ``silent``. ``earlier_status`` is that of releases
+    before a change, None where nothing is known to have changed.
     """
 
     id: str
@@ -138,6 +145,7 @@ class Clause:
     stage: str
     page: str
     page_status: ReturnCode | None
+    earlier_status: ReturnCode | None
     erratum: str | None
     crashes: bool
 
@@ -181,9 +189,11 @@ def expectations(product: Product, call: ContractCall) -> Expectation:
     rules = _rules(product, call, tiling=True)
     code = _by_code(rules, product, call)
     page, erratum = _by_page(rules, product, call)
-    if page is None or (page.status, page.phase) == (code.status, code.phase):
-        return Expectation(code)
-    return Expectation(code, page, erratum)
+    changed = dict(rules)[code.clause].earlier if code.clause else None
+    earlier = replace(code, status=changed.status) if changed else None
+    if page is not None and (page.status, page.phase) != (code.status, code.phase):
+        return Expectation(code, page, erratum, earlier)
+    return Expectation(code, None, changed.erratum if changed else None, earlier)
 
 
 Rules = tuple[tuple[str, Rule], ...]
@@ -227,6 +237,11 @@ def _answer(clause: str, rule: Rule, status: ReturnCode) -> Answer:
     return Answer(status, phase, clause, rule.crashes)
 
 
+def _erratum(rule: Rule) -> str | None:
+    behind = rule.page or rule.earlier
+    return behind.erratum if behind else None
+
+
 def _clause(contract: Contract, rule: Rule) -> Clause:
     return Clause(
         id=contract.id(rule),
@@ -239,6 +254,7 @@ def _clause(contract: Contract, rule: Rule) -> Clause:
         stage=rule.stage,
         page=rule.page.reading if rule.page else "agrees",
         page_status=rule.page.status if rule.page and rule.page.reading == "refuses" else None,
-        erratum=rule.page.erratum if rule.page else None,
+        earlier_status=rule.earlier.status if rule.earlier else None,
+        erratum=_erratum(rule),
         crashes=rule.crashes,
     )

@@ -11,7 +11,7 @@ from math import prod
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
-from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, TAG_RANKS
+from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, PRIVATE_TAGS, TAG_RANKS
 from poolproof.references.geometry import expand
 from poolproof.references.indices import MASK
 from poolproof.references.products import Product
@@ -86,7 +86,10 @@ def mask_shape(call: ContractCall) -> Shape:
 
 
 def adaptive_shape(call: ContractCall) -> Shape:
-    """The shape that an adaptive forward's outputs should have; a 2-D tensor tagged NHWC keeps its channels last."""
+    """The shape that an adaptive forward's outputs should have; of rank 4 and tagged NHWC it keeps its channels last.
+
+    Without N channels come first whatever the tag (``aclnn_adaptive_max_pool2d.cpp:410-416``).
+    """
     read = _adaptive_axes(call)
     return read.joined(expand(call.attribute("outputSize"), call.signature.spatial_rank, read.spatial))
 
@@ -100,6 +103,19 @@ def divides(call: ContractCall) -> bool:
         lengths = _adaptive_axes(call).spatial
         windows = expand(call.attribute("outputSize"), rank, lengths)
     return all(length % count == 0 for length, count in zip(lengths, windows, strict=True))
+
+
+def element_count(shape: Shape) -> int:
+    """Elements of a shape; the least int64 where the product overflows, so that two such shapes compare equal.
+
+    Source: metadef ``shape.h:111-118``.
+    """
+    count = 1
+    for length in shape:
+        count *= length
+        if wrapped(count) != count:
+            return -(2**63)
+    return count
 
 
 def nothing_pooled(call: ContractCall) -> bool:
@@ -134,13 +150,12 @@ def leaves_storage(tensor: TensorArgument) -> bool:
 
     Source: ops-math ``contiguous.cpp:602-609`` and opbase ``tensor_view_utils.cpp:50-71``.
     """
-    if tensor.is_empty:
+    if _is_contiguous(tensor):
         return False
-    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
-    is_dense = all(length == 1 or stride == dense for length, stride, dense in steps)
-    reach = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.strides, strict=True))
-    last = wrapped(tensor.offset + reach)
-    return not is_dense and not 0 <= last < wrapped(prod(tensor.storage))
+    reach = [wrapped((length - 1) * stride) for length, stride in zip(tensor.shape, tensor.strides, strict=True)]
+    first = wrapped(tensor.offset + sum(min(step, 0) for step in reach))
+    last = wrapped(tensor.offset + sum(max(step, 0) for step in reach))
+    return first < 0 or wrapped(last + 1) > element_count(tensor.storage)
 
 
 def same_or_single(first: Shape, second: Shape) -> bool:
@@ -155,6 +170,14 @@ def runs_on_blocks(call: ContractCall, product: Product) -> bool:
     return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
 
 
+def _is_contiguous(tensor: TensorArgument) -> bool:
+    """As the library sees it: under a private tag always, and of no or one element."""
+    if tensor.format in PRIVATE_TAGS or element_count(tensor.shape) in (0, 1):
+        return True
+    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
+    return all(length == 1 or wrapped(stride) == dense for length, stride, dense in steps)
+
+
 def _dense_strides(shape: Shape) -> Shape:
     return tuple(wrapped(prod(shape[axis + 1 :])) for axis in range(len(shape)))
 
@@ -166,7 +189,7 @@ def _pooled_shape_as_nchw(call: ContractCall) -> Shape:
 
 def _adaptive_axes(call: ContractCall) -> Axes:
     tensor, rank = call.tensor("self"), call.signature.spatial_rank
-    return axes(tensor.shape, rank, rank == 2 and tensor.format == "NHWC")
+    return axes(tensor.shape, rank, tensor.rank == 4 and rank == 2 and tensor.format == "NHWC")
 
 
 def _pooled_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:

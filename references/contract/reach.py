@@ -19,5 +19,10 @@ ONLY_310B: Reach = {"A2": False, "950": False, "910": False, "310P": False, "310
 ALWAYS_ON_BLOCKS: Reach = {"A2": False, "950": False, "910": True, "310P": True, "310B": False}
 """The products on which the mask APIs go through NC1HWC0 whatever the kernel's size."""
 
-ASKED_OUTRIGHT = {"PRE_950": PRE_950, "SINCE_A2": SINCE_A2, "ALWAYS_ON_BLOCKS": ALWAYS_ON_BLOCKS}
+ASKED_OUTRIGHT = {
+    "PRE_950": PRE_950,
+    "SINCE_A2": SINCE_A2,
+    "ONLY_950": ONLY_950,
+    "ALWAYS_ON_BLOCKS": ALWAYS_ON_BLOCKS,
+}
 """Tables that predicates look into, by name: every product must be in each of them."""

@@ -46,6 +46,14 @@ class Page:
     status: ReturnCode = ReturnCode.INVALID_PARAMETER
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """What releases of the library before a change of its code answer; the erratum says which."""
+
+    status: ReturnCode
+    erratum: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Breach:
     """How to break one rule, starting from a legal call.
@@ -95,6 +103,8 @@ class Rule:
         The phase that answers.
     page
         The page's own answer where it differs.
+    earlier
+        The answer of earlier releases where it differs.
     crashes
         The code dies instead of answering; ``status`` is what it would have answered.
     breach
@@ -113,6 +123,7 @@ class Rule:
     phase: Literal[1, 2] = 1
     stage: Stage = "arguments"
     page: Page | None = None
+    earlier: Earlier | None = None
     crashes: bool = False
 
     @property

@@ -48,12 +48,12 @@ from poolproof.references.contract.planar import (
     result_tag_rank_fits,
 )
 from poolproof.references.contract.reach import BEFORE_A2, ONLY_310B, ONLY_950, PRE_950, SINCE_A2
-from poolproof.references.contract.rules import Breach, ClauseTable, Page, Rule
+from poolproof.references.contract.rules import Breach, ClauseTable, Earlier, Page, Rule
 from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
-_F1 = Page("refuses", "F1", ReturnCode.INVALID_PARAMETER)
-"""What releases before 2026-06-30 answer (``aclnn_max_pool3d_with_argmax.cpp:188`` has changed)."""
+_F1 = Earlier(ReturnCode.INVALID_PARAMETER, "F1")
+"""``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
 _UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
 _TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
 
@@ -73,13 +73,13 @@ MAX_POOL_3D = ClauseTable.of(
     "3d-fwd",
     *null_outputs(),
     not_supported(BEFORE_A2, page=Page("agrees", "E35")),
-    not_null("self", _F1),
-    not_null("kernelSize", _F1),
-    not_null("stride", _F1),
-    not_null("padding", _F1),
-    not_null("dilation", _F1),
-    not_null("out", _F1),
-    not_null("indices", _F1),
+    not_null("self", earlier=_F1),
+    not_null("kernelSize", earlier=_F1),
+    not_null("stride", earlier=_F1),
+    not_null("padding", earlier=_F1),
+    not_null("dilation", earlier=_F1),
+    not_null("out", earlier=_F1),
+    not_null("indices", earlier=_F1),
     dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     dtype_same("out"),

@@ -16,7 +16,7 @@ CLAUSE = ("backend", "operator", "clause")
 LEGAL = "Calls that are just legal."
 """In place of a statement for the legal calls."""
 
-ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page"}
+ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an earlier release": "as_earlier"}
 """Columns that count whose description of the contract an answer agrees with."""
 
 _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
@@ -42,14 +42,15 @@ def clause_table(folder: Path) -> pd.DataFrame:
 
 
 def follows(line: Record) -> str:
-    """Whose description a library follows where code and page differ: ``code``, ``page``, or how often each."""
-    parts = {name: line[column] for name, column in (("code", "as_code"), ("page", "as_page")) if line[column]}
+    """Whose description a library follows where they differ: ``code``, ``page``, or how often each."""
+    named = {answer: line[column] for answer, column in ANSWERS.items() if column != "both"}
+    parts = {answer: count for answer, count in named.items() if count}
     return ", ".join(f"{name} {count:,}" for name, count in parts.items()) if len(parts) > 1 else "".join(parts)
 
 
 def notable(table: pd.DataFrame) -> pd.DataFrame:
-    """The lines that a person should read: what is violated, and what is answered as the page says, not the code."""
-    return table[(table["violates"] > 0) | (table["as_page"] > 0)]
+    """The lines that a person should read: what is violated, and what is answered otherwise than the code does."""
+    return table[(table["violates"] > 0) | (table["as_page"] > 0) | (table["as_earlier"] > 0)]
 
 
 def totals(table: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from poolproof.reports.figures import drift, tables
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
+from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
@@ -188,9 +189,10 @@ def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
 def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
     """What was judged before and is not now.
 
-    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases.
+    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. Cases
+    that were only asked about because of others are owed by no run.
     """
-    was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED)]
+    was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED) & (cases["aspect"] != NEIGHBOURS)]
     lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
     lost = lost.groupby([*GROUP, "state_after"], observed=True).size().rename("cases").reset_index()
     lost = lost.astype(dict.fromkeys([*GROUP, "state_after"], str))

@@ -3,7 +3,8 @@
 With torch, or through aclnn by ctypes; besides numpy and `rejudge`, which lies beside it, it needs nothing. The file
 says which, and holds all of the call: arguments in their order, and the memory of every tensor, 0xFF bytes where no
 input is. ``--torch DEVICE`` or ``--library PATH`` (repeatable, in the order in which to load) make the same call
-elsewhere. Exits with 1 where the result deviates, memory beside it was written, or the call was refused.
+elsewhere. Exits with 1 where the result deviates, a tensor came back with other strides, memory beside it was written,
+or the call was refused. A result is read through the tensor that the call was given, as its caller reads it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ PATIENCE = 60_000
 
 Memory = dict[str, np.ndarray]
 """Tensor -> the bytes of its storage."""
+
+Strides = dict[str, list[int]]
+"""Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
+
+Made = tuple[Memory, Strides]
+"""What a call leaves; of an output without strides those that it was given hold."""
 
 
 class CannotCallError(Exception):
@@ -65,6 +72,20 @@ def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) 
     return view.astype(np.float64).reshape(shape)
 
 
+def as_left(tensor: Mapping[str, Any], strides: Sequence[int] | None) -> Mapping[str, Any]:
+    """An output as it is described after a call that may have given it other strides."""
+    return tensor if strides is None else {**tensor, "strides": strides}
+
+
+def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
+    """Which outputs came back with other strides, those of axes with more than one element."""
+    for name, left in strides.items():
+        tensor = call["tensors"][name]
+        axes = zip(tensor["shape"], left, tensor["strides"], strict=True)
+        if 0 not in tensor["shape"] and any(size > 1 and now != given for size, now, given in axes):
+            yield f"{name} came back with strides {left}, and was handed in with {tensor['strides']}"
+
+
 def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
     """Where bytes changed that the call may not write: inputs, and what lies around the elements of outputs."""
     for name, tensor in call["tensors"].items():
@@ -81,8 +102,8 @@ def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterat
             yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
 
 
-def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Memory:
-    """Make the call with torch on ``device``; the memory after it."""
+def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Made:
+    """Make the call with torch on ``device``."""
     if call["torch"] is None:
         raise CannotCallError("torch has no such operator: name a library with --library")
     import torch
@@ -105,7 +126,9 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Memory:
             getattr(getattr(torch.ops.aten, name), overload)(*given, **results)
     except (RuntimeError, IndexError, ValueError) as error:
         raise RefusedError(f"torch refused the call: {error}") from error
-    return {name: storage.cpu().numpy() for name, storage in storages.items()}
+    kept = [name for name in call["outputs"] if list(views[name].shape) == call["tensors"][name]["shape"]]
+    strides = {name: list(views[name].stride()) for name in kept}
+    return {name: storage.cpu().numpy() for name, storage in storages.items()}, strides
 
 
 class Libraries:
@@ -173,8 +196,8 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(numbers))(*numbers)
 
 
-def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> Memory:
-    """Make the call through aclnn, in two phases; the memory after it."""
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> Made:
+    """Make the call through aclnn, in two phases."""
     libraries, given = Libraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
     libraries.call("aclrtSetDevice", c_int32(0))
@@ -190,10 +213,10 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     workspace = libraries.upload(np.full(size.value, UNTOUCHED, np.uint8))
     libraries.call(given["function"], workspace, size, executor, stream)
     libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(PATIENCE))
-    return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}
+    return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}, {}
 
 
-def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], Memory]:
+def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], Made]:
     """How to make the call: as the arguments say, or else as the backend did that the evidence is of."""
     if not device and not paths and backend.startswith("torch-"):
         device = backend.removeprefix("torch-")
@@ -208,7 +231,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Make the call of a failing case, and judge what comes.")
     parser.add_argument("evidence", help="file that the case left")
     parser.add_argument("--torch", metavar="DEVICE", default="", help="make the call with torch: cpu, cuda, npu")
-    parser.add_argument("--library", metavar="PATH", action="append", default=[], help="library to load, repeatable")
+    parser.add_argument(
+        "--library", dest="paths", metavar="PATH", action="append", default=[], help="library to load, repeatable"
+    )
     given = parser.parse_args()
     with np.load(given.evidence, allow_pickle=False) as stored:
         arrays = dict(stored)
@@ -217,22 +242,22 @@ def main() -> int:
     try:
         if call is None:
             raise CannotCallError("the file holds no call: let `poolproof replay --evidence` make it anew")
-        make = route(meta["backend"], given.torch, given.library)
+        make = route(meta["backend"], given.torch, given.paths)
         print(f"{call['operator']}: {json.dumps(call['aclnn']['arguments'])}", flush=True)
         before = memory_before(call["tensors"], arrays)
-        after = make(call, before)
+        after, strides = make(call, before)
     except CannotCallError as error:
         sys.exit(str(error))
     except RefusedError as error:
         print(error)
         return 1
     name = meta["tensor"]
-    arrays["got"] = values(call["tensors"][name], after[name], arrays["got"].shape)
+    arrays["got"] = values(as_left(call["tensors"][name], strides.get(name)), after[name], arrays["got"].shape)
     is_wrong = report(arrays, meta)
-    written = list(trespasses(call, before, after))
-    for text in written:
+    found = [*changes(call, strides), *trespasses(call, before, after)]
+    for text in found:
         print(text)
-    return int(is_wrong or bool(written))
+    return int(is_wrong or bool(found))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from __future__ import annotations
 REFUSAL, SURVIVAL = "refusal", "survival"
 """What is violated without a check: a legal call is run, an illegal one is not; the process outlives its call."""
 
+NEIGHBOURS = "neighbours"
+"""The aspect of calls that nobody planned: they were asked about because another's failure may be due to them."""
+
 MEMORY_UNTOUCHED = "memory_untouched"
 
 CHECK_IDS = frozenset(
@@ -25,6 +28,7 @@ CHECK_IDS = frozenset(
         "layout_invariance",
         "modes",
         "state",
+        "streams",
         "round_trip",
         "memory_kept",
         "index_dtype_invariance",
@@ -36,6 +40,8 @@ CHECK_IDS = frozenset(
         "status",
         "untouched",
         "error_text",
+        "phase_status",
+        "phase_values",
     }
 )
 """Ids of the checks of values and of the contract, and of what is violated without a check."""

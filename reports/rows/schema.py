@@ -49,7 +49,11 @@ IDENTITY = (
     Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
     Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
     Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
-    Column("follows", _TEXT, "whether the answer is that of the library's code, of its page, of both or of neither"),
+    Column(
+        "follows",
+        _TEXT,
+        "whether the answer is that of the library's code, its page, both, an earlier release or none",
+    ),
     Column("model", _TEXT, "declared accumulation model"),
 )
 

@@ -127,6 +127,7 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         asked = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
         where = "where code and page of the library disagree, it follows"
         answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
+        answers += f"; {count_of(line['as_earlier'], 'answer')} of an earlier release" if line["as_earlier"] else ""
         parts.append(Text(f"{line['backend']} {line['product']}: {asked}, {line['violates']:,} violated; {answers}"))
     chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
     lines = (

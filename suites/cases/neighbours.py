@@ -32,6 +32,12 @@ def twin(case: Case) -> Case | None:
     return None
 
 
+def companions(case: Case) -> list[Case]:
+    """All of these."""
+    other = twin(case)
+    return neighbours(case) + ([other] if other else [])
+
+
 def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:
     """Sliced where the case is contiguous, contiguous where it is not."""
     laid_out = dict(case.layouts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -33,6 +33,17 @@ class Aspect:
     checks: tuple[str, ...]
     repeats: int = 1
     standards: bool = False
+
+
+@dataclass(frozen=True)
+class Company:
+    """The ``others`` that a question calls besides its own call, each as a question of its own.
+
+    ``without`` is the question itself, which leaves out those of some ids.
+    """
+
+    others: tuple[Asked, ...]
+    without: Callable[[Collection[str]], Asked]
 
 
 class Asked(Protocol):
@@ -61,6 +72,9 @@ class Asked(Protocol):
 
     def judge(self, backend: Backend) -> Row:
         """The row; whatever the implementation does short of dying becomes a verdict."""
+
+    def company(self) -> Company | None:
+        """What is called besides its own call, None for most questions."""
 
     def leaving(self, evidence: EvidenceFolder) -> Self:
         """The same question, which leaves evidence of a violation there if its kind leaves any."""

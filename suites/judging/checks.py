@@ -6,22 +6,27 @@ name. `CHECKS` is the complete list; a plan names checks by id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poolproof.backends.base import Status, Tensor
+from poolproof.backends.base import Status
 from poolproof.references.criterion import admissible
-from poolproof.references.formats import Float64
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.operands import POISONS, SURROUNDINGS, guard_and_gap_mask
+from poolproof.suites.judging.comparing import (
+    changed_bytes,
+    differs,
+    holds_poison,
+    other_bits,
+    other_values,
+    wrong_element,
+    wrong_window,
+)
 from poolproof.suites.judging.findings import (
-    Element,
     Finding,
     Mismatch,
     element_text,
@@ -121,7 +126,7 @@ def _other_strides(run: Run) -> Mismatch | None:
 @_check("every output element is written", _always)
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
-        unwritten = _holds_poison(trial.first, name, POISONS[0]) & _holds_poison(trial.repetition(), name, POISONS[1])
+        unwritten = holds_poison(trial.first, name, POISONS[0]) & holds_poison(trial.repetition(), name, POISONS[1])
         unwritten = trial.case.known(name, unwritten)
         if unwritten.any():
             element = first_element(unwritten)
@@ -180,7 +185,7 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name, before in trial.first.before.items():
         tensor = trial.first.call.tensors[name]
-        found = _changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
+        found = changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
         if found:
             return found
     return None
@@ -194,7 +199,7 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
         tensor = trial.first.call.tensors[name]
         before = np.full_like(tensor.buffer, SURROUNDINGS)
         trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
-        found = _changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
+        found = changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
         if found:
             return found
     return None
@@ -203,7 +208,7 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
 @_check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
 def repeat(trial: Trial) -> Mismatch | None:
     for number in range(1, trial.repeats + 1):
-        found = _other_bits(trial, trial.repetition(number), f"in repetition {number}")
+        found = other_bits(trial, trial.repetition(number), f"in repetition {number}")
         if found:
             return found
     return None
@@ -211,7 +216,7 @@ def repeat(trial: Trial) -> Mismatch | None:
 
 @_check("the same content laid out contiguously gives the same values", lambda trial: bool(trial.case.layouts))
 def layout_invariance(trial: Trial) -> Mismatch | None:
-    return _other_values(trial, trial.first, trial.with_layouts({}), because="as with the contiguous layout")
+    return other_values(trial, trial.first, trial.with_layouts({}), because="as with the contiguous layout")
 
 
 @_check(
@@ -220,27 +225,57 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
 )
 def modes(trial: Trial) -> Mismatch | None:
     for mode in trial.backend.modes:
-        run = trial.in_mode(mode)
-        if run is None:
-            continue
-        if run.outcome.complaints:
-            return Mismatch(f"made with {mode}: {'; '.join(run.outcome.complaints)}")
-        found = _other_values(trial, run, trial.first, f"made with {mode}", "as the plain call gave")
+        found = _disturbed(trial, trial.in_mode(mode), f"made with {mode}")
         if found:
             return found
     return None
 
 
+@_check(
+    "work queued before, behind and beside a call on streams changes nothing",
+    lambda trial: trial.backend.streams is not None,
+)
+def streams(trial: Trial) -> Mismatch | None:
+    assert trial.backend.streams is not None
+    for hazard in trial.backend.streams.hazards:
+        found = _disturbed(trial, trial.among(hazard), f"made with {hazard}")
+        if found:
+            return found
+    return _disturbed_beside(trial)
+
+
+def _disturbed_beside(trial: Trial) -> Mismatch | None:
+    """What is wrong with the call, or with one on other data, when both run at the same time on two streams.
+
+    The other is asked alone first: what is wrong with it then is no matter of streams.
+    """
+    other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
+    if other.first.outcome.status is not Status.COMPLETED:
+        return None
+    runs = trial.at_once_with(other)
+    how = "made at the same time as another call on another stream"
+    return next(filter(None, (_disturbed(*pair, how) for pair in zip((trial, other), runs, strict=True))), None)
+
+
+def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
+    """What is wrong with a run that was made ``how``; None of one that could not be made, too."""
+    if run is None:
+        return None
+    if run.outcome.complaints:
+        return Mismatch(f"{how}: {'; '.join(run.outcome.complaints)}")
+    return other_values(trial, run, trial.first, how, "as the plain call gave")
+
+
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Mismatch | None:
-    after = trial.after(neighbours(trial.case))
-    return _other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
+    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.shunned])
+    return other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
 
 
 def _wrong_twin(trial: Trial) -> Mismatch | None:
     """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
     case = twin(trial.case)
-    if case is None:
+    if case is None or case.id in trial.shunned:
         return None
     other = Trial(case, trial.backend)
     if other.first.outcome.status is not Status.COMPLETED:
@@ -275,7 +310,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
         return None
     element = first_element(wrong)
     owed = owed_text(allowed, int(wrong.argmax()))
-    return _wrong_element("grad_input", wrong, outputs, owed, "with the indices of its own forward")
+    return wrong_element("grad_input", wrong, outputs, owed, "with the indices of its own forward")
 
 
 def _shows_device_memory(trial: Trial) -> bool:
@@ -309,7 +344,7 @@ def _other_index_dtype(trial: Trial) -> str | None:
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = _other_index_dtype(trial)
     assert other is not None
-    return _other_values(trial, trial.first, trial.with_index_dtype(other), because=f"as with {other} indices")
+    return other_values(trial, trial.first, trial.with_index_dtype(other), because=f"as with {other} indices")
 
 
 _SCALE = 3
@@ -332,21 +367,21 @@ def _scales(trial: Trial) -> bool:
 def scale_equivariance(trial: Trial) -> Mismatch | None:
     scaled = trial.with_scale(_SCALE).output("grad_input").astype(np.float64)
     owed = (trial.gradient_input * 2.0**_SCALE).reshape(scaled.shape)
-    return _wrong_element("grad_input", _differs(scaled, owed), scaled, owed, f"with gradients times {2**_SCALE}")
+    return wrong_element("grad_input", differs(scaled, owed), scaled, owed, f"with gradients times {2**_SCALE}")
 
 
 @_check("every output is the maximum of its window", _forward)
 def maximum(trial: Trial) -> Mismatch | None:
     owed = trial.maximum[0].reshape(trial.case.pooled_shape)
     got = trial.first.output("out").astype(np.float64)
-    return _wrong_window(trial, "out", _differs(got, owed), got, owed)
+    return wrong_window(trial, "out", differs(got, owed), got, owed)
 
 
 @_check("indices point at the first maximum, or the last NaN, of their window", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
     owed = trial.maximum[1].reshape(trial.case.pooled_shape)
     got = trial.output_indices
-    return _wrong_window(trial, "indices", got != owed, got, owed)
+    return wrong_window(trial, "indices", got != owed, got, owed)
 
 
 @_check("every index lies in its window and points at the value that came out", _readable)
@@ -358,11 +393,11 @@ def index_points(trial: Trial) -> Mismatch | None:
     planes = trial.first.call.tensors["self"].array.astype(np.float64).reshape(case.planes, case.plane_size)
     pointed = np.take_along_axis(planes, np.where(inside, got, 0), axis=1)
     out = trial.first.output("out").astype(np.float64)
-    wrong = ~(inside & ~_differs(pointed, out.reshape(got.shape))).reshape(out.shape)
+    wrong = ~(inside & ~differs(pointed, out.reshape(got.shape))).reshape(out.shape)
     if not wrong.any():
         return None
     owed = f"a cell of its window that holds {format_value(out[first_element(wrong)])}"
-    return _wrong_window(trial, "indices", wrong, got.reshape(out.shape), owed)
+    return wrong_window(trial, "indices", wrong, got.reshape(out.shape), owed)
 
 
 @_check(
@@ -374,103 +409,18 @@ def empty_window(trial: Trial) -> Mismatch | None:
     out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
-    return _wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or _wrong_element(
+    return wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or wrong_element(
         "indices", outside, indices, legal, because=why
     )
 
 
-def _differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
-    """Where two results differ in value; NaN payloads and signs of zero do not count."""
-    return (first != second) & ~(np.isnan(first) & np.isnan(second))
+IN_COMPANY = (state.__name__,)
+"""Checks that make other calls, those of `neighbours.companions`, in the process of the call that they judge."""
 
+_COSTLY = tuple(check.__name__ for check in (modes, state, streams, round_trip, memory_kept))
 
-def _wrong_window(
-    trial: Trial, name: str, wrong: NDArray[np.bool_], got: NDArray[Any], owed: NDArray[Any] | str
-) -> Mismatch | None:
-    """The first output of a forward that is wrong, with the window it belongs to; None where none is."""
-    if not wrong.any():
-        return None
-    window = first_element(wrong)[-trial.case.api.spatial_rank :]
-    visited = [
-        axis.positions[number][axis.valid[number]].tolist()
-        for axis, number in zip(trial.case.axes, window, strict=True)
-    ]
-    because = f"its window visits coordinates {' x '.join(map(str, visited))}"
-    return _wrong_element(name, wrong, got, owed, because=because, windows=(window,))
-
-
-def _wrong_element(
-    name: str,
-    wrong: NDArray[np.bool_],
-    got: NDArray[Any],
-    owed: NDArray[Any] | str,
-    how: str = "",
-    because: str = "",
-    windows: Sequence[Element] = (),
-) -> Mismatch | None:
-    """The first element of a tensor, made ``how``, that is wrong; None where none is."""
-    if not wrong.any():
-        return None
-    element = first_element(wrong)
-    right = owed if isinstance(owed, str) else owed[element]
-    subject = f"{element_text(name, element)} {how}".rstrip()
-    return mismatch(subject, got[element], right, because, wrong=wrong, element=element, windows=windows)
-
-
-def _holds_poison(run: Run, name: str, poison: int) -> NDArray[np.bool_]:
-    """Which elements of an output still hold the poison bit for bit."""
-    output = np.ascontiguousarray(run.output(name))
-    if output.size == 0:
-        return np.zeros(output.shape, bool)
-    return (output.view(np.uint8).reshape(*output.shape, output.itemsize) == poison).all(axis=-1)
-
-
-def _other_bits(trial: Trial, other: Run, how: str) -> Mismatch | None:
-    """The first element whose bits differ between another run, made ``how``, and the first."""
-    for name in trial.case.api.outputs:
-        got, owed = (trial.case.known(name, np.ascontiguousarray(run.output(name))) for run in (other, trial.first))
-        found = _wrong_element(name, _bits(got) != _bits(owed), got, owed, how, "as the first call gave")
-        if found:
-            return found
-    return None
-
-
-def _other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str = "") -> Mismatch | None:
-    """The first element of a run, made ``how``, whose value is not that of another, where the criterion owes bits."""
-    for name in trial.case.api.outputs:
-        if name not in trial.case.api.strided:
-            continue
-        got, owed = (made.output(name).astype(np.float64) for made in (run, right))
-        differs = _differs(got, owed)
-        if _backward(trial):
-            differs &= trial.admissible.demands_bits.reshape(got.shape)
-        found = _wrong_element(name, differs, got, owed, how, because)
-        if found:
-            return found
-    return None
-
-
-def _bits(array: NDArray[Any]) -> NDArray[Any]:
-    return array.view(f"u{array.itemsize}")
-
-
-def _changed_bytes(
-    name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], because: str
-) -> Mismatch | None:
-    """The first byte of a tensor's memory that was written and should not have been; None where none was."""
-    if not changed.any():
-        return None
-    byte = int(changed.argmax())
-    subject = f"byte {_place_text(byte, tensor.guard, len(tensor.buffer))} of {name}"
-    return mismatch(subject, tensor.buffer[byte], before[byte], because, wrong=changed, noun="bytes")
-
-
-def _place_text(byte: int, guard: int, length: int) -> str:
-    if byte < guard:
-        return f"{guard - byte} before the storage"
-    if byte >= length - guard:
-        return f"{byte - (length - guard)} past the storage"
-    return f"{byte - guard} in the storage"
+USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:

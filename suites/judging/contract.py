@@ -92,6 +92,9 @@ class ContractQuestion:
         row |= _verdict(expected, made)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
+    def company(self) -> None:
+        """No other call is made."""
+
     def leaving(self, evidence: EvidenceFolder) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
         return self
 

@@ -15,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from poolproof.backends.base import Backend, Call, Outcome, Status
+from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
@@ -27,19 +27,35 @@ class AdapterFault(Exception):
 
 
 @dataclass(frozen=True)
-class _Charged:
-    """A backend whose methods raise `AdapterFault` and nothing else."""
+class _ChargedPart:
+    """A backend, or a part of it, whose methods raise `AdapterFault` and nothing else."""
 
-    backend: Backend
+    charged: Backend | Streams | Phases
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.charged, name)
+        return _charging(found) if callable(found) else found
+
+
+class _Charged(_ChargedPart):
+    """A backend that returns nothing from `run` but what a call can come to."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        outcome = _charging(self.backend.run)(call, mode)
+        outcome = _charging(cast(Backend, self.charged).run)(call, mode)
         _check_outcome(outcome, call)
         return cast(Outcome, outcome)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.backend, name)
-        return _charging(found) if callable(found) else found
+    @property
+    def streams(self) -> _ChargedPart | None:
+        return self._part("streams")
+
+    @property
+    def phases(self) -> _ChargedPart | None:
+        return self._part("phases")
+
+    def _part(self, name: str) -> _ChargedPart | None:
+        found = getattr(self.charged, name)
+        return None if found is None else _ChargedPart(found)
 
 
 def answer(question: Asked, backend: Backend) -> Row:

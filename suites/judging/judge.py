@@ -12,14 +12,15 @@ from typing import Any, cast
 import numpy as np
 
 from poolproof.backends.base import Backend, Status
-from poolproof.reports.rows.checks import REFUSAL
+from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.classes import classes_of
+from poolproof.suites.cases.neighbours import companions
 from poolproof.suites.judging import owed
-from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.checks import run_checks
+from poolproof.suites.judging.asked import Aspect, Company, verdict
+from poolproof.suites.judging.checks import IN_COMPANY, USUAL, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
@@ -32,12 +33,16 @@ _BYTES_PER_TAP = 10
 """What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
 
 
+BY_ITSELF = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
+"""What a call is held against that another call's deviation may be due to."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A case, held against the checks of its aspect.
 
     ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. A violation leaves evidence
-    in the folder ``evidence``, if there is one.
+    in the folder ``evidence``, if there is one. The cases of the ids ``shunned`` are not called before it.
     """
 
     case: Case
@@ -45,6 +50,7 @@ class Question:
     block: str = ""
     repeats: int | None = None
     evidence: EvidenceFolder | None = None
+    shunned: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -64,6 +70,12 @@ class Question:
 
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
+
+    def company(self) -> Company | None:
+        if not {*IN_COMPANY} & {*self.aspect.checks}:
+            return None
+        others = tuple(Question(case, BY_ITSELF, evidence=self.evidence) for case in companions(self.case))
+        return Company(others, lambda ids: replace(self, shunned=frozenset(ids)))
 
     def leaving(self, evidence: EvidenceFolder) -> Question:
         return replace(self, evidence=evidence)
@@ -134,7 +146,8 @@ def describe(question: Question) -> Row:
 
 def _judge_supported(question: Question, backend: Backend) -> Row:
     aspect = question.aspect
-    trial = Trial(question.case, backend, aspect.repeats if question.repeats is None else question.repeats)
+    repeats = aspect.repeats if question.repeats is None else question.repeats
+    trial = Trial(question.case, backend, repeats, question.shunned)
     row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
     if not findings:
         return row

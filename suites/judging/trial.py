@@ -5,14 +5,14 @@ Runs are made on demand and kept, so that two checks that need the same variatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Backend, Call, Outcome, Status
+from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
@@ -61,12 +61,16 @@ class NotMade(Exception):
 
 
 class Trial:
-    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend."""
+    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
-    def __init__(self, case: Case, backend: Backend, repeats: int = 1) -> None:
+    ``shunned`` are ids of cases that are not to be called before it.
+    """
+
+    def __init__(self, case: Case, backend: Backend, repeats: int = 1, shunned: Collection[str] = ()) -> None:
         self.case = case
         self.backend = backend
         self.repeats = repeats
+        self.shunned = shunned
         self._runs: dict[object, Run] = {}
 
     @cached_property
@@ -124,6 +128,12 @@ class Trial:
         accepted = self.admissible.accepts(self.gradient_input)
         return accepted | self.content.open_cells if self.case.has_empty_window() else accepted
 
+    @property
+    def owes_bits(self) -> NDArray[np.bool_]:
+        """Which cells of grad_input, flat, can hold one value only; backward operators only."""
+        bits = self.admissible.demands_bits
+        return bits & ~self.content.open_cells if self.case.has_empty_window() else bits
+
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
@@ -165,10 +175,24 @@ class Trial:
 
     def in_mode(self, mode: str) -> Run | None:
         """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
-        run = self._execute(allocate(self.content, POISONS[0]), mode)
-        if run.outcome.status is Status.UNAVAILABLE:
-            return None
-        return self._completed(run, f"made with {mode}")
+        return self._possible(self._execute(self.fresh(), mode), f"made with {mode}")
+
+    def among(self, hazard: Hazard) -> Run | None:
+        """The same call with other work around it on streams; None where the implementation cannot have that."""
+        assert self.backend.streams is not None
+        call = self.fresh()
+        before = inputs_of(call)
+        return self._possible(Run(call, self.backend.streams.run(call, hazard), before), f"made with {hazard}")
+
+    def at_once_with(self, other: Trial) -> tuple[Run | None, Run | None]:
+        """The same call and another trial's on two streams at the same time; None as above."""
+        assert self.backend.streams is not None
+        calls = self.fresh(), other.fresh()
+        before = [inputs_of(call) for call in calls]
+        outcomes = self.backend.streams.run_at_once(*calls)
+        runs = [Run(*parts) for parts in zip(calls, outcomes, before, strict=True)]
+        how = "made at the same time as another call on another stream"
+        return self._possible(runs[0], how), other._possible(runs[1], how)
 
     def after(self, others: Sequence[Case]) -> Run:
         """The same call once more, after calls of other cases, whatever comes of those."""
@@ -236,6 +260,18 @@ class Trial:
             self._runs[key] = self._completed(run, f"varied by {key}")
         return self._runs[key]
 
+    def _possible(self, run: Run, how: str) -> Run | None:
+        return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, how)
+
+    def fresh(self) -> Call:
+        """The case as it is, on memory filled with the first poison."""
+        return allocate(self.content, POISONS[0])
+
     def _execute(self, call: Call, mode: str = "") -> Run:
-        before = {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}
+        before = inputs_of(call)
         return Run(call, self.backend.run(call, mode), before)
+
+
+def inputs_of(call: Call) -> dict[str, NDArray[np.uint8]]:
+    """A copy of every input buffer."""
+    return {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}

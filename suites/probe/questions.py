@@ -170,6 +170,9 @@ class ProbeQuestion:
             return self.describe() | verdict(Verdict.NOT_RUN, str(error))
         return self.describe() | verdict(Verdict.CONFORMS) | {"account": account}
 
+    def company(self) -> None:
+        """No other call is made."""
+
     def leaving(self, evidence: EvidenceFolder) -> ProbeQuestion:  # noqa: ARG002  (an account carries its own)
         return self
 

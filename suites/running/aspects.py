@@ -7,18 +7,23 @@ and is held against all that any aspect claims.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
+from poolproof.references.contract import ContractCall
 from poolproof.references.products import Product
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
 from poolproof.suites.judging.asked import Asked, Aspect
-from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.judging.contract import question_of, read_call
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.blocks import USUAL_CHECKS, CaseAspect, ContractAspect
+from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
+from poolproof.suites.judging.phases import read_phase_question
+from poolproof.suites.running.blocks import CaseAspect, ContractAspect
+from poolproof.suites.running.phase_blocks import PhaseAspect
 
 _INEXACT = (
     "uniform",
@@ -115,7 +120,21 @@ CASE_ASPECTS = {
                 deterministic=(True,),
             ),
             weight=0.25,
-            checks=(*USUAL_CHECKS, "modes", "state"),
+            checks=(*USUAL, "modes", "state"),
+        ),
+        CaseAspect(
+            "streams",
+            "other work on streams, before a call, behind it and beside it, changes nothing",
+            profile=Profile(
+                gradients=("integers", "uniform"),
+                indices=("in_window", "forward", "shared"),
+                values=("normal", "ties"),
+                deterministic=(True,),
+                layouts=ALL_LAYOUTS,
+            ),
+            weight=0.05,
+            checks=("interval", "maximum", "streams"),
+            on_streams=True,
         ),
         CaseAspect(
             "round_trip",
@@ -123,7 +142,7 @@ CASE_ASPECTS = {
             profile=Profile(gradients=("integers", "uniform"), values=("normal", "ties", "nan", "negative_infinity")),
             weight=0.25,
             directions=("backward",),
-            checks=(*USUAL_CHECKS, "round_trip"),
+            checks=(*USUAL, "round_trip"),
         ),
         CaseAspect(
             "memory",
@@ -186,10 +205,20 @@ CONTRACT = ContractAspect(
     CONTRACT_CHECKS,
 )
 
-ASPECTS: dict[str, CaseAspect | ContractAspect] = {**CASE_ASPECTS, CONTRACT.id: CONTRACT}
+PHASES = PhaseAspect(
+    "phases",
+    "what callers may do between the two phases and in the second comes out right, what they may not is refused",
+    PHASE_CHECKS,
+)
+
+ASPECTS: dict[str, CaseAspect | ContractAspect | PhaseAspect] = {
+    **CASE_ASPECTS,
+    CONTRACT.id: CONTRACT,
+    PHASES.id: PHASES,
+}
 """All aspects, in the order in which they are told."""
 
-ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS)
+ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
 """Whatever can be violated."""
 
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
@@ -207,14 +236,15 @@ def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked
 def check_lines(lines: Iterable[str]) -> None:
     """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
     for line in lines:
-        if read_call(line) is None:
+        if read_call(line) is None and read_phase_question(line, PHASES) is None:
             Case.from_json(line)
 
 
 def _given_question(line: str, product: Product | None) -> Asked:
-    call = read_call(line)
-    if call is None:
+    gone = read_phase_question(line, PHASES)
+    call = None if gone else read_call(line)
+    if gone is None and call is None:
         return Question(Case.from_json(line), EVERYTHING, block="case")
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-    return question_of(call, product, CONTRACT)
+    return gone or question_of(cast(ContractCall, call), product, CONTRACT)

@@ -17,7 +17,7 @@ from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.asked import Asked, Aspect
-from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import KINDS, ContractQuestion, clause_counts, contract_questions
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.plans import Group, Plan, Subject
@@ -25,25 +25,22 @@ from poolproof.suites.running.plans import Group, Plan, Subject
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-_COSTLY = ("modes", "state", "round_trip", "memory_kept")
-USUAL_CHECKS = tuple(name for name in CHECKS if name not in _COSTLY)
-"""Checks of every aspect; the costly ones belong to an aspect of their own."""
-
 
 @dataclass(frozen=True)
 class CaseAspect(Aspect):
     """An aspect about cases: what is drawn for it and why.
 
     ``weight`` scales a plan's number of cases; ``least`` is how many cases even the smallest plan has. ``listed``
-    gives the cases where they are not drawn; every plan asks them all.
+    gives the cases where they are not drawn; every plan asks them all. ``on_streams``: only of devices with streams.
     """
 
-    checks: tuple[str, ...] = USUAL_CHECKS
+    checks: tuple[str, ...] = USUAL
     profile: Profile = field(default_factory=Profile)
     weight: float = 1.0
     directions: tuple[str, ...] = ("backward", "forward")
     listed: Callable[[Operator, str, str], list[Target]] | None = None
     least: int = 1
+    on_streams: bool = False
 
     def covers(self, subject: Subject) -> bool:
         if subject.is_whole or subject.unsupported is not None:
@@ -51,9 +48,13 @@ class CaseAspect(Aspect):
         return subject.operator.direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
-        """Not every kind of windows can miss its input, nor has every backward a forward; few interfaces have tags."""
+        """Not every kind of windows can miss its input, nor has every backward a forward; few interfaces have format
+        tags, and a CPU has no streams.
+        """
         tagged = self.profile.tagged
         if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
+            return False
+        if self.on_streams and not subject.on_streams:
             return False
         return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
 

@@ -49,8 +49,9 @@ class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
 
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
-    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`. ``makes_indices``: of a
-    backward, whether the backend has a forward that makes indices for it.
+    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` and
+    ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`. ``makes_indices``: of a backward, whether
+    the backend has a forward that makes indices for it.
     """
 
     backend: str
@@ -60,6 +61,8 @@ class Subject:
     unsupported: str | None = None
     tags: tuple[str, ...] = ()
     product: Product | None = None
+    on_streams: bool = False
+    in_phases: bool = False
     makes_indices: bool = True
 
     @property
@@ -82,12 +85,14 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
     Index dtypes that the operator's own interface does not have are left out.
     """
     found = []
+    parts = (backend.streams is not None, backend.phases is not None)
     for operator in OPERATORS.values():
         for index_dtype in operator.indices.dtypes:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
+                device = (backend.tags, backend.product, *parts)
                 made = reason is None and _makes_indices(backend, operator, dtype)
-                found.append(Subject(name, operator, dtype, index_dtype, reason, backend.tags, backend.product, made))
+                found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made))
     return found
 
 
@@ -142,4 +147,6 @@ def blocks(chosen: Sequence[Subject], aspects: Iterable[Planned[B_co]], plan: Pl
 
 
 def _as_wholes(chosen: Iterable[Subject]) -> Iterable[Subject]:
-    return dict.fromkeys(replace(subject, dtype="", index_dtype="", unsupported=None) for subject in chosen)
+    return dict.fromkeys(
+        replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True) for subject in chosen
+    )

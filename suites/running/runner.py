@@ -13,6 +13,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.sandbox import Sandbox
 
@@ -76,6 +77,7 @@ class Runner:
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._sandboxes: dict[str, Sandbox] = {}
         self._shrunk: set[tuple[str, ...]] = set()
+        self._led_to: set[tuple[str, str]] = set()
 
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
@@ -88,7 +90,11 @@ class Runner:
         tally = Tally()
         first: dict[tuple[str, ...], tuple[Asked, Row]] = {}
         try:
-            for question, row in zip(questions, self._rows(block.subject.backend, questions), strict=True):
+            judged = self._rows(block.subject.backend, questions)
+            for question, (row, *others) in zip(questions, judged, strict=True):
+                for other in others:
+                    tally.add(other)
+                    self._record_once(other)
                 tally.add(row)
                 if row["verdict"] in FAILED and self._shrinks and _claim_of(row) not in (*first, *self._shrunk):
                     first[_claim_of(row)] = question, row
@@ -103,26 +109,44 @@ class Runner:
                 self._record(row)
         return tally
 
-    def judge_one(self, question: Asked, backend: str) -> Row:
-        """Judge and record a single question."""
-        (row,) = self._rows(backend, [question])
+    def judge_one(self, question: Asked, backend: str) -> tuple[Row, ...]:
+        """Judge and record a single question; its row, and that of another call that is to blame instead."""
+        ((row, *others),) = self._rows(backend, [question])
         self._record(row)
-        return row
+        for other in others:
+            self._record_once(other)
+        return row, *others
+
+    def _record_once(self, led_to: Row) -> None:
+        """Record the row of a call that several questions may have led to."""
+        key = led_to["backend"], led_to["case_id"]
+        if key not in self._led_to:
+            self._record(led_to)
+        self._led_to.add(key)
 
     def close(self) -> None:
         for sandbox in self._sandboxes.values():
             sandbox.close()
 
-    def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[Row]:
-        """The rows of questions whose violations leave evidence."""
+    def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
+        """Per question its row and that of another call that is to blame instead; violations leave evidence."""
         evidence = EvidenceFolder(self._folder, backend)
-        for row in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
-            evidence.put_unfinished(row)
-            self._limit_evidence(row)
-            yield row
+        for rows in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
+            if rows[0]["verdict"] not in FAILED and len(rows) > 1:
+                evidence_path(self._folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
+            for row in rows:
+                evidence.put_unfinished(row)
+                self._limit_evidence(row)
+            yield rows
 
-    def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[Row]:
-        return map(self._waive, self._sandbox(backend).judge(questions))
+    def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
+        sandbox = self._sandbox(backend)
+
+        def ask(asked: Asked) -> Row:
+            return self._waive(sandbox.judge_alone(asked))
+
+        rows = map(self._waive, sandbox.judge(questions))
+        return (settled(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
     def _limit_evidence(self, row: Row) -> None:
         """Remove the evidence of the row where the run has enough of its kind."""
@@ -144,7 +168,7 @@ class Runner:
         """Add the column with the smallest question that fails alike, and ask that once more for its evidence."""
 
         def still_fails(asked: Asked) -> bool:
-            (other,) = self._judged(row["backend"], [asked])
+            ((other, *_),) = self._judged(row["backend"], [asked])
             return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
                 other["checks_violated"]
             )
@@ -154,7 +178,7 @@ class Runner:
             self._shrunk.add(_claim_of(row))
             row["shrunk"] = smaller.describe()["case"]
             evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
-            for other in self._judged(row["backend"], [smaller.leaving(evidence)]):
+            for other, *_ in self._judged(row["backend"], [smaller.leaving(evidence)]):
                 evidence.put_unfinished(other)
 
 

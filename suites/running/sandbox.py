@@ -36,9 +36,9 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.blocks import USUAL_CHECKS
 from poolproof.suites.running.plans import Subject, subjects
 
 
@@ -254,6 +254,14 @@ class Sandbox:
                 yield self._row_asked_again(questions[position])
                 position += 1
 
+    def judge_alone(self, question: Asked) -> Row:
+        """The row of a question that is the first to be put to its process."""
+        if self._server is not None:
+            with suppress(ConnectionError):
+                self._server.connection.send(_NO_MORE)
+        (row,) = self.judge([question])
+        return row
+
     def close(self) -> None:
         """End all processes; the sandbox may be started again."""
         if self._server is not None:
@@ -366,7 +374,7 @@ def _warm_up(backend: Backend) -> None:
     gc.freeze()
 
 
-_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL_CHECKS)
+_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 
 
 def _make_first_calls(backend: Backend, seconds: int = 0) -> None:
@@ -376,7 +384,10 @@ def _make_first_calls(backend: Backend, seconds: int = 0) -> None:
 
 
 _HUNG_UP, _RETIRED = 90, 91
-"""Exit statuses of a worker that ended by itself: nobody asks any more; a claim was broken and it may be damaged."""
+"""Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced."""
+
+_NO_MORE: tuple[Asked, ...] = ()
+"""The list of questions that tells a worker to let another take its place."""
 
 
 def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> int:
@@ -385,7 +396,10 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
     descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
         while True:
-            for question in connection.recv():
+            questions = connection.recv()
+            if not questions:
+                return _RETIRED
+            for question in questions:
                 _note_in_flight(descriptor, backend_name, question)
                 row = answer_of(question, backend)
                 connection.send(row)

@@ -1,10 +1,21 @@
 #include "stream.h"
 
 #include <chrono>
+#include <utility>
+#include <vector>
 
 #include "status.h"
 
 namespace emulator {
+namespace {
+
+thread_local std::vector<std::function<void()>> late;  // of the worker's own stream
+
+void finish_what_is_late() {
+    for (const auto& rest : std::exchange(late, {})) rest();
+}
+
+}  // namespace
 
 Stream::Stream(std::shared_ptr<std::atomic<int>> fault)
     : queue_(std::make_shared<Queue>(std::move(fault))), worker_(work, queue_) {}
@@ -47,6 +58,8 @@ void Stream::abandon() {
     if (busy) worker_.detach();
 }
 
+void Stream::finish_late(std::function<void()> rest) { late.push_back(std::move(rest)); }
+
 void Stream::work(const std::shared_ptr<Queue>& queue) {
     std::unique_lock lock(queue->mutex);
     while (true) {
@@ -63,6 +76,11 @@ void Stream::work(const std::shared_ptr<Queue>& queue) {
         }
         task = nullptr;  // what the task holds is released before anyone is told that it is done
         lock.lock();
+        if (!late.empty() && queue->tasks.empty()) {
+            lock.unlock();
+            finish_what_is_late();
+            lock.lock();
+        }
         queue->busy = false;
         queue->changed.notify_all();
     }

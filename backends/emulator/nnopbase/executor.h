@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plan.h"
@@ -18,12 +19,17 @@ struct aclOpExecutor {
     std::vector<void*> addresses;  // one per tensor; null until replaced, then it wins over the tensor's own
     bool repeatable = false;
     void* first_workspace = nullptr;  // of its first run
+    bool has_run = false;
+    std::thread::id maker = std::this_thread::get_id();
 };
 
 namespace emulator {
 
 aclOpExecutor* create_executor(const char* api, std::shared_ptr<const Plan> plan, std::vector<const aclTensor*> tensors,
                                size_t inputs, std::string cache_key, bool from_cache);
+
+// Where the data of each tensor lies now.
+std::vector<void*> current_addresses(const aclOpExecutor& executor);
 
 // Phase two of every API: enqueue and return. An executor that is not repeatable is gone afterwards.
 aclnnStatus run_executor(void* workspace, uint64_t workspace_size, aclOpExecutor* executor, aclrtStream stream);

@@ -1,11 +1,42 @@
 #include "tensor.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "../ascendcl/census.h"
+#include "../ascendcl/defects.h"
 #include "../ascendcl/errors.h"
 
 namespace emulator {
+namespace {
+
+struct Register {
+    std::mutex mutex;
+    std::set<const aclTensor*> living;
+};
+
+Register& tensors() {
+    static Register& instance = *new Register;  // never destroyed: worker threads may outlive static destructors
+    return instance;
+}
+
+void note(const aclTensor* tensor, bool lives) {
+    if (!has_defects) return;
+    const std::lock_guard lock(tensors().mutex);
+    if (lives) {
+        tensors().living.insert(tensor);
+    } else {
+        tensors().living.erase(tensor);
+    }
+}
+
+}  // namespace
+
+bool is_living(const aclTensor* tensor) {
+    const std::lock_guard lock(tensors().mutex);
+    return tensors().living.count(tensor) != 0;
+}
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
     std::vector<int64_t> strides(shape.size());
@@ -69,7 +100,9 @@ extern "C" aclTensor* aclCreateTensor(const int64_t* shape, uint64_t rank, aclDa
                                       void* data) {
     if (is_missing(shape, rank) || is_missing(storage, storage_rank)) return nullptr;
     born(Kind::kTensor);
-    return new aclTensor(describe(shape, rank, dtype, strides, offset, format, storage, storage_rank, data));
+    auto* tensor = new aclTensor(describe(shape, rank, dtype, strides, offset, format, storage, storage_rank, data));
+    note(tensor, true);
+    return tensor;
 }
 
 extern "C" aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* shape, uint64_t rank, aclDataType dtype,
@@ -84,6 +117,7 @@ extern "C" aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* shape, ui
 
 extern "C" aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
     if (tensor != nullptr) gone(Kind::kTensor);
+    note(tensor, false);
     delete tensor;
     return status::kSuccess;
 }

@@ -23,6 +23,9 @@ struct aclIntArray {
 
 namespace emulator {
 
+// Whether the description has not been destroyed; kept for seeded defects alone, which look at it too late.
+bool is_living(const aclTensor* tensor);
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 
 }  // namespace emulator

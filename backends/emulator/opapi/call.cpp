@@ -1,6 +1,7 @@
 #include "call.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "../ascendcl/defects.h"
 #include "../ascendcl/text.h"
@@ -57,6 +58,14 @@ bool is_empty(const aclTensor& tensor) {
 int64_t element_count(const std::vector<int64_t>& shape) {
     int64_t count = 1;
     for (const int64_t size : shape) count *= size;
+    return count;
+}
+
+int64_t shape_size(const std::vector<int64_t>& shape) {
+    int64_t count = 1;
+    for (const int64_t size : shape) {
+        if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::min();
+    }
     return count;
 }
 

@@ -43,6 +43,8 @@ struct Call {
 
 bool is_empty(const aclTensor& tensor);
 int64_t element_count(const std::vector<int64_t>& shape);
+// As the library counts: the least int64 where the product overflows, so that two such shapes compare equal (measured).
+int64_t shape_size(const std::vector<int64_t>& shape);
 int64_t item_size(aclDataType dtype);
 
 // Formats whose memory is blocked, so that a view says nothing about it (format helpers of the base library).

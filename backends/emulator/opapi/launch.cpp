@@ -75,8 +75,15 @@ class Launch {
             const auto bytes = static_cast<size_t>(operand.view.extent_bytes());
             if (operand.is_touched && !heap().contains(first, bytes)) return false;
         }
+        if (seeded(Defect::scratch_not_reported) && plan_.scratch >= 0 && !owns_scratch()) return false;
         const size_t workspace = plan_.workspace_size;
         return workspace == 0 || heap().contains(workspace_, workspace);
+    }
+
+    bool owns_scratch() const {
+        const int64_t sums = plan_.problem.planes() * plan_.problem.cells();
+        return workspace_ != nullptr &&
+               heap().contains(at(workspace_, plan_.scratch), static_cast<size_t>(sums) * sizeof(float));
     }
 
     void stage(size_t i) const {

@@ -23,11 +23,12 @@ std::vector<int64_t> Reading::leading(const Shape& shape) const {
     return {axes == 2 ? shape.front() : 1, shape[channel]};
 }
 
-// The windowed 2-D APIs read NHWC wherever it is passed. The 3-D forward reads NDHWC and the adaptive 2-D forward
-// NHWC; the 3-D and adaptive backwards never look at the tag.
+// The windowed 2-D APIs read NHWC wherever it is passed. The 3-D forward reads NDHWC, and the adaptive 2-D forward
+// NHWC where there is an N; the 3-D and adaptive backwards never look at the tag.
 Reading contract_reading(const Call& call) {
     const Family& family = *call.family;
     const aclFormat format = call.tensor(kSelf).format;
+    if (family.is_adaptive && call.tensor(kSelf).shape.size() == 3) return {family.spatial_rank, false};
     const bool looks = family.spatial_rank == 3 ? !family.is_backward && !family.is_adaptive
                                                 : !family.is_backward || !family.is_adaptive;
     const aclFormat last = family.spatial_rank == 3 ? ACL_FORMAT_NDHWC : ACL_FORMAT_NHWC;
@@ -50,7 +51,7 @@ Attributes attributes_of(const Call& call) {
     return {std::move(kernel), expanded(call, kStride), expanded(call, kPadding), expanded(call, kDilation)};
 }
 
-std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading, bool clamps) {
+std::vector<int64_t> pooled_shape_unchecked(const Call& call, const Reading& reading) {
     std::vector<int64_t> shape = call.tensor(kSelf).shape;
     const Attributes list = attributes_of(call);
     const size_t first = reading.first_spatial_axis(shape);
@@ -58,8 +59,16 @@ std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading
         int64_t& size = shape[first + axis];
         size = pooled_size(size, list.kernel[axis], list.stride[axis], list.padding[axis], list.dilation[axis],
                            call.ceil_mode);
-        if (size <= 0 && !clamps) return {};
-        size = std::max<int64_t>(size, clamps);
+    }
+    return shape;
+}
+
+std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading, bool clamps) {
+    std::vector<int64_t> shape = pooled_shape_unchecked(call, reading);
+    const size_t first = reading.first_spatial_axis(shape);
+    for (size_t axis = first; axis < first + static_cast<size_t>(call.family->spatial_rank); ++axis) {
+        if (shape[axis] <= 0 && !clamps) return {};
+        shape[axis] = std::max<int64_t>(shape[axis], clamps);
     }
     return shape;
 }

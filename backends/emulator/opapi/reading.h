@@ -42,7 +42,9 @@ struct Attributes {
 };
 Attributes attributes_of(const Call& call);
 
-// Shape that a windowed pool gives self; nothing where a length would not be positive, unless it is then taken for 1.
+// Shape that a windowed pool gives self.
+std::vector<int64_t> pooled_shape_unchecked(const Call& call, const Reading& reading);
+// The same, but nothing where a length would not be positive, unless it is then taken for 1.
 std::optional<std::vector<int64_t>> pooled_shape(const Call& call, const Reading& reading, bool clamps = false);
 
 // Output lengths of an adaptive forward: a single value is repeated, an empty list keeps the input's lengths.

@@ -16,23 +16,27 @@ bool among(const std::vector<Value>& values, Value value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// In unsigned arithmetic that wraps, as the library's is.
-bool leaves_storage(const aclTensor& tensor) {
-    uint64_t dense = 1;
-    auto last = static_cast<uint64_t>(tensor.offset);
-    bool is_dense = true;
+// As the library sees it: under a private tag always, and of no or one element.
+bool is_contiguous(const aclTensor& tensor) {
+    const int64_t count = shape_size(tensor.shape);
+    if (is_private(tensor.format) || count == 0 || count == 1) return true;
+    int64_t dense = 1;
     for (size_t axis = tensor.shape.size(); axis-- > 0;) {
-        const auto length = static_cast<uint64_t>(tensor.shape[axis]);
-        const auto stride = static_cast<uint64_t>(tensor.strides[axis]);
-        is_dense &= length == 1 || stride == dense;
-        last += (length - 1) * stride;
-        dense *= length;
+        if (tensor.shape[axis] == 1) continue;
+        if (tensor.strides[axis] != dense) return false;
+        dense *= tensor.shape[axis];
     }
-    uint64_t storage = 1;
-    for (const int64_t length : tensor.storage) storage *= static_cast<uint64_t>(length);
-    const auto bound = static_cast<int64_t>(storage);
-    const auto end = static_cast<int64_t>(last);
-    return !is_dense && (end < 0 || end >= bound);
+    return true;
+}
+
+bool leaves_storage(const aclTensor& tensor) {
+    if (is_contiguous(tensor)) return false;
+    int64_t first = tensor.offset, last = tensor.offset;
+    for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+        const int64_t reach = tensor.strides[axis] * (tensor.shape[axis] - 1);
+        (reach < 0 ? first : last) += reach;
+    }
+    return first < 0 || last + 1 > shape_size(tensor.storage);
 }
 
 Violation unless(bool holds, const std::string& why) { return holds ? Violation() : Violation(why); }

@@ -1,0 +1,314 @@
+"""Calls among other work on streams: nothing but the order on a stream, and events, says what comes first.
+
+Whatever is queued in front of a call is long compared to the time that queueing takes, and what is queued behind it is
+short. A library that reads, writes or computes anywhere but at its place on the stream that it was given is then early
+or late by a margin: it meets inputs of zeros, or leaves outputs that were read before it wrote them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.execution import (
+    GuardedWorkspace,
+    Operands,
+    TwoPhase,
+    completed,
+    guarded_workspace,
+)
+from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE
+from poolproof.backends.aclnn.status import AclError
+from poolproof.backends.base import Call, Hazard, Outcome
+
+_BLOCK = 1 << 22
+"""Bytes of one copy of a delay."""
+
+_DELAY_SECONDS = 2e-3
+"""How long a delay lasts: many times what the host takes to queue a call."""
+
+_MOST_COPIES = 128
+"""Of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
+
+_ROUNDS = 16
+"""How often either of two calls is queued that run at once."""
+
+DEFAULT_STREAM = 0
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Copies between two halves of a block of device memory."""
+
+    block: int
+    copies: int
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Work for one stream of a device; nothing here waits for it but `drain`."""
+
+    device: Device
+    stream: int
+    delay: Delay
+
+    def hold_up(self) -> None:
+        """Keep the stream busy for a while."""
+        for _ in range(self.delay.copies):
+            self.copy(self.delay.block, self.delay.block + _BLOCK, _BLOCK)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        if size:
+            self.device.call("aclrtMemcpyAsync", target, size, source, size, DEVICE_TO_DEVICE, self.stream)
+
+    def erase(self, address: int, size: int) -> None:
+        if size:
+            self.device.call("aclrtMemsetAsync", address, size, 0, size, self.stream)
+
+    def await_all_of(self, other: Queue, event: int) -> None:
+        """What is queued here from now on runs after all that ``other`` holds now."""
+        self.device.call("aclrtRecordEvent", event, other.stream)
+        self.device.call("aclrtStreamWaitEvent", self.stream, event)
+
+    def drain(self) -> None:
+        self.device.synchronise(self.stream)
+
+
+class Launches:
+    """Executors of one call that have not run yet, and the workspace in which they take turns."""
+
+    def __init__(self, operator: TwoPhase, waiting: list[tuple[int, int]], workspace: GuardedWorkspace) -> None:
+        self._operator = operator
+        self._waiting = waiting
+        self.workspace = workspace
+
+    def enqueue(self, stream: int) -> None:
+        """Phase two of the next."""
+        size, executor = self._waiting.pop()
+        self._operator.run(self.workspace.address if size else 0, size, executor, stream)
+
+
+@contextmanager
+def _launches(device: Device, operator: TwoPhase, operands: Sequence[Operands]) -> Iterator[Launches]:
+    """An executor for each of ``operands``, the last of them first; those that have not run are destroyed."""
+    waiting: list[tuple[int, int]] = []
+    try:
+        for each in operands:
+            waiting.append(operator.prepare(each))
+        with guarded_workspace(device, max(size for size, _ in waiting)) as workspace:
+            yield Launches(operator, waiting, workspace)
+    finally:
+        for _, executor in waiting:
+            device.call("aclDestroyAclOpExecutor", executor)
+
+
+@contextmanager
+def _drained(device: Device) -> Iterator[None]:
+    """Whatever happens in the block, and wherever the library works, nothing is left running when its memory goes."""
+    try:
+        yield
+    finally:
+        with suppress(AclError):
+            device.call("aclrtSynchronizeDevice")
+
+
+@contextmanager
+def _spare(device: Device, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Device memory of those sizes, by the same names."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
+
+
+@contextmanager
+def _event(device: Device) -> Iterator[int]:
+    event = ctypes.c_void_p()
+    device.call("aclrtCreateEvent", ctypes.byref(event))
+    try:
+        yield int(event.value or 0)
+    finally:
+        device.call("aclrtDestroyEvent", event)
+
+
+def _sizes(call: Call, names: Sequence[str]) -> dict[str, int]:
+    return {name: len(call.tensors[name].buffer) for name in names}
+
+
+def _produce(queue: Queue, operands: Operands, made: Mapping[str, int]) -> None:
+    """Queue what makes the inputs: a delay, and copies of them from where they lie ready."""
+    queue.hold_up()
+    for name, size in _sizes(operands.call, tuple(made)).items():
+        queue.copy(operands.allocations[name], made[name], size)
+
+
+@contextmanager
+def _unmade(device: Device, operands: Operands) -> Iterator[dict[str, int]]:
+    """Where the inputs lie ready while the tensors of the call hold zeros, which are indices in any plane."""
+    sizes = _sizes(operands.call, operands.call.operator.inputs)
+    with _spare(device, sizes) as made:
+        for name, size in sizes.items():
+            device.upload(made[name], operands.call.tensors[name].buffer)
+            device.fill(operands.allocations[name], size, 0)
+        yield made
+
+
+def _inputs_being_made(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
+    device = queue.device
+    with (
+        operator.operands(call) as operands,
+        _unmade(device, operands) as made,
+        _launches(device, operator, [operands]) as launches,
+        _drained(device),
+    ):
+        _produce(queue, operands, made)
+        launches.enqueue(queue.stream)
+        return _result(queue, operands, launches)
+
+
+def _event_to_wait_for(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
+    device = queue.device
+    with (
+        operator.operands(call) as operands,
+        _unmade(device, operands) as made,
+        _launches(device, operator, [operands]) as launches,
+        device.another_stream() as stream,
+        _event(device) as event,
+    ):
+        producer = Queue(device, stream, queue.delay)
+        with _drained(device):
+            _produce(producer, operands, made)
+            queue.await_all_of(producer, event)
+            launches.enqueue(queue.stream)
+            return _result(queue, operands, launches)
+
+
+def _inputs_overwritten_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
+    device = queue.device
+    default = Queue(device, DEFAULT_STREAM, queue.delay)
+    with (
+        operator.operands(call) as operands,
+        _launches(device, operator, [operands]) as launches,
+        _drained(device),
+    ):
+        default.hold_up()
+        launches.enqueue(queue.stream)
+        for name, size in _sizes(call, call.operator.inputs).items():
+            queue.erase(operands.allocations[name], size)
+        return _result(queue, operands, launches)
+
+
+def _outputs_read_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
+    device, sizes = queue.device, _sizes(call, call.operator.outputs)
+    default = Queue(device, DEFAULT_STREAM, queue.delay)
+    with (
+        operator.operands(call) as operands,
+        _spare(device, sizes) as read,
+        _launches(device, operator, [operands]) as launches,
+        _drained(device),
+    ):
+        default.hold_up()
+        launches.enqueue(queue.stream)
+        for name, size in sizes.items():
+            queue.copy(read[name], operands.allocations[name], size)
+        outcome = _result(queue, operands, launches)
+        for name in sizes:
+            device.download(call.tensors[name].buffer, read[name])
+        return outcome
+
+
+def _workspace_of_the_call_before(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
+    device = queue.device
+    with (
+        operator.operands(call) as earlier,
+        operator.operands(call) as operands,
+        _unmade(device, earlier),
+        _launches(device, operator, [operands, earlier]) as launches,
+        _drained(device),
+    ):
+        queue.hold_up()
+        launches.enqueue(queue.stream)
+        launches.enqueue(queue.stream)
+        return _result(queue, operands, launches)
+
+
+def _result(queue: Queue, operands: Operands, launches: Launches) -> Outcome:
+    """What the call has come to, once its stream has run it."""
+    queue.drain()
+    complaints = launches.workspace.complaints()
+    operands.download(queue.device)
+    return completed(operands.call, 0.0, complaints)
+
+
+HAZARDS: dict[Hazard, Callable[[Queue, TwoPhase, Call], Outcome]] = {
+    Hazard.INPUTS_BEING_MADE: _inputs_being_made,
+    Hazard.INPUTS_OVERWRITTEN: _inputs_overwritten_behind,
+    Hazard.OUTPUTS_READ: _outputs_read_behind,
+    Hazard.WORKSPACE_SHARED: _workspace_of_the_call_before,
+    Hazard.EVENT: _event_to_wait_for,
+}
+
+
+class AclnnStreams:
+    """`poolproof.backends.base.Streams` of one device. ``failed`` says what a status that is not 0 comes to."""
+
+    hazards = tuple(HAZARDS)
+
+    def __init__(
+        self, device: Device, operators: Mapping[str, TwoPhase], failed: Callable[[AclError], Outcome]
+    ) -> None:
+        self._device = device
+        self._operators = operators
+        self._failed = failed
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        try:
+            self._device.set_deterministic(call.deterministic)
+            return HAZARDS[hazard](self.queue, self._operators[call.operator.name], call)
+        except AclError as error:
+            return self._failed(error)
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        try:
+            self._device.set_deterministic(first.deterministic)
+            return self._at_once(self.queue, first, second)
+        except AclError as error:
+            outcome = self._failed(error)
+            return outcome, outcome
+
+    def _at_once(self, queue: Queue, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        device = self._device
+        one, two = (self._operators[call.operator.name] for call in (first, second))
+        with (
+            one.operands(first) as operands,
+            two.operands(second) as others,
+            _launches(device, one, [operands] * _ROUNDS) as launches,
+            _launches(device, two, [others] * _ROUNDS) as beside,
+            device.another_stream() as stream,
+            _event(device) as event,
+        ):
+            other = Queue(device, stream, queue.delay)
+            with _drained(device):
+                queue.hold_up()
+                other.await_all_of(queue, event)
+                for _ in range(_ROUNDS):
+                    launches.enqueue(queue.stream)
+                    beside.enqueue(other.stream)
+                return _result(queue, operands, launches), _result(other, others, beside)
+
+    @cached_property
+    def queue(self) -> Queue:
+        """The device's own stream. The memory for delays is kept, and measured in, once and for all."""
+        block = self._device.allocate(2 * _BLOCK)
+        return Queue(self._device, self._device.stream, Delay(block, _copies(self._device, block)))
+
+
+def _copies(device: Device, block: int) -> int:
+    """How many copies of a block last `_DELAY_SECONDS` here, measured after one that warms up."""
+    queue = Queue(device, device.stream, Delay(block, 1))
+    queue.hold_up()
+    seconds = device.timed(queue.stream, queue.hold_up)
+    return min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES

@@ -1,0 +1,122 @@
+"""Torch's calls among other work on the streams of a device, as `backends.aclnn.streams` makes those of aclnn.
+
+It keeps workspaces to itself, so that no two calls can be told to share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from poolproof.backends.base import Call, Hazard, Outcome
+
+if TYPE_CHECKING:
+    import torch
+
+    from poolproof.backends.torch_eager import Placed, TorchEager
+
+BLOCK = 1 << 26
+"""Bytes of one copy of a delay."""
+
+_COPIES = 32
+"""Of one delay: a millisecond or more on any device."""
+
+_ROUNDS = 16
+"""How often either of two calls is queued that run at once."""
+
+
+class TorchStreams:
+    """`poolproof.backends.base.Streams` of one device; ``module`` is torch's own for its kind, such as `torch.cuda`."""
+
+    def __init__(self, eager: TorchEager, module: Any) -> None:
+        self._eager = eager
+        self._module = module
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        return tuple(_HAZARDS)
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        placed = self._eager.place(call)
+        refusal, _ = self._eager.attempt(partial(_HAZARDS[hazard], self, placed, self._module.Stream()))
+        return refusal or placed.outcome(0.0)
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        one, other = self._eager.place(first), self._eager.place(second)
+        refusal, _ = self._eager.attempt(partial(self._at_once, one, other))
+        return refusal or one.outcome(0.0), refusal or other.outcome(0.0)
+
+    def inputs_being_made(self, placed: Placed, stream: Any) -> None:
+        made = self._unmade(placed)
+        with self._module.stream(stream):
+            self._produce(placed, made)
+            placed.compute()
+
+    def event_to_wait_for(self, placed: Placed, stream: Any) -> None:
+        made, event = self._unmade(placed), self._module.Event()
+        with self._module.stream(self._module.Stream()):
+            self._produce(placed, made)
+            event.record()
+        with self._module.stream(stream):
+            event.wait()
+            placed.compute()
+
+    def inputs_overwritten(self, placed: Placed, stream: Any) -> None:
+        self._hold_up()
+        with self._module.stream(stream):
+            placed.compute()
+            for name in placed.call.operator.inputs:
+                placed.buffers[name].zero_()
+
+    def outputs_read(self, placed: Placed, stream: Any) -> None:
+        self._hold_up()
+        with self._module.stream(stream):
+            placed.compute()
+            read = {name: placed.buffers[name].clone() for name in placed.call.operator.outputs}
+        self._module.synchronize()
+        for name, copied in read.items():
+            placed.buffers[name].copy_(copied)
+
+    def _at_once(self, one: Placed, other: Placed) -> None:
+        streams, event = (self._module.Stream(), self._module.Stream()), self._module.Event()
+        with self._module.stream(streams[0]):
+            self._hold_up()
+            event.record()
+        with self._module.stream(streams[1]):
+            event.wait()
+        for _ in range(_ROUNDS):
+            for stream, placed in zip(streams, (one, other), strict=True):
+                with self._module.stream(stream):
+                    placed.compute()
+
+    def _unmade(self, placed: Placed) -> dict[str, torch.Tensor]:
+        """Copies of the inputs, which hold zeros now: indices in any plane."""
+        made = {name: placed.buffers[name].clone() for name in placed.call.operator.inputs}
+        for name in made:
+            placed.buffers[name].zero_()
+        self._module.synchronize()
+        return made
+
+    def _produce(self, placed: Placed, made: Mapping[str, torch.Tensor]) -> None:
+        """Queue what makes the inputs on the current stream: a delay, and copies of them from where they lie ready."""
+        self._hold_up()
+        for name, ready in made.items():
+            placed.buffers[name].copy_(ready)
+
+    def _hold_up(self) -> None:
+        """Keep the current stream busy for a while."""
+        for _ in range(_COPIES):
+            self._block[0].copy_(self._block[1])
+
+    @cached_property
+    def _block(self) -> torch.Tensor:
+        return self._eager.empty(2, BLOCK)
+
+
+_HAZARDS: dict[Hazard, Callable[[TorchStreams, Placed, Any], None]] = {
+    Hazard.INPUTS_BEING_MADE: TorchStreams.inputs_being_made,
+    Hazard.INPUTS_OVERWRITTEN: TorchStreams.inputs_overwritten,
+    Hazard.OUTPUTS_READ: TorchStreams.outputs_read,
+    Hazard.EVENT: TorchStreams.event_to_wait_for,
+}

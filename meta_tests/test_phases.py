@@ -1,0 +1,281 @@
+"""Ways through two phases: every wrong answer is noticed, no right one accused, and nothing undefined is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.aclnn.phases import TAKEN
+from poolproof.backends.base import Call, Outcome, Passage, Status
+from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
+from poolproof.reports.rows.schema import SCHEMA, Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import CaseError
+from poolproof.suites.judging.faults import answer
+from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
+from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.running.sandbox import Sandbox
+from scatter_backends import Scatter
+
+OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
+BOTH = ("phase_two.interleaved",)
+
+
+def question(way: Way, number: int = 0) -> PhaseQuestion:
+    asked = phase_questions(OPERATOR, "float32", "int32", PHASES, "block")
+    return [each for each in asked if each.way == way][number]
+
+
+class Phased(Scatter):
+    """Answers as owed; ``run`` on the calls of the ways that go through."""
+
+    def __init__(self) -> None:
+        self.phases = self
+
+    def status(self, way: Way) -> int:
+        return min(way.owed.statuses) if isinstance(way.owed, Fails) else 0
+
+    def calls(self, way: Way, call: Call, other: Call) -> list[Call]:
+        return [call, other] if way.id in BOTH else [call]
+
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        status = self.status(way)
+        if status:
+            return Passage(status, "why")
+        calls = self.calls(way, call, other)
+        for each in calls:
+            self.run(each)
+        return Passage(status, ran=len(calls))
+
+
+class Accepts(Phased):
+    """Nothing is refused."""
+
+    def status(self, way: Way) -> int:
+        return 0
+
+
+class RefusesOtherwise(Phased):
+    """With another status than is owed."""
+
+    def status(self, way: Way) -> int:
+        return 507000 if isinstance(way.owed, Fails) else 0
+
+
+class Refuses(Phased):
+    def status(self, way: Way) -> int:
+        return 361001
+
+
+class Unwritten(Phased):
+    """Phase two succeeds and computes nothing."""
+
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        status = self.status(way)
+        return Passage(status, ran=0 if status else len(self.calls(way, call, other)))
+
+
+class Exchanges(Phased):
+    """Of two calls each gets the other's data."""
+
+    def calls(self, way: Way, call: Call, other: Call) -> list[Call]:
+        for name in call.operator.inputs:
+            ours, theirs = call.tensors[name].array, other.tensors[name].array
+            kept = ours.copy()
+            ours[...], theirs[...] = theirs, kept
+        return super().calls(way, call, other)
+
+
+class Harmed(Phased):
+    """A refusal spoils every later call."""
+
+    spoilt = False
+
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        passage = super().take(way, call, other)
+        self.spoilt = self.spoilt or bool(passage.status)
+        return passage
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = super().run(call, mode)
+        if self.spoilt:
+            for name in call.operator.outputs:
+                call.tensors[name].array[...] = 0
+        return outcome
+
+
+class Lost(Harmed):
+    """A refusal ends the context."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        return Outcome(Status.REFUSED, 507053, "the card is lost") if self.spoilt else super().run(call, mode)
+
+
+class NoOccasion(Phased):
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        return Passage(None, "phase one asks for no workspace", occasion=False)
+
+
+class Unavailable(Phased):
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        return Passage(None, "no device memory")
+
+
+class Raising(Phased):
+    def take(self, way: Way, call: Call, other: Call) -> Passage:
+        raise ZeroDivisionError
+
+
+class Refusing(Phased):
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        return Outcome(Status.REFUSED, 161002, "no such call")
+
+
+FAILING = [way for way in ASKED if isinstance(way.owed, Fails)]
+SUCCEEDING = [way for way in ASKED if isinstance(way.owed, Succeeds)]
+OPEN = [way for way in ASKED if isinstance(way.owed, Either)]
+
+
+def violated(backend: Phased, ways: Iterable[Way]) -> list[list[str]]:
+    return [question(way).judge(backend)["checks_violated"] for way in ways]
+
+
+def test_every_kind_of_answer_is_owed_somewhere() -> None:
+    assert FAILING and SUCCEEDING and OPEN
+    assert {type(way.owed) for way in WAYS.values()} == {Fails, Succeeds, Either, Undefined}
+    assert all(way.statement.endswith(".") and way.source for way in WAYS.values())
+
+
+def test_what_no_source_defines_is_never_asked() -> None:
+    undefined = {way for way in WAYS.values() if isinstance(way.owed, Undefined)}
+    asked = {each.way for each in phase_questions(OPERATOR, "float32", "int32", PHASES, "")}
+    assert undefined and not undefined & asked
+    assert set(TAKEN) == asked == set(ASKED), "every way that is asked can be gone, and no other"
+
+
+@pytest.mark.parametrize("way", ASKED, ids=lambda way: way.id)
+def test_the_answer_that_is_owed_conforms(way: Way) -> None:
+    for number in range(3):
+        row = question(way, number).judge(Phased())
+        assert row["verdict"] == Verdict.CONFORMS, row["reason"]
+        assert set(row) <= set(SCHEMA.names)
+
+
+@pytest.mark.parametrize("fault", [Accepts, RefusesOtherwise])
+def test_what_has_to_be_refused_is(fault: type[Phased]) -> None:
+    assert all("phase_status" in found for found in violated(fault(), FAILING))
+
+
+def test_what_is_legal_is_not_refused() -> None:
+    assert violated(Refuses(), SUCCEEDING) == [["phase_status"]] * len(SUCCEEDING)
+    assert violated(Refuses(), OPEN) == [[]] * len(OPEN)
+
+
+def test_a_success_has_to_be_one() -> None:
+    ways = [*SUCCEEDING, *OPEN]
+    assert violated(Unwritten(), ways) == [["phase_values"]] * len(ways)
+
+
+def test_both_of_two_calls_are_looked_at() -> None:
+    assert violated(Exchanges(), [WAYS[way] for way in BOTH]) == [["phase_values"]] * len(BOTH)
+
+
+@pytest.mark.parametrize("fault", [Harmed, Lost])
+def test_a_refusal_harms_no_later_call(fault: type[Phased]) -> None:
+    assert [violated(fault(), [way]) for way in FAILING] == [[["phase_values"]]] * len(FAILING)
+
+
+def test_the_message_names_the_way_what_came_and_what_was_owed() -> None:
+    row = question(WAYS["phase_two.executor_null"]).judge(RefusesOtherwise())
+    assert row["reason"] == (
+        "the status of phase_two.executor_null is 507000, owed 161001, The executor is not null; its text is: why"
+    )
+
+
+@pytest.mark.parametrize("backend", [Unavailable(), Refusing()])
+def test_what_cannot_be_asked_accuses_nobody(backend: Phased) -> None:
+    row = question(ASKED[0]).judge(backend)
+    assert row["verdict"] == Verdict.NOT_RUN
+    assert row["checks_judged"] == []
+
+
+def test_what_there_is_no_occasion_for_conforms_and_says_so() -> None:
+    row = question(ASKED[0]).judge(NoOccasion())
+    assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, [])
+    assert row["reason"] == "no occasion: phase one asks for no workspace"
+
+
+def test_an_exception_is_the_adapters() -> None:
+    assert answer(question(ASKED[0]), Raising())["verdict"] == Verdict.ADAPTER_ERROR
+    assert answer(question(ASKED[0]), Phased())["verdict"] == Verdict.CONFORMS
+
+
+def test_only_backends_with_phases_are_asked() -> None:
+    for backend, asked in ((Scatter(), False), (Phased(), True)):
+        chosen = subjects("scatter", backend)
+        assert bool(list(blocks(chosen, [PHASES], PLANS["smoke"], seed=0))) is asked
+
+
+def test_a_block_owes_every_way() -> None:
+    (block,) = (
+        block
+        for block in blocks(subjects("scatter", Phased()), [PHASES], PLANS["smoke"], seed=0)
+        if (block.subject.operator, block.subject.dtype, block.subject.index_dtype) == (OPERATOR, "float32", "int32")
+    )
+    owed = {dict(group)["clause"]: count for group, count in block.groups().items()}
+    assert owed == {way.id: 3 for way in ASKED}
+    assert block.count == 3 * len(ASKED) == len({each.id for each in block.questions()})
+
+
+def test_a_line_is_the_question_again() -> None:
+    asked = question(ASKED[0], 1)
+    line = asked.describe()["case"]
+    check_lines([line])
+    (read,) = given_questions([line], PRODUCTS["A2"])
+    with pytest.raises(CaseError, match="only be put to a backend with a contract"):
+        given_questions([line], None)
+    assert isinstance(read, PhaseQuestion)
+    assert (read.way, read.case, read.id) == (asked.way, asked.case, asked.id)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"way": "nowhere", "case": {}}', "way 'nowhere' is none of phase_two.workspace_null, "),
+        ('{"way": "executor.used_twice", "case": {}}', "way 'executor.used_twice' is none of "),
+        ('{"way": "executor.destroy_null"}', "is an object of a way and a case"),
+        ('{"way": "executor.destroy_null", "case": {}}', "a case needs the field 'operator'"),
+    ],
+)
+def test_a_wrong_line_is_told(line: str, said: str) -> None:
+    with pytest.raises(CaseError, match=said):
+        check_lines([line])
+
+
+def put_to_the_emulator(scratch: Path, product: str) -> list[Row]:
+    asked = phase_questions(OPERATORS["AdaptiveMaxPool3d"], "float32", "int32", PHASES, "block")
+    sandbox = Sandbox(f"emulator-{product}", scratch, "phases", timeout=60.0)
+    try:
+        return list(sandbox.judge(asked))
+    finally:
+        sandbox.close()
+
+
+@pytest.mark.parametrize("product", ["a2", "950"])
+def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
+    rows = put_to_the_emulator(tmp_path, product)
+    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
+    missed = {row["clause"] for row in rows} - {row["clause"] for row in rows if row["checks_judged"]}
+    assert not missed, "every way has an occasion"
+
+
+def test_a_stranger_finds_the_way_in_the_row() -> None:
+    row = question(ASKED[0]).judge(Phased())
+    assert (row["aspect"], row["clause"], row["statement"]) == ("phases", ASKED[0].id, ASKED[0].statement)
+    assert json.loads(row["case"])["way"] == ASKED[0].id

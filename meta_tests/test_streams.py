@@ -1,0 +1,144 @@
+"""Work on streams around a call: every hazard is noticed by its name, and no correct implementation is accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holding import holding
+from poolproof.backends.base import Call, Hazard, Outcome, Status
+from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.faults import answer
+from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.running.sandbox import Sandbox
+from scatter_backends import Disturbed, Scatter, SimulatedStreams
+
+CASE = Case.from_json(
+    '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,9,9],"kernel_size":[3,3],"stride":[2,2],'
+    '"index_dtype":"int32","deterministic":true}'
+)
+FORWARD = Case.from_json(
+    '{"operator":"AdaptiveMaxPool3d","shape":[2,5,6,7],"output_size":[2,3,3],"index_dtype":"int32","dtype":"float16"}'
+)
+QUESTIONS = [Question(case, holding("streams")) for case in (CASE, FORWARD)]
+
+
+class Streamed(Scatter):
+    def __init__(self) -> None:
+        self.streams = self.made()
+
+    def made(self) -> SimulatedStreams:
+        return SimulatedStreams(self, ())
+
+
+class Ending(SimulatedStreams):
+    """A call among other work ends with ``outcome``."""
+
+    outcome = Outcome(Status.REFUSED, 507053, "the card is lost")
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        return self.outcome
+
+
+class Skipping(Ending):
+    outcome = Outcome(Status.UNAVAILABLE, 200006, "no such stream")
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        return self.outcome, self.outcome
+
+
+class Mixing(SimulatedStreams):
+    """Of two calls at once the second gets the first one's data."""
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        for name in first.operator.inputs:
+            second.tensors[name].array[...] = first.tensors[name].array
+        return super().run_at_once(first, second)
+
+
+class Complaining(SimulatedStreams):
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        super().run(call, hazard)
+        return Outcome(Status.COMPLETED, complaints=("memory past the workspace of 64 bytes was written",))
+
+
+def judged_on(streams: type[SimulatedStreams]) -> Row:
+    backend = Streamed()
+    backend.streams = streams(backend, ())
+    return judge(QUESTIONS[0], backend)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
+@pytest.mark.parametrize("hazard", Hazard)
+def test_a_hazard_is_named(question: Question, hazard: Hazard) -> None:
+    row = judge(question, Disturbed(hazard))
+    assert row["verdict"] == Verdict.VIOLATES
+    assert row["checks_violated"] == ["streams"]
+    assert f"made with {hazard} is " in row["reason"]
+
+
+def test_streams_that_keep_order_are_not_accused() -> None:
+    assert [judge(question, Streamed())["verdict"] for question in QUESTIONS] == [Verdict.CONFORMS] * 2
+
+
+def test_two_calls_at_once_are_both_looked_at() -> None:
+    row = judged_on(Mixing)
+    assert row["checks_violated"] == ["streams"]
+    assert "made at the same time as another call on another stream" in row["reason"]
+
+
+def test_what_leaves_its_workspace_among_other_work_is_told() -> None:
+    assert "memory past the workspace of 64 bytes was written" in judged_on(Complaining)["reason"]
+
+
+def test_a_legal_call_among_other_work_may_not_fail() -> None:
+    row = judged_on(Ending)
+    assert row["checks_violated"] == ["refusal"]
+    assert "the card is lost" in row["reason"]
+
+
+def test_what_cannot_be_made_accuses_nobody() -> None:
+    assert judged_on(Skipping)["verdict"] == Verdict.CONFORMS
+
+
+class Raising(SimulatedStreams):
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        raise ZeroDivisionError("in the adapter")
+
+
+def test_an_exception_of_an_adapters_streams_is_the_adapters() -> None:
+    backend = Streamed()
+    backend.streams = Raising(backend, ())
+    assert answer(QUESTIONS[0], backend)["verdict"] == Verdict.ADAPTER_ERROR
+    assert answer(QUESTIONS[0], Scatter())["verdict"] == Verdict.CONFORMS
+
+
+def test_only_devices_with_streams_are_asked() -> None:
+    aspect = CASE_ASPECTS["streams"]
+    for backend, asked in ((Scatter(), False), (Streamed(), True)):
+        chosen = subjects("scatter", backend)
+        assert bool(list(blocks(chosen, [aspect], PLANS["smoke"], seed=0))) is asked
+
+
+def put_to_the_emulator(scratch: Path, question: Question) -> list[Row]:
+    sandbox = Sandbox("emulator-a2", scratch, "streams", timeout=60.0)
+    try:
+        return list(sandbox.judge([question] * 10))
+    finally:
+        sandbox.close()
+
+
+def test_the_emulator_keeps_its_place_on_streams(tmp_path: Path) -> None:
+    assert {row["verdict"] for row in put_to_the_emulator(tmp_path, QUESTIONS[0])} == {Verdict.CONFORMS}
+
+
+def test_the_default_stream_in_place_of_the_callers_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "default_stream_used")
+    reasons = [row["reason"] for row in put_to_the_emulator(tmp_path, QUESTIONS[0])]
+    assert any(f"made with {hazard}" in reason for hazard in Hazard for reason in reasons)

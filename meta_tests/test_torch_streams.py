@@ -1,0 +1,126 @@
+"""Torch's calls among other work: a device without streams stands in for one that has them.
+
+It runs everything at once, in the order of the program, and writes down what was queued where. So it shows that every
+hazard queues its work as its name says and gives what the plain call gives; what it cannot show is a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from holding import holding
+from poolproof.backends import torch_streams
+from poolproof.backends.base import Hazard
+from poolproof.backends.torch_eager import TorchEager
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.judge import Question, judge
+
+BACKWARD = Case.from_json('{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,9,9],"kernel_size":[3,3]}')
+FORWARD = Case.from_json('{"operator":"AdaptiveMaxPool3d","shape":[2,5,6,7],"output_size":[2,3,3]}')
+
+
+class Module:
+    """In place of `torch.cuda`; ``log`` says what happened on which stream, 0 being the default one."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[int, str]] = []
+        self.current = 0
+        self._numbers = count(1)
+
+    def note(self, what: str) -> None:
+        self.log.append((self.current, what))
+
+    def Stream(self) -> int:  # noqa: N802  (torch's name)
+        return next(self._numbers)
+
+    def Event(self) -> Module.Mark:  # noqa: N802
+        return Module.Mark(self)
+
+    @contextmanager
+    def stream(self, stream: int) -> Iterator[None]:
+        before, self.current = self.current, stream
+        yield
+        self.current = before
+
+    def synchronize(self) -> None:
+        self.note("synchronized")
+
+    class Mark:
+        def __init__(self, module: Module) -> None:
+            self._module = module
+
+        def record(self) -> None:
+            self._module.note("recorded")
+
+        def wait(self) -> None:
+            self._module.note("waited")
+
+
+class Simulated(TorchEager):
+    """Torch on the CPU, which says that it has streams; ``log`` also tells of calls."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.module = Module()
+        self.streams = torch_streams.TorchStreams(self, self.module)
+
+    def compute(self, call, views):  # type: ignore[no-untyped-def]
+        self.module.note("called")
+        super().compute(call, views)
+
+
+class ReadsNothing(Simulated):
+    """Computes from zeros while any stream but the default one is current."""
+
+    def compute(self, call, views):  # type: ignore[no-untyped-def]
+        if self.module.current:
+            views = {name: view * 0 if name in call.operator.inputs else view for name, view in views.items()}
+        super().compute(call, views)
+
+
+@pytest.fixture(autouse=True)
+def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_streams, "BLOCK", 64)
+
+
+@pytest.mark.parametrize("case", [BACKWARD, FORWARD], ids=lambda case: case.operator)
+def test_work_around_a_call_changes_nothing(case: Case) -> None:
+    backend = Simulated()
+    row = judge(Question(case, holding("streams")), backend)
+    assert row["verdict"] == Verdict.CONFORMS, row["reason"]
+    assert "streams" in row["checks_judged"]
+
+
+def test_a_call_that_is_not_at_its_place_is_found() -> None:
+    row = judge(Question(BACKWARD, holding("streams")), ReadsNothing())
+    assert row["checks_violated"] == ["streams"]
+    assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]
+
+
+def test_a_call_waits_for_the_event_of_another_stream() -> None:
+    backend = Simulated()
+    judge(Question(BACKWARD, holding("streams")), backend)
+    log = backend.module.log
+    recorded, waited = (
+        log.index(next(each for each in log if each[1] == "recorded")),
+        [number for number, each in enumerate(log) if each[1] == "waited"],
+    )
+    assert log[recorded][0] != log[waited[0]][0]
+    assert log[waited[0] + 1] == (log[waited[0]][0], "called")
+
+
+def test_two_calls_take_turns_on_two_streams() -> None:
+    backend = Simulated()
+    judge(Question(BACKWARD, holding("streams")), backend)
+    called = [stream for stream, what in backend.module.log if what == "called"][-32:]
+    assert len(set(called)) == 2
+    assert called == called[:2] * 16
+
+
+def test_the_cpu_has_no_streams() -> None:
+    assert TorchEager("cpu").streams is None

@@ -1,0 +1,51 @@
+"""The aspect of the ways through two phases, with its blocks: all of them, whatever the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.running.plans import Group, Plan, Subject
+
+
+@dataclass(frozen=True)
+class PhaseAspect(Aspect):
+    """Every way that some source defines, for every operator and pair of dtypes of a backend that has phases."""
+
+    def covers(self, subject: Subject) -> bool:
+        return subject.in_phases and not subject.is_whole and subject.unsupported is None
+
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[PhaseBlock]:  # noqa: ARG002
+        yield PhaseBlock(subject, self)
+
+
+@dataclass(frozen=True)
+class PhaseBlock:
+    """All ways of one subject."""
+
+    subject: Subject
+    aspect: PhaseAspect
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}"
+
+    @property
+    def count(self) -> int:
+        return len(self.questions())
+
+    def questions(self) -> list[PhaseQuestion]:
+        subject = self.subject
+        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect, self.id)
+
+    def groups(self) -> dict[Group, int]:
+        """A group for each way."""
+        group = self.subject.group(self.aspect)
+        ways = Counter(question.way.id for question in self.questions())
+        return {(*group, ("clause", way)): count for way, count in ways.items()}
+
+    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
+        """The cases of the ways are small as they are."""
