@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.backends.aclnn.phases import TAKEN
+from poolproof.backends.aclnn.phases import TAKEN, AclnnPhases
+from poolproof.backends.aclnn.status import AclError, Blame, blame
 from poolproof.backends.base import Call, Outcome, Passage, Status
 from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.schema import SCHEMA, Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.cases.case import CaseError
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.operands import allocate, contents
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
@@ -256,6 +258,30 @@ def test_a_line_is_the_question_again() -> None:
 def test_a_wrong_line_is_told(line: str, said: str) -> None:
     with pytest.raises(CaseError, match=said):
         check_lines([line])
+
+
+class Failing:
+    """In place of a device and of its streams: setting an option fails with ``code``."""
+
+    queue = None
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def set_deterministic(self, enabled: bool) -> None:
+        raise AclError("aclrtSetSysParamOpt", self.code)
+
+
+@pytest.mark.parametrize(("code", "status"), [(507053, 507053), (107003, 107003), (207001, None), (0, None)])
+def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: int | None) -> None:
+    def outcome(error: AclError) -> Outcome:
+        at_fault = blame(error.code) in (Blame.OPERATOR, Blame.CONTEXT)
+        return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE)
+
+    failing = Failing(code)
+    phases = AclnnPhases(failing, {}, failing, outcome)  # type: ignore[arg-type]
+    call = allocate(contents(Case.smallest(OPERATOR)), 0)
+    assert phases.take(ASKED[0], call, call).status == status
 
 
 def put_to_the_emulator(scratch: Path, product: str) -> list[Row]:

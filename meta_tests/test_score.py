@@ -26,8 +26,17 @@ from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.sandbox import OwnFault, Survey, survey
 
-LATE = {"float32_plane_index", "uint16_plane_counter", "staging_leaked", "batch_gap_ignored"}
+LATE = {
+    "float32_plane_index",
+    "uint16_plane_counter",
+    "staging_leaked",
+    "batch_gap_ignored",
+    "strided_inputs_copied_at_once",
+}
 """Defects that the first round of the smoke plan is too small to find."""
+
+PROMISED_BY_NO_SOURCE = {"larger_workspace_refused"}
+"""A library may be so: no page says that phase two takes another size of its workspace than phase one gave."""
 
 RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
 """Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
@@ -50,28 +59,13 @@ NOT_ASKED_YET = {
     "stride_of_four_accepted_2d",
     "uint32_indices_accepted",
     "zero_width_stride_accepted",
-    "default_stream_refused",
-    "descriptors_read_late",
-    "event_wait_ignored",
-    "executor_bound_to_thread",
-    "first_stream_kept",
-    "inputs_read_at_the_call",
-    "larger_workspace_refused",
-    "newest_executor_runs",
-    "null_executor_accepted",
-    "null_workspace_accepted",
-    "repeat_skipped",
-    "result_written_late",
-    "scratch_not_reported",
-    "strided_inputs_copied_at_once",
 }
-"""Defects that were seeded before the strategies that are to find them: single values which one check misjudges,
-and calls that go wrong between the phases or on a stream."""
+"""Defects that were seeded before the strategies that are to find them: single values which one check misjudges."""
 
 
 def test_the_first_round_finds_what_it_found_before() -> None:
     """The gate: a fixed seed, one attempt, no defect lost."""
-    left_out = LATE | RACING | NOT_ASKED_YET
+    left_out = LATE | RACING | NOT_ASKED_YET | PROMISED_BY_NO_SOURCE
     results = [Result(defect.id, defect.products[0]) for defect in defects().values() if defect.id not in left_out]
     run(results, PLANS["smoke"], seed=0, workers=2, timeout=10.0, shrink=0.0, most_rounds=1)
     assert [result.defect for result in results if not result.is_found] == []

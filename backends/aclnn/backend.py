@@ -99,7 +99,8 @@ class Aclnn(Backend):
             self._device.set_deterministic(False)
             return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
         except AclError as error:
-            if self._outcome_of(error).status is Status.UNAVAILABLE:
+            self._outcome_of(error)
+            if self._usable:
                 raise
             return Attempt(error.code, None, str(error))
 

@@ -262,5 +262,5 @@ class AclnnPhases:
             operator = self._operators[call.operator.name]
             return TAKEN[way](Traveller(self._device, operator, self._streams.queue, call, other))
         except AclError as error:
-            is_unavailable = self._failed(error).status is Status.UNAVAILABLE
-            return Passage(None if is_unavailable else error.code, str(error))
+            is_answer = error.code != SUCCESS and self._failed(error).status is Status.REFUSED
+            return Passage(error.code if is_answer else None, str(error))

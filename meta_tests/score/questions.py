@@ -19,8 +19,10 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
+from poolproof.suites.judging.phases import PhaseQuestion
+from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
 from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock
+from poolproof.suites.running.phase_blocks import PhaseBlock
 from poolproof.suites.running.plans import Block, Plan, blocks
 from poolproof.suites.running.sandbox import Survey
 
@@ -49,17 +51,27 @@ class Round:
 def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
     """The rounds of a plan on products, each named with what its backend says of itself."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
+    phases = {product: list(blocks(survey.subjects, [PHASES], plan, seed)) for product, survey in surveys.items()}
+    ways = {product: _phase_questions(found, seed) for product, found in phases.items()}
     planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
     contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
     low_level = {product: _contract_questions(found, seed) for product, found in contract.items()}
     known: dict[str, Block] = {block.id: block for found in planned.values() for block in found}
     known |= {block.id: block for found in contract.values() for block in found}
+    known |= {block.id: block for found in phases.values() for block in found}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
         yield Round(
             {
-                product: _spread([*_questions(planned[product], drawn), part.of_contract(low_level[product])], seed)
+                product: _spread(
+                    [
+                        *_questions(planned[product], drawn),
+                        part.of_contract(low_level[product]),
+                        part.of_contract(ways[product]),
+                    ],
+                    seed,
+                )
                 for product in surveys
             },
             known,
@@ -121,6 +133,19 @@ def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[Con
     for question in asked:
         placed.append((turns[question.block, question.clause], question))
         turns[question.block, question.clause] += 1
+    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQuestion]:
+    """Everything that is asked of a product's phases: each way once for each operator, then a second time for any."""
+    asked = [question for block in planned for question in block.questions()]
+    random.Random(seed).shuffle(asked)
+    turns: Counter[tuple[str, str]] = Counter()
+    placed = []
+    for question in asked:
+        key = question.case.operator, question.way.id
+        placed.append((turns[key], question))
+        turns[key] += 1
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 

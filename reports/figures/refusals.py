@@ -30,19 +30,32 @@ def never_run(rows: pa.Table) -> pd.DataFrame:
     asked = rows.filter(_WAS_ASKED).select(NEEDED)
     if not asked.filter(_UNDOCUMENTED).num_rows:
         return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
-    frame = asked.to_pandas()
-    frame["class"] = [[ALL_CALLS, *(() if words is None else words)] for words in frame["classes"]]
-    frame = frame.drop(columns="classes").explode("class", ignore_index=True)
-    frame["ran"] = ~frame["verdict"].isin([Verdict.REFUSED, Verdict.UNDOCUMENTED])
-    frame["refused"] = frame["verdict"] == Verdict.UNDOCUMENTED
-    lines = frame.groupby([*_SUBJECT, "class"], as_index=False).agg(ran=("ran", "sum"), refused=("refused", "sum"))
+    by_class = _by_class(asked.to_pandas()).groupby([*_SUBJECT, "class"])
+    lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=("reason", _commonest)).reset_index()
     lines = lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
-    entirely = lines[lines["class"] == ALL_CALLS][_SUBJECT].assign(entirely=True)
-    lines = lines.merge(entirely, on=_SUBJECT, how="left")
-    lines = lines[lines["entirely"].isna() | (lines["class"] == ALL_CALLS)].drop(columns="entirely")
-    reasons = frame[frame["refused"]].groupby([*_SUBJECT, "class"])["reason"].agg(lambda texts: texts.mode()[0])
-    lines = lines.merge(reasons.rename("because"), on=[*_SUBJECT, "class"])
-    return lines.sort_values("refused", ascending=False, kind="stable", ignore_index=True)
+    return _told_once(lines).sort_values("refused", ascending=False, kind="stable", ignore_index=True)
+
+
+def _by_class(asked: pd.DataFrame) -> pd.DataFrame:
+    """A line for each case and class that it is in, with whether it ``ran`` or was ``refused`` undocumented."""
+    is_refused = asked["verdict"] == Verdict.UNDOCUMENTED
+    classes = [[ALL_CALLS, *(() if words is None else words)] for words in asked["classes"]]
+    ran = ~is_refused & (asked["verdict"] != Verdict.REFUSED)
+    reasons = asked["reason"].where(is_refused)
+    counted = asked.assign(refused=is_refused, ran=ran, reason=reasons)
+    counted["class"] = classes
+    return counted.explode("class", ignore_index=True)
+
+
+def _commonest(reasons: pd.Series) -> str:
+    return str(next(iter(reasons.mode()), ""))
+
+
+def _told_once(lines: pd.DataFrame) -> pd.DataFrame:
+    """Without the classes of what never ran at all, which are told by one line."""
+    entirely = pd.MultiIndex.from_frame(lines.loc[lines["class"] == ALL_CALLS, _SUBJECT])
+    is_told = pd.MultiIndex.from_frame(lines[_SUBJECT]).isin(entirely) & (lines["class"] != ALL_CALLS)
+    return lines[~is_told]
 
 
 def named(never: pd.DataFrame) -> str:
