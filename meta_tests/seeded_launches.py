@@ -38,11 +38,11 @@ def another_stream(emulator: Emulator) -> Iterator[c_void_p]:
     emulator.call("aclrtDestroyStream", stream)
 
 
-def enqueued(call: PreparedCall, stream: c_void_p | None, spare: int = 0) -> int:
-    """What phase two returns, in a workspace with some bytes to spare."""
+def enqueued(call: PreparedCall, stream: c_void_p | None) -> int:
+    """What phase two returns."""
     _, size, executor = call.plan()
-    workspace = call.emulator.malloc(size + spare) if size + spare else None
-    return call.emulator.phase_two(call.api, workspace, size + spare, executor, stream)
+    workspace = call.emulator.malloc(size) if size else None
+    return call.emulator.phase_two(call.api, workspace, size, executor, stream)
 
 
 def is_right(call: PreparedCall, right: bytes) -> bool:
@@ -88,11 +88,6 @@ def null_workspace(emulator: Emulator) -> bool:
     _, size, executor = prepared(emulator, "float16").plan()
     assert size
     return emulator.phase_two(API_3D, None, size, executor, emulator.stream) == NULL_POINTER
-
-
-def larger_workspace(emulator: Emulator) -> bool:
-    call = prepared(emulator)
-    return enqueued(call, emulator.stream, spare=64) == 0 and is_right_after(call, emulator.stream)
 
 
 def is_right_after(call: PreparedCall, stream: c_void_p | None) -> bool:
@@ -200,7 +195,6 @@ def waited_for(emulator: Emulator) -> bool:
 SEEDED_LAUNCHES: dict[str, Callable[[Emulator], bool]] = {
     "null_executor_accepted": null_executor,
     "null_workspace_accepted": null_workspace,
-    "larger_workspace_refused": larger_workspace,
     "scratch_not_reported": sums_in_scratch,
     "default_stream_refused": default_stream,
     "executor_bound_to_thread": other_thread,

@@ -98,7 +98,7 @@ aclnnStatus run_executor(void* workspace, uint64_t size, aclOpExecutor* executor
         destroy(executor);
         return seeded(Defect::null_workspace_accepted) ? status::kSuccess : refuse(status::kNullPointer, why);
     }
-    if (const auto refusal = seeded_refusal(*executor, size, stream)) {
+    if (const auto refusal = seeded_refusal(*executor, stream)) {
         destroy(executor);
         return refuse(refusal->status, refusal->why);
     }

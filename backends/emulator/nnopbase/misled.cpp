@@ -27,9 +27,7 @@ bool all_living(const std::vector<const aclTensor*>& tensors) {
 
 }  // namespace
 
-std::optional<SeededRefusal> seeded_refusal(const aclOpExecutor& executor, uint64_t size, aclrtStream stream) {
-    if (seeded(Defect::larger_workspace_refused) && size > executor.plan->workspace_size)
-        return SeededRefusal{status::kParamInvalid, "the workspace is not of the size that was asked for"};
+std::optional<SeededRefusal> seeded_refusal(const aclOpExecutor& executor, aclrtStream stream) {
     if (seeded(Defect::default_stream_refused) && stream == nullptr)
         return SeededRefusal{status::kNullPointer, "the stream is null"};
     if (seeded(Defect::executor_bound_to_thread) && executor.maker != std::this_thread::get_id())

@@ -14,7 +14,7 @@ struct SeededRefusal {
 };
 
 // Why a launch that is legal is refused all the same; nothing where it is not.
-std::optional<SeededRefusal> seeded_refusal(const aclOpExecutor& executor, uint64_t size, aclrtStream stream);
+std::optional<SeededRefusal> seeded_refusal(const aclOpExecutor& executor, aclrtStream stream);
 
 // Whether this run of a repeatable executor does nothing.
 bool skips(aclOpExecutor& executor);

@@ -12,6 +12,13 @@ namespace {
 constexpr const char* kRoleNames[] = {"gradOutput", "self", "indices", "gradInput", "out"};
 constexpr const char* kListNames[] = {"kernelSize", "stride", "padding", "dilation", "outputSize"};
 
+// A list of a length that only a defect lets through, read as careless code reads it: the first values count, and
+// `missing` ones are what changes nothing.
+std::vector<int64_t> fitted(std::vector<int64_t> values, size_t axes, int64_t missing) {
+    values.resize(axes, missing);
+    return values;
+}
+
 }  // namespace
 
 const char* name_of(Role role) { return kRoleNames[role]; }
@@ -112,13 +119,6 @@ size_t rank_of(aclFormat format) {
         case ACL_FORMAT_NDC1HWC0: return 6;
         default: return 0;
     }
-}
-
-// A list of a length that only a defect lets through, read as careless code reads it: the first values count, and
-// `missing` ones are what changes nothing.
-static std::vector<int64_t> fitted(std::vector<int64_t> values, size_t axes, int64_t missing) {
-    values.resize(axes, missing);
-    return values;
 }
 
 std::vector<int64_t> expanded(const Call& call, ListRole role) {
