@@ -50,13 +50,15 @@ class CaseAspect(Aspect):
         return subject.operator.direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
-        """Not every kind of windows can miss its input, few interfaces have format tags, and a CPU has no streams."""
+        """Not every kind of windows can miss its input, nor has every backward a forward; few interfaces have format
+        tags, and a CPU has no streams.
+        """
         tagged = self.profile.tagged
         if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
             return False
         if self.on_streams and not subject.on_streams:
             return False
-        return not self.profile.empty_windows or subject.operator.windows.can_miss_input
+        return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
         """How many cases each subject gets."""
