@@ -180,8 +180,8 @@ class Phases(Protocol):
 class ContractBackend(Protocol):
     """A backend whose interface has a contract: two phases, status codes, a product."""
 
-    def attempt(self, call: ContractCall) -> Attempt:
-        """Make a low-level call that may be illegal in any way."""
+    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
+        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
 
 
 class Hazard(StrEnum):

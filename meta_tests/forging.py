@@ -181,8 +181,9 @@ def _no_lines(record: dict[str, Any]) -> None:
 
 def _wholly_unsupported(record: dict[str, Any]) -> None:
     backend = next(iter(record["selection"]["backends"].values()))
-    operator = record["selection"]["operators"][0]
-    backend["unsupported"].append([operator, "float32", "int64", "not there"])
+    for subject in backend["subjects"]:
+        if subject[0] == record["selection"]["operators"][0]:
+            subject[3] = "not there"
 
 
 def _set(name: str, value: object) -> Callable[[Path], None]:

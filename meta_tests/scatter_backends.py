@@ -7,6 +7,7 @@ known which claim it breaks and where.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -192,6 +193,16 @@ class WritesPast(Scatter):
         tensor.buffer[len(tensor.buffer) - tensor.guard :][:8] = 0
 
 
+class AddsPast(Scatter):
+    """Something is added to what lies past the end of grad_input."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        super().store(call, values)
+        tensor = call.tensors["grad_input"]
+        beyond = tensor.buffer[len(tensor.buffer) - tensor.guard :][:8].view(tensor.dtype)
+        beyond += np.ones((), tensor.dtype)
+
+
 class FillsGaps(Scatter):
     """A strided output is written as one block, gaps included."""
 
@@ -278,7 +289,9 @@ class WindowLocalIndices(Scatter):
 
 
 class IndexOutsideForEmptyWindow(Scatter):
-    """Windows without a cell are accepted and get an index behind the plane."""
+    """Windows without a cell are accepted and get an index behind the plane, which the backward passes over."""
+
+    index = 1 << 20
 
     def objection(self, call):  # type: ignore[no-untyped-def]
         return ""
@@ -286,9 +299,43 @@ class IndexOutsideForEmptyWindow(Scatter):
     def forward(self, call):  # type: ignore[no-untyped-def]
         if any(axis.has_empty_window() for axis in _axes(call)):
             call.tensors["out"].array[...] = -np.inf
-            call.tensors["indices"].array[...] = call.tensors["self"].array.size
+            call.tensors["indices"].array[...] = self.index
         else:
             super().forward(call)
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        indices = call.tensors["indices"].array.ravel()
+        inside = (indices >= 0) & (indices < np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
+        return cells[inside], terms[inside]
+
+
+class WritesWhereItPoints(IndexOutsideForEmptyWindow):
+    """Windows without a cell get an index behind the plane, and the backward writes there."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        super().store(call, values)
+        tensor = call.tensors["grad_input"]
+        for index in call.tensors["indices"].array.ravel()[-1:]:
+            if index >= values.size:
+                ctypes.memset(tensor.array.ctypes.data + int(index) * tensor.dtype.itemsize, 0, tensor.dtype.itemsize)
+
+
+class WritesJustBehind(WritesWhereItPoints):
+    """The same with an index 64 elements behind the plane's first cell."""
+
+    index = 64
+
+
+class NoIndexForEmptyWindow(IndexOutsideForEmptyWindow):
+    """Windows without a cell get -1, which the backward passes over: that is right."""
+
+    index = -1
+
+
+class FirstCellForEmptyWindow(IndexOutsideForEmptyWindow):
+    """Windows without a cell get the plane's first cell, where their gradients go: that is right."""
+
+    index = 0
 
 
 class RefusesDilation(Scatter):
@@ -503,6 +550,7 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
     "zero_garbage": (ZeroGarbage, "unreached"),
     "writes_input": (WritesInput, "inputs_untouched"),
     "writes_past": (WritesPast, "memory_untouched"),
+    "adds_past": (AddsPast, "memory_untouched"),
     "fills_gaps": (FillsGaps, "memory_untouched"),
     "ignores_strides": (IgnoresStrides, "layout_invariance"),
     "narrows_indices": (NarrowsIndices, "index_dtype_invariance"),
@@ -524,9 +572,12 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
 """Fault -> (backend, a check that must notice it)."""
 
 honest = Scatter
+no_index_for_empty_window, first_cell_for_empty_window = NoIndexForEmptyWindow, FirstCellForEmptyWindow
+writes_just_behind = WritesJustBehind
 for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
+writes_where_it_points = WritesWhereItPoints
 crashing_on_one_cell, raising = CrashingOnOneCell, Raising
 killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce

@@ -19,9 +19,10 @@ from poolproof.reports.rows.evidence import evidence_path, program_lines, read_e
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.suites.cases.calls import Listed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import evidence
-from poolproof.suites.judging.contract import KINDS, contract_questions
+from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
@@ -216,6 +217,8 @@ def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator:
 
 
 def test_a_low_level_call_leaves_none(tmp_path: Path) -> None:
-    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", KINDS[0], CONTRACT, "block")[0].describe()["case"]
+    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", Listed("clauses"), CONTRACT, "block")[0].describe()[
+        "case"
+    ]
     EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": call})
     assert not list(tmp_path.rglob("*.npz"))

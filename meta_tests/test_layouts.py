@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holding import holding
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout, suitable
 from poolproof.suites.cases.operands import POISONS, allocate, contents
+from poolproof.suites.judging.judge import Question, judge
+from scatter_backends import Scatter
 
 SHAPE = (2, 3, 4, 5, 6)
 
@@ -78,6 +82,16 @@ def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> No
     assert held.storage_elements < held.array.size
     assert np.array_equal(held.array, meant.reshape(held.shape))
     assert len(np.unique(held.array)) > 1 or name == "expanded_all"
+
+
+def test_indices_of_the_forward_are_not_put_where_indices_share_memory() -> None:
+    """Drawn indices of an expanded tensor are alike in all planes; the forward's own need not be."""
+    case = (
+        '{"operator":"MaxPool2dWithIndicesBackward","shape":[3,2,6,6],"kernel_size":[2],"layouts":'
+        '{"indices":"expanded_n+3","grad_output":"expanded_all"}}'
+    )
+    row = judge(Question(Case.from_json(case), holding("interval", "round_trip")), Scatter())
+    assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "interval", "round_trip"])
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 5, 1, 1, 1), (3, 1, 1, 1, 4), (0, 5, 2, 3, 4), (5, 4, 4, 4)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
@@ -24,10 +26,8 @@ from poolproof.reports.rows.schema import to_table
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal import run as terminal
-from poolproof.suites.judging.contract import KINDS
 from poolproof.suites.running.aspects import CONTRACT
-from poolproof.suites.running.blocks import ContractBlock
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.running.plans import PLANS, Subject
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from test_reports_sessions import run_session
 
@@ -131,13 +131,14 @@ def test_a_history_holds_one_cell_for_all_clauses(tmp_path: Path) -> None:
     assert query(read_entries(tmp_path / "history"), sql).values.tolist() == [[8, 8, 0]]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_contract_block_owes_each_clause(kind: str) -> None:
-    block = ContractBlock(Subject("npu", OPERATORS[OPERATOR], product="A2"), CONTRACT, kind)
-    groups = block.groups()
-    assert sum(groups.values()) == block.count == len(block.questions())
-    assert {dict(group)["clause"] for group in groups} == {question.clause for question in block.questions()}
-    described = [question.describe() for question in block.questions()]
+@pytest.mark.parametrize("name", ["clauses", "pairs", "legal", "variations-0", "drawn-0"])
+def test_a_contract_block_owes_each_of_its_questions(name: str) -> None:
+    subject = Subject("npu", OPERATORS[OPERATOR], product=PRODUCTS["A2"])
+    planned = CONTRACT.blocks(subject, replace(PLANS["smoke"], cases=5), 0)
+    (block,) = (block for block in planned if block.part.id == name)
+    groups, questions = block.groups(), block.questions()
+    assert sum(groups.values()) == block.count == len(questions) == len({question.id for question in questions})
+    described = [question.describe() for question in questions]
     for group, count in groups.items():
         assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 

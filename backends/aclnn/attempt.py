@@ -24,6 +24,9 @@ from poolproof.references.contract import ContractCall, TensorArgument
 LARGEST_STORAGE = 1 << 22
 """Bytes up to which a storage is allocated as described."""
 
+_FEW = 64
+"""Bytes that stand for a storage that cannot be there."""
+
 _ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
 _USUAL_ITEM_SIZE = 4
 
@@ -33,8 +36,8 @@ _SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
 _POISON = 0xFF
 
 
-def attempt(device: Device, operator: TwoPhase, call: ContractCall) -> Attempt:
-    """Make the call; phase two only where phase one succeeds and every storage is really there."""
+def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
+    """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is really there."""
     with ExitStack() as stack:
         memory = {
             name: _Memory(stack.enter_context(device.memory(_allocated(tensor))), _allocated(tensor))
@@ -54,7 +57,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall) -> Attempt:
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
             return Attempt(phase_one, None, text, untouched, _outputs_untouched(device, call, memory))
-        phase_two = _second_phase(device, operator, call, size.value, int(executor.value or 0))
+        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_there(call))
         return Attempt(phase_one, phase_two, text, workspace=size.value)
 
 
@@ -64,9 +67,14 @@ class _Memory:
     size: int
 
 
-def _second_phase(device: Device, operator: TwoPhase, call: ContractCall, size: int, executor: int) -> int | None:
-    """Status of phase two, None where it cannot be run and the executor is destroyed instead."""
-    if any(tensor is not None and _described(tensor) > LARGEST_STORAGE for tensor in call.tensors.values()):
+def _is_there(call: ContractCall) -> bool:
+    """Whether every storage is as long as it is described."""
+    return all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
+
+
+def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int, runs: bool) -> int | None:
+    """Status of phase two, None where it is not to be run and the executor is destroyed instead."""
+    if not runs:
         device.call("aclDestroyAclOpExecutor", executor)
         return None
     with workspace_for(device, executor, size) as workspace:
@@ -83,7 +91,9 @@ def _described(tensor: TensorArgument) -> int:
 
 
 def _allocated(tensor: TensorArgument) -> int:
-    return min(max(_described(tensor), 64), LARGEST_STORAGE)
+    """Bytes that stand for a storage: those it is described with, where it can be there."""
+    described = _described(tensor)
+    return max(described, _FEW) if described <= LARGEST_STORAGE else _FEW
 
 
 def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:

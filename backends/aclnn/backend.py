@@ -94,10 +94,10 @@ class Aclnn(Backend):
         except AclError as error:
             return self._outcome_of(error)
 
-    def attempt(self, call: ContractCall) -> Attempt:
+    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         try:
             self._device.set_deterministic(False)
-            return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call)
+            return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call, runs)
         except AclError as error:
             self._outcome_of(error)
             if self._usable:

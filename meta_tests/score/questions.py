@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -28,6 +28,9 @@ from poolproof.suites.running.sandbox import Survey
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""
+
+_BLOCKS_AT_ONCE = 20
+"""How many blocks of varied and drawn low-level calls one round has for a product."""
 
 LARGEST_ROUND = 20_000
 """Most cases that a later round draws: they are all kept until it is over."""
@@ -76,6 +79,26 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
             },
             known,
         )
+        if part.ends_first_rounds:
+            yield from (Round(questions, known) for questions in _varied_rounds(contract, seed))
+
+
+def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) -> Iterator[dict[str, list[Asked]]]:
+    """The calls of the contract that are varied and drawn, some blocks at a time.
+
+    There are tens of thousands, which would keep what finds most waiting, and each takes microseconds: so they come
+    between the first rounds and the large ones.
+    """
+    others = {product: _shuffled(found, seed) for product, found in planned.items()}
+    most = max(map(len, others.values()), default=0)
+    for start in range(0, most, _BLOCKS_AT_ONCE):
+        part = {product: found[start : start + _BLOCKS_AT_ONCE] for product, found in others.items()}
+        yield {product: _spread([block.questions() for block in found], seed) for product, found in part.items()}
+
+
+def _shuffled(planned: Sequence[ContractBlock], seed: int) -> list[ContractBlock]:
+    found = [block for block in planned if not block.is_counted_by_clause]
+    return random.Random(seed).sample(found, len(found))
 
 
 @dataclass(frozen=True)
@@ -85,6 +108,10 @@ class _Part:
     start: int
     end: int
     size: int
+
+    @property
+    def ends_first_rounds(self) -> bool:
+        return self.end == min(self.size, _FIRST_ROUNDS[-1])
 
     def of_block(self, block: CaseBlock, plan: Plan) -> tuple[int, int]:
         """Numbers of the cases of a block, first and past the last: a hunt begins as a smaller plan would.
@@ -125,8 +152,8 @@ def _parts(size: int) -> Iterator[_Part]:
 
 
 def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[ContractQuestion]:
-    """Everything that is asked of a product's contract: a call for each clause of each block, then a second for any."""
-    asked = [question for block in planned for question in block.questions()]
+    """What is asked of each clause of a product's contract: a call for each of each block, then a second for any."""
+    asked = [question for block in planned if block.is_counted_by_clause for question in block.questions()]
     random.Random(seed).shuffle(asked)
     turns: Counter[tuple[str, str]] = Counter()
     placed = []

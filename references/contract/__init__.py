@@ -22,6 +22,7 @@ from poolproof.references.contract.expectation import (
     expectations,
     predict,
 )
+from poolproof.references.contract.running import may_ask, may_run
 from poolproof.references.contract.vocabulary import OUT_POINTERS, SIGNATURES, ReturnCode, Signature
 
 __all__ = [
@@ -40,6 +41,8 @@ __all__ = [
     "clauses",
     "expectations",
     "legal_calls",
+    "may_ask",
+    "may_run",
     "predict",
     "supporting_products",
     "violating_call",

@@ -220,6 +220,14 @@ class Case:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window() for axis in self.axes)
 
+    @property
+    def empty_windows(self) -> NDArray[np.bool_]:
+        """Which windows have no cell inside the plane, of the pooled shape."""
+        empty = np.zeros((), bool)
+        for axis in self.axes:
+            empty = empty[..., None] | ~axis.valid.any(axis=1)
+        return np.broadcast_to(empty, self.pooled_shape)
+
     def _check(self) -> None:
         api = self.api
         if not api.spatial_rank + 1 <= len(self.shape) <= api.spatial_rank + 2:

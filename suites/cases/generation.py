@@ -24,6 +24,7 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Primit
 from poolproof.suites.cases.case import Case
 
 T = TypeVar("T", bound=Hashable)
+Drawn = TypeVar("Drawn")
 
 
 def derive_seed(*parts: object) -> int:
@@ -31,9 +32,9 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:8], "big")
 
 
-def generate(strategy: st.SearchStrategy[Case], count: int, seed: int) -> list[Case]:
-    """``count`` cases that depend on the strategy and the seed alone."""
-    drawn: list[Case] = []
+def generate(strategy: st.SearchStrategy[Drawn], count: int, seed: int) -> list[Drawn]:
+    """``count`` cases, or whatever is drawn, that depend on the strategy and the seed alone."""
+    drawn: list[Drawn] = []
     _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
     return drawn[:count]
 
@@ -100,10 +101,10 @@ class _StillFails(Exception):
 
 
 def _explore(
-    strategy: st.SearchStrategy[Case],
+    strategy: st.SearchStrategy[Drawn],
     count: int,
     seed: int,
-    visit: Callable[[Case], None],
+    visit: Callable[[Drawn], None],
     phases: tuple[Phase, ...],
 ) -> None:
     @hypothesis_seed(seed)
@@ -118,8 +119,8 @@ def _explore(
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def explore(case: Case) -> None:
-        visit(case)
+    def explore(drawn: Drawn) -> None:
+        visit(drawn)
 
     _PlainProvider.random = random.Random(seed)
     _PlainProvider.dealt = defaultdict(Counter)

@@ -18,6 +18,7 @@ from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.fence import fenced
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, extent
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -33,6 +34,10 @@ SHIFT_BYTES = 64
 POISONS = (0xFF, 0x5A)
 """Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
 
+SURROUNDINGS = 0x03
+"""The byte around the elements of outputs: a small number in every dtype, which changes by whatever is added to it, as
+a NaN would not."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contents:
@@ -41,7 +46,8 @@ class Contents:
     ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
     exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
-    (`Case.has_bit_mask`); zeros stand in for it where it is missing.
+    (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
+    the indices, too, inside the plane or not; zeros stand in for those of such a case.
     """
 
     case: Case
@@ -61,9 +67,38 @@ class Contents:
 
     @cached_property
     def sums(self) -> ExactSums:
-        """The exact sum that belongs in each cell of grad_input, flat."""
+        """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         assert self.gradient is not None
-        return scatter_sums(self.landing.cells, self.gradient.ravel(), self.values.size)
+        cells, gradient = self.landing.cells, self.gradient.ravel()
+        if self.case.has_empty_window():
+            cells, gradient = cells[self._placed], gradient[self._placed]
+        return scatter_sums(cells, gradient, self.values.size)
+
+    @cached_property
+    def open_cells(self) -> NDArray[np.bool_]:
+        """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
+        assert self.indices is not None
+        indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
+        pointing = (~self._placed) & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
+        found = np.zeros(self.values.size, bool)
+        found[planes[pointing] * self.case.plane_size + indices.ravel()[pointing]] = True
+        return found
+
+    @property
+    def beyond(self) -> int:
+        """How many elements past the last plane the indices point; only those of windows without a cell may."""
+        if self.indices is None or not self.case.has_empty_window():
+            return 0
+        return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
+
+    def senders(self, cell: int) -> Int64:
+        """The windows, flat, whose gradients belong in a cell."""
+        return np.flatnonzero((self.landing.cells == cell) & self._placed)
+
+    @property
+    def _placed(self) -> NDArray[np.bool_]:
+        """Which gradients, flat, are of a window that has a cell."""
+        return ~self.case.empty_windows.ravel()
 
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
@@ -85,7 +120,9 @@ def contents(case: Case) -> Contents:
     planes = values.reshape(case.planes, *case.spatial_shape)
     spelled_out = dict(case.literals).get("indices")
     indices: Int64
-    if spelled_out is not None:
+    if case.has_empty_window():
+        indices = np.zeros((case.planes, *(axis.windows for axis in case.axes)), np.int64)
+    elif spelled_out is not None:
         indices = np.array(spelled_out, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
     else:
         indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
@@ -108,9 +145,10 @@ def allocate(
     index_dtype: str | None = None,
     shift: int = 0,
 ) -> Call:
-    """A call on fresh memory: inputs filled, outputs, gaps and guard bands poisoned.
+    """A call on fresh memory: inputs filled, outputs poisoned, and of inputs the gaps and guard bands, too.
 
     ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
+    What indices point past the last plane is fenced in, behind the guard band.
     """
     case = content.case
     tensors = {}
@@ -118,9 +156,12 @@ def allocate(
         dtype = np.dtype(_numpy_name(index_dtype or case.index_dtype if name == "indices" else case.dtype))
         layout = layouts.get(name, CONTIGUOUS) if layouts is not None else case.layout(name)
         guard = GUARD_BYTES + shift * SHIFT_BYTES
-        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard)
+        beyond = content.beyond if name in case.api.outputs else 0
+        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard, beyond)
         if name in case.api.inputs:
             _fill(tensor, content, name)
+        else:
+            tensor.buffer[guard_and_gap_mask(tensor)] = SURROUNDINGS
         tensors[name] = tensor
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
@@ -136,11 +177,13 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
 
 
 def _empty(
-    shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int
+    shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int, beyond: int
 ) -> Tensor:
     placed = layout.place(shape, spatial_rank)
     storage = (placed.start + extent(shape, placed.strides)) * dtype.itemsize
-    buffer = np.full(2 * guard + storage, poison, np.uint8)
+    size = 2 * guard + storage
+    buffer = fenced(size, beyond * dtype.itemsize) if beyond else np.empty(size, np.uint8)
+    buffer[:] = poison
     return Tensor(buffer, guard, dtype, shape, placed.strides, placed.start, layout.tag)
 
 

@@ -274,17 +274,15 @@ def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) 
     ceil_mode = _flip(draw)
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
+    empty = _between(draw, 0, rank - 1) if profile.empty_windows else None
     for number in range(rank):
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
         size = _choose(draw, _lengths(room, profile.lengths))
         if not (isotropic and number):
             pattern = _window_pattern(draw, size, room)
-        if profile.empty_windows and number == rank - 1:
-            axis = _with_an_empty_window(draw)
-        else:
-            axis = _legal_axis(pattern.size or size, pattern, ceil_mode)
-        axes.append(axis)
-        remaining = max(remaining // axis.size, 1)
+        legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
+        axes.append(_with_an_empty_window(draw) if number == empty else legal)
+        remaining = max(remaining // axes[-1].size, 1)
     windows = Windowed(
         tuple(axis.kernel for axis in axes),
         tuple(axis.stride for axis in axes),

@@ -16,7 +16,7 @@ from poolproof.references.criterion import admissible
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.suites.cases.neighbours import neighbours, twin
-from poolproof.suites.cases.operands import POISONS, guard_and_gap_mask
+from poolproof.suites.cases.operands import POISONS, SURROUNDINGS, guard_and_gap_mask
 from poolproof.suites.judging.comparing import (
     changed_bytes,
     differs,
@@ -82,6 +82,11 @@ def _backward(trial: Trial) -> bool:
     return trial.case.api.is_backward
 
 
+def _owes_all(trial: Trial) -> bool:
+    """A backward of which every gradient has a cell to go to."""
+    return _backward(trial) and not trial.case.has_empty_window()
+
+
 def _forward(trial: Trial) -> bool:
     return not _backward(trial) and not trial.case.has_empty_window()
 
@@ -144,7 +149,7 @@ def unreached(trial: Trial) -> Mismatch | None:
 
 def _conserves(trial: Trial) -> bool:
     """Exact data: every cell's sum is certain in every order, and a plane's sum fits into float64."""
-    if not _backward(trial) or not trial.admissible.demands_bits.all():
+    if not _owes_all(trial) or not trial.admissible.demands_bits.all():
         return False
     sums = trial.content.sums
     magnitude = sums.positive + sums.negative
@@ -192,7 +197,7 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
         return Mismatch("; ".join(trial.first.outcome.complaints))
     for name in trial.case.api.outputs:
         tensor = trial.first.call.tensors[name]
-        before = np.full_like(tensor.buffer, POISONS[0])
+        before = np.full_like(tensor.buffer, SURROUNDINGS)
         trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
         found = changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
         if found:
@@ -282,8 +287,8 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
 
 
 def _has_producer(trial: Trial) -> bool:
-    case = trial.case
-    return _backward(trial) and not (case.has_empty_window() or case.has_bit_mask or 0 in case.shape)
+    """Not where the trial itself is given indices of the forward, which nobody else can make."""
+    return _owes_all(trial) and not (trial.case.has_bit_mask or 0 in trial.case.shape)
 
 
 @_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
@@ -347,7 +352,7 @@ _SCALE = 3
 
 def _scales(trial: Trial) -> bool:
     """Multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
-    if not _backward(trial) or not trial.is_deterministic:
+    if not _owes_all(trial) or not trial.is_deterministic:
         return False
     sums = trial.content.sums
     magnitude = sums.positive + sums.negative
@@ -400,8 +405,7 @@ def index_points(trial: Trial) -> Mismatch | None:
     lambda trial: not _backward(trial) and trial.case.has_empty_window(),
 )
 def empty_window(trial: Trial) -> Mismatch | None:
-    _, valid = window_cells(trial.case.axes)
-    empty = np.broadcast_to(~valid.any(axis=-1), (trial.case.planes, len(valid))).reshape(trial.case.pooled_shape)
+    empty = trial.case.empty_windows
     out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"

@@ -78,7 +78,7 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
         got, owed = (made.output(name).astype(np.float64) for made in (run, right))
         wrong = differs(got, owed)
         if trial.case.api.is_backward:
-            wrong &= trial.admissible.demands_bits.reshape(got.shape)
+            wrong &= trial.owes_bits.reshape(got.shape)
         found = wrong_element(name, wrong, got, owed, how, because)
         if found:
             return found

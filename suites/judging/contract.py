@@ -1,4 +1,4 @@
-"""The contract as questions: every clause broken alone and in pairs, and every legal boundary.
+"""The contract as questions: low-level calls that break a clause in some way, or none.
 
 A library is right when it answers as its code is known to, or as its published page promises; the row says which.
 After a refusal nothing may be written and the two results of phase one must be as they were.
@@ -9,34 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from itertools import permutations
+from functools import cached_property
 from typing import Any, cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
-from poolproof.references.contract import (
-    Answer,
-    ContractCall,
-    Expectation,
-    Follows,
-    clauses,
-    expectations,
-    legal_calls,
-    violating_call,
-    violating_pair,
-)
+from poolproof.references.contract import Answer, ContractCall, Expectation, Follows, expectations, may_run
+from poolproof.references.contract.changes import nearest, sentence
+from poolproof.references.contract.variations import models
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.calls import Part, asked
 from poolproof.suites.judging.asked import Aspect, verdict
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-
-KINDS = ("clauses", "pairs", "legal")
-"""Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
 
 _ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
 """A kernel or its package is not installed: nothing can be concluded about the contract."""
@@ -84,13 +72,19 @@ class ContractQuestion:
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
-        made = cast(ContractBackend, backend).attempt(self.call)
+        made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
         row = self.describe() | {
             "status_code": made.phase_two or made.phase_one,
             "checks_judged": list(self.aspect.checks),
         }
-        row |= _verdict(expected, made)
+        row |= _verdict(expected, made, self.what_decides)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+
+    def what_decides(self) -> str:
+        """The clause, its sentence, and the fields that bring it up: those in which the nearest legal call differs."""
+        legal, changes = nearest(self.call, models(self.product, self.call.api))
+        fields = sentence(changes) or "nothing is changed"
+        return f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
 
     def company(self) -> None:
         """No other call is made."""
@@ -99,66 +93,28 @@ class ContractQuestion:
         return self
 
 
-def contract_questions(product: Product, api: str, kind: str, aspect: Aspect, block: str) -> list[ContractQuestion]:
-    """All questions of one of `KINDS` about one API, for a block of that id."""
+def contract_questions(product: Product, api: str, part: Part, aspect: Aspect, block: str) -> list[ContractQuestion]:
+    """All questions of one part of those about one API, for a block of that id."""
     return [
         ContractQuestion(call, product, clause, title, aspect, block)
-        for clause, title, call in _calls(kind, product, api)
+        for clause, title, call in part.calls(product, api)
     ]
 
 
-def clause_counts(product: Product, api: str, kind: str) -> Counter[str]:
-    """How many of these questions there are about each clause; legal calls are about none, the empty text."""
-    return Counter(clause for clause, _, _ in _calls(kind, product, api))
-
-
-def question_of(call: ContractCall, product: Product, aspect: Aspect) -> ContractQuestion:
+def question_of(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
     """A question about any call, e.g. one named on a command line."""
-    clause = expectations(product, call).code.clause or ""
-    return ContractQuestion(call, product, clause, _statement(clause), aspect)
+    clause, title, _ = asked(product, call, "as it is")
+    return ContractQuestion(call, product, clause, title, aspect, block)
 
 
-def _broken_alone(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
-    for clause in clauses(api):
-        if product in clause.products:
-            yield clause.id, clause.statement, violating_call(product, clause.id)
-
-
-def _broken_in_pairs(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
-    ordered = [clause for clause in clauses(api) if product in clause.products]
-    for first, second in permutations(ordered, 2):
-        if ordered.index(first) < ordered.index(second):
-            call = violating_pair(product, first.id, second.id)
-            if call is not None:
-                yield first.id, f"{first.statement} It comes before: {second.statement}", call
-
-
-def _legal(product: Product, api: str) -> Iterator[tuple[str, str, ContractCall]]:
-    for name, call in legal_calls(product, api).items():
-        yield "", f"Legal: {name}.", call
-
-
-_CALLS = {"clauses": _broken_alone, "pairs": _broken_in_pairs, "legal": _legal}
-
-
-@cache
-def _calls(kind: str, product: Product, api: str) -> tuple[tuple[str, str, ContractCall], ...]:
-    """(clause, title, call) of each question; made once, because that takes two seconds for the APIs of a product."""
-    return tuple(_CALLS[kind](product, api))
-
-
-def _statement(clause: str) -> str:
-    return next((known.statement for known in clauses() if known.id == clause), "")
-
-
-def _verdict(expected: Expectation, made: Attempt) -> Row:
+def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], str]) -> Row:
     if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
         reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
         return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+        return row | verdict(Verdict.VIOLATES, f"{findings[0].message}; {what_decides()}", findings)
     return row | verdict(Verdict.CONFORMS)
 
 

@@ -65,7 +65,7 @@ class EvidenceFolder:
             case = Case.from_json(row["case"])
         except CaseError:
             return
-        if not ("indices" in case.api.inputs and case.has_bit_mask):  # such a mask can only be made by who has died
+        if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window())):  # indices of who has died
             self.put(Trial(case, _Died()), ())
 
 

@@ -100,7 +100,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: NDArray[np.bool_
     case = trial.case
     cell = worst_cell(trial, np.flatnonzero(wrong))
     element = _coordinates(cell, case.shape)
-    senders = np.flatnonzero(trial.content.landing.cells == cell)
+    senders = trial.content.senders(cell)
     told = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
     return mismatch(
         element_text("grad_input", element),

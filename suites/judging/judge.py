@@ -24,7 +24,7 @@ from poolproof.suites.judging.checks import IN_COMPANY, USUAL, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
-from poolproof.suites.judging.trial import NoMask, RunFailed, Trial
+from poolproof.suites.judging.trial import NotMade, RunFailed, Trial
 
 WORKING_COPIES = 16
 """What a case is judged in, in multiples of its tensors: variations, poison, the oracle's float64 (measured: 14)."""
@@ -95,8 +95,8 @@ def judge(question: Question, backend: Backend) -> Row:
     else:
         try:
             row |= _judge_supported(question, backend)
-        except NoMask as error:
-            row |= verdict(Verdict.NOT_RUN, str(error))
+        except NotMade as error:
+            row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
@@ -178,7 +178,7 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     except RunFailed as error:
         return row, [Finding(REFUSAL, Mismatch(str(error)))]
     row["checks_judged"] = [REFUSAL, *judged]
-    if trial.case.api.is_backward:
+    if trial.case.api.is_backward and not trial.case.has_empty_window():
         row["model"] = str(trial.model)
         row |= measure_output(trial)
         if standards:

@@ -25,7 +25,7 @@ from poolproof.suites.judging.asked import Aspect, verdict
 from poolproof.suites.judging.comparing import other_values
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.trial import NoMask, Run, RunFailed, Trial, inputs_of
+from poolproof.suites.judging.trial import NotMade, Run, RunFailed, Trial, inputs_of
 
 CHECKS = ("phase_status", "phase_values")
 """What a way is held to: the status that it is owed, and the values of the plain call."""
@@ -68,7 +68,7 @@ class PhaseQuestion:
         started = time.perf_counter()
         try:
             row = self._judged(Trial(self.case, backend))
-        except NoMask as error:
+        except NotMade as error:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 

@@ -21,10 +21,10 @@ from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import Layout
+from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
 from poolproof.suites.judging.decoder import Fault, decode
-from poolproof.suites.judging.owed import unsupported
+from poolproof.suites.judging.owed import refusal, unsupported
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +49,15 @@ class RunFailed(Exception):
     """A variation of a case that completed did not complete itself."""
 
 
-class NoMask(Exception):
-    """The backend's own forward did not make the mask that a case needs; the text says why."""
+class NotMade(Exception):
+    """The backend's own forward did not make the mask, or the indices, that a case needs; the text says why.
+
+    ``refused``: it refused the call, as its documents say that it may.
+    """
+
+    def __init__(self, reason: str, refused: bool = False) -> None:
+        super().__init__(reason)
+        self.refused = refused
 
 
 class Trial:
@@ -68,10 +75,15 @@ class Trial:
 
     @cached_property
     def content(self) -> Contents:
-        """`NoMask` where it takes a mask that only the backend's own forward can make, and that has none."""
-        content = contents(self.case)
-        if "indices" in self.case.api.inputs and self.case.has_bit_mask and 0 not in self.case.shape:
-            return replace(content, mask=self._made_mask())
+        """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
+        content, case = contents(self.case), self.case
+        if "indices" not in case.api.inputs or 0 in case.shape:
+            return content
+        if case.has_bit_mask:
+            return replace(content, mask=np.ascontiguousarray(self._made("a mask of bits").first.output("indices")))
+        if case.has_empty_window():
+            indices = self._made("the indices of windows without a cell").output_indices
+            return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
         return content
 
     @property
@@ -113,13 +125,22 @@ class Trial:
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
-        return self.admissible.accepts(self.gradient_input)
+        accepted = self.admissible.accepts(self.gradient_input)
+        return accepted | self.content.open_cells if self.case.has_empty_window() else accepted
+
+    @property
+    def owes_bits(self) -> NDArray[np.bool_]:
+        """Which cells of grad_input, flat, can hold one value only; backward operators only."""
+        bits = self.admissible.demands_bits
+        return bits & ~self.content.open_cells if self.case.has_empty_window() else bits
 
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         gradient = self.content.gradient
         assert gradient is not None
+        if self.case.has_empty_window():
+            return []
         coded, outputs = (np.ldexp(values.ravel(), -self.case.scale) for values in (gradient, self.gradient_input))
         return decode(self.case.gradient, self.content.landing, coded, outputs)
 
@@ -196,19 +217,27 @@ class Trial:
         return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
     def with_indices(self, indices: Int64) -> tuple[Run, Contents]:
-        """The backward on other indices, all inside the plane, and what it then owes."""
+        """The backward on other indices, all inside the plane, and what it then owes.
+
+        They are laid out as the case's own, unless those share memory, which these may not.
+        """
         content = replace(self.content, indices=indices)
-        run = self._execute(allocate(content, POISONS[0]))
+        own = {name: self.case.layout(name) for name in self.case.api.tensors}
+        shared = {name: CONTIGUOUS for name in ("indices",) if own[name].repeats_elements}
+        run = self._execute(allocate(content, POISONS[0], layouts=own | shared))
         return self._completed(run, "given the indices of its own forward"), content
 
-    def _made_mask(self) -> NDArray[np.int8]:
+    def _made(self, what: str) -> Trial:
+        """The forward that made ``what`` this case needs."""
         producer = self._producer()
         if producer is None:
-            raise NoMask("a mask of bits can only be made by the forward, which this backend does not have")
-        forward = Trial(producer, self.backend).first
-        if forward.outcome.status is not Status.COMPLETED:
-            raise NoMask(f"the forward makes no mask of bits: {forward.outcome.message}")
-        return np.ascontiguousarray(forward.output("indices"))
+            raise NotMade(f"{what} can only be made by the forward, which this backend does not have")
+        forward = Trial(producer, self.backend)
+        outcome = forward.first.outcome
+        if outcome.status is Status.COMPLETED:
+            return forward
+        may = outcome.status is Status.REFUSED and refusal(self.backend, producer, forward.first.call) is not None
+        raise NotMade(f"the forward does not make {what}: {outcome.message}", refused=may)
 
     def _producer(self) -> Case | None:
         """The forward case of the same geometry and data; its indices in the dtype wanted here, if it has that one."""

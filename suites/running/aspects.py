@@ -185,12 +185,15 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "empty_windows",
-            "a window without any cell inside the plane is refused, or gives -inf and a harmless index",
+            "a window without any cell inside the plane is refused, or gives -inf and an index that harms no backward",
             profile=Profile(
-                values=("normal", "negative_infinity"), budgets=(64, 256), empty_windows=True, empty_batches=False
+                values=("normal", "negative_infinity"),
+                budgets=(64, 256, 1024, 4096),
+                planes=(1, 1, 2, 3, 5),
+                empty_windows=True,
+                empty_batches=False,
             ),
             weight=0.1,
-            directions=("forward",),
         ),
     )
 }

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from poolproof.references.contract import SIGNATURES
+from poolproof.references.contract import SIGNATURES, ContractCall
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.suites.cases.calls import Part, parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate, shrink
 from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.smaller_calls import smaller_call
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.contract import KINDS, ContractQuestion, clause_counts, contract_questions
+from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.plans import Group, Plan, Subject
 
@@ -48,13 +50,15 @@ class CaseAspect(Aspect):
         return subject.operator.direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
-        """Not every kind of windows can miss its input, few interfaces have format tags, and a CPU has no streams."""
+        """Not every kind of windows can miss its input, nor has every backward a forward; few interfaces have format
+        tags, and a CPU has no streams.
+        """
         tagged = self.profile.tagged
         if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
             return False
         if self.on_streams and not subject.on_streams:
             return False
-        return not self.profile.empty_windows or subject.operator.windows.can_miss_input
+        return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
         """How many cases each subject gets."""
@@ -120,51 +124,65 @@ class CaseBlock:
 
 @dataclass(frozen=True)
 class ContractAspect(Aspect):
-    """The contract of an API: every clause broken alone and in pairs, and every legal boundary, whatever the plan."""
+    """The contract of an API: every clause broken alone, in pairs and in every way, and every legal boundary, whatever
+    the plan; and drawn calls, of which a larger plan has more.
+    """
 
     def covers(self, subject: Subject) -> bool:
         return subject.is_whole and subject.product is not None and _api(subject) in SIGNATURES
 
-    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:  # noqa: ARG002
-        for kind in KINDS:
-            yield ContractBlock(subject, self, kind)
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:
+        assert subject.product is not None
+        for part in parts(subject.product, _api(subject), plan.cases, seed):
+            yield ContractBlock(subject, self, part)
 
 
 @dataclass(frozen=True)
 class ContractBlock:
-    """All questions of one kind about one API on one backend."""
+    """A part of the questions about one API on one backend."""
 
     subject: Subject
     aspect: ContractAspect
-    kind: str
+    part: Part
 
     @property
     def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.kind}"
+        return f"{self.subject.id}-{self.aspect.id}-{self.part.id}"
 
     @property
     def count(self) -> int:
-        return self._clauses.total()
+        return self.part.count(self._product, _api(self.subject))
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self._product, _api(self.subject), self.kind, self.aspect, self.id)
+        return contract_questions(self._product, _api(self.subject), self.part, self.aspect, self.id)
 
     def groups(self) -> dict[Group, int]:
-        """A group for each clause."""
-        group = self.subject.group(self.aspect)
-        return {(*group, ("clause", clause)): count for clause, count in self._clauses.items()}
+        """A group for each clause of the block, or one for all its calls where they are not counted by clause."""
+        group = (*self.subject.group(self.aspect), ("block", self.id))
+        by_clause = {(*group, ("clause", clause)): count for clause, count in self._by_clause.items()}
+        return by_clause or {group: self.count}
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
-        """A call breaks its clause as it stands."""
+    @property
+    def is_counted_by_clause(self) -> bool:
+        return bool(self._by_clause)
+
+    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> ContractQuestion | None:
+        """The call with the fewest and simplest changes of a legal one that breaks the same clause."""
+        call = ContractCall.from_record(failing.to_record())
+        small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
+        return None if small == call else self._question(small)
+
+    def _question(self, call: ContractCall) -> ContractQuestion:
+        return question_of(call, self._product, self.aspect, self.id)
+
+    @property
+    def _by_clause(self) -> Counter[str]:
+        return self.part.by_clause(self._product, _api(self.subject))
 
     @property
     def _product(self) -> Product:
         assert self.subject.product is not None
         return self.subject.product
-
-    @property
-    def _clauses(self) -> Counter[str]:
-        return clause_counts(self._product, _api(self.subject), self.kind)
 
 
 def _api(subject: Subject) -> str:

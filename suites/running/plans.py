@@ -51,7 +51,8 @@ class Subject:
 
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
     format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` and
-    ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`.
+    ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`. ``makes_indices``: of a backward, whether
+    the backend has a forward that makes indices for it.
     """
 
     backend: str
@@ -63,6 +64,7 @@ class Subject:
     product: Product | None = None
     on_streams: bool = False
     in_phases: bool = False
+    makes_indices: bool = True
 
     @property
     def is_whole(self) -> bool:
@@ -90,7 +92,8 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 device = (backend.tags, backend.product, *parts)
-                found.append(Subject(name, operator, dtype, index_dtype, reason, *device))
+                made = reason is None and _makes_indices(backend, operator, dtype)
+                found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made))
     return found
 
 
@@ -105,6 +108,11 @@ def not_supported(subject: Subject) -> Row:
         "aspect": "",
         **verdict(Verdict.NOT_SUPPORTED, subject.unsupported),
     }
+
+
+def _makes_indices(backend: Backend, operator: Operator, dtype: str) -> bool:
+    producer = OPERATORS.get(operator.producer or "", operator)
+    return any(unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes)
 
 
 class Block(Protocol):
@@ -153,4 +161,6 @@ def blocks(chosen: Sequence[Subject], aspects: Iterable[Planned[B_co]], plan: Pl
 
 
 def _as_wholes(chosen: Iterable[Subject]) -> Iterable[Subject]:
-    return dict.fromkeys(replace(subject, dtype="", index_dtype="", unsupported=None) for subject in chosen)
+    return dict.fromkeys(
+        replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True) for subject in chosen
+    )

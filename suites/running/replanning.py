@@ -16,7 +16,7 @@ from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.plans import DTYPES, Plan, Subject, not_supported
+from poolproof.suites.running.plans import Plan, Subject, not_supported
 from poolproof.suites.running.sandbox import Survey
 from poolproof.suites.running.selection import Selection
 
@@ -134,30 +134,21 @@ def _survey_record(survey: Survey) -> dict[str, Any]:
     return {
         "product": _product_name(survey),
         "tags": list(first.tags),
-        "unsupported": [
-            [subject.operator.name, subject.dtype, subject.index_dtype, subject.unsupported]
-            for subject in survey.subjects
-            if subject.unsupported is not None
-        ],
+        "on_streams": first.on_streams,
+        "in_phases": first.in_phases,
+        "subjects": [[*_pair(subject), subject.unsupported, subject.makes_indices] for subject in survey.subjects],
     }
+
+
+def _pair(subject: Subject) -> tuple[str, str, str]:
+    return subject.operator.name, subject.dtype, subject.index_dtype
 
 
 def _survey(name: str, said: Mapping[str, Any]) -> Survey:
     product = PRODUCTS[said["product"]] if said["product"] else None
-    unsupported = {(operator, dtype, index): why for operator, dtype, index, why in said["unsupported"]}
-    tags = tuple(said["tags"])
+    parts = bool(said["on_streams"]), bool(said["in_phases"])
     subjects = [
-        Subject(
-            name,
-            operator,
-            dtype,
-            index_dtype,
-            unsupported.get((operator.name, dtype, index_dtype)),
-            tags,
-            product,
-        )
-        for operator in OPERATORS.values()
-        for index_dtype in operator.indices.dtypes
-        for dtype in DTYPES
+        Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, tuple(said["tags"]), product, *parts, made)
+        for operator, dtype, index_dtype, unsupported, made in said["subjects"]
     ]
     return Survey({}, subjects, product)

@@ -1,0 +1,151 @@
+"""Windows without a cell, followed to the end: the backward is given the indices that its own forward made."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holding import holding
+from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.registry import create
+from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.windows import Windowed
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.fence import fenced
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
+from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.running.sandbox import Sandbox, fork
+from scatter_backends import (
+    FirstCellForEmptyWindow,
+    IndexOutsideForEmptyWindow,
+    NoIndexForEmptyWindow,
+    Scatter,
+    WritesJustBehind,
+)
+
+ASPECT = CASE_ASPECTS["empty_windows"]
+
+
+@cache
+def questions() -> list[Question]:
+    chosen = [subject for subject in subjects("scatter", Scatter()) if subject.dtype in ("float32", "float16")]
+    return [question for block in blocks(chosen, [ASPECT], PLANS["smoke"], 1) for question in block.questions()]
+
+
+def backwards() -> list[Question]:
+    return [question for question in questions() if question.case.api.is_backward]
+
+
+def test_both_directions_of_every_operator_are_asked() -> None:
+    able = {name for name, each in OPERATORS.items() if each.windows is Windowed and "Mask" not in name}
+    assert {question.case.operator for question in questions()} == able
+    assert all(question.case.has_empty_window() and question.case.empty_windows.any() for question in questions())
+
+
+def test_a_forward_that_refuses_them_makes_no_indices_and_that_is_right() -> None:
+    rows = [judge(question, Scatter()) for question in backwards()]
+    assert {row["verdict"] for row in rows} == {Verdict.REFUSED}
+    assert "the forward does not make the indices of windows without a cell" in rows[0]["reason"]
+
+
+@pytest.mark.parametrize("backend", [NoIndexForEmptyWindow, FirstCellForEmptyWindow])
+def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
+    rows = [judge(question, backend()) for question in questions()]
+    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
+    assert all("memory_untouched" in row["checks_judged"] for row in rows)
+
+
+def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forward() -> None:
+    assert {judge(question, IndexOutsideForEmptyWindow())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
+
+
+def row_of_sandbox(backend: str, case: str, scratch: Path) -> Row:
+    sandbox = Sandbox(backend, scratch, "sandbox", 60.0)
+    try:
+        (row,) = sandbox.judge([Question(Case.from_json(case), ASPECT)])
+    finally:
+        sandbox.close()
+    return row
+
+
+OVER_A_ROW = (
+    '{{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,1,{}],"kernel_size":[2,1],"stride":[1,1],'
+    '"padding":[1,0],"dilation":[2,1]}}'
+)
+
+
+def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
+    row = row_of_sandbox("scatter_backends:writes_where_it_points", OVER_A_ROW.format(5), tmp_path)
+    assert (row["verdict"], row["checks_violated"]) == (Verdict.CRASHED, ["survival"])
+    assert "signal SIGSEGV" in row["reason"]
+
+
+def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
+    row = judge(Question(Case.from_json(OVER_A_ROW.format(5)), ASPECT), WritesJustBehind())
+    assert row["checks_violated"] == ["memory_untouched"]
+
+
+@pytest.mark.parametrize(("length", "violated"), [(5, ["memory_untouched"]), (2000, ["survival"])])
+def test_torch_writes_outside_and_dies_of_it(tmp_path: Path, length: int, violated: list[str]) -> None:
+    pytest.importorskip("torch")
+    assert row_of_sandbox("torch-cpu", OVER_A_ROW.format(length), tmp_path)["checks_violated"] == violated
+
+
+class NoForward(Scatter):
+    """Backwards alone."""
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        return super().unsupported(operator, dtype, index_dtype) if operator.is_backward else "backwards only"
+
+
+def test_a_backward_without_a_forward_is_not_asked() -> None:
+    assert list(blocks(subjects("scatter", NoForward()), [ASPECT], PLANS["smoke"], 1)) == []
+    row = judge(backwards()[0], NoForward())
+    assert row["verdict"] == Verdict.NOT_RUN
+    assert "which this backend does not have" in row["reason"]
+
+
+def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> None:
+    chosen = subjects("emulator", create("emulator-a2"))
+    wholes = [block.subject for block in blocks(chosen, [CONTRACT], PLANS["smoke"], 1)]
+    assert len({subject.makes_indices for subject in chosen}) == 2
+    assert len(set(wholes)) == len({subject.operator.name for subject in wholes})
+
+
+class Breaking(NoIndexForEmptyWindow):
+    """A forward that fails without reason."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        return (
+            super().run(call, mode) if call.operator.is_backward else Outcome(Status.UNAVAILABLE, message="no kernel")
+        )
+
+
+def test_a_forward_that_could_not_run_is_no_refusal() -> None:
+    assert judge(backwards()[0], Breaking())["verdict"] == Verdict.NOT_RUN
+
+
+def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
+    question = Question(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
+    assert judge(question, FirstCellForEmptyWindow())["verdict"] == Verdict.CONFORMS
+
+
+@pytest.mark.parametrize(("past", "status"), [(0, 0), (100, -signal.SIGSEGV), (5000, -signal.SIGSEGV)])
+def test_memory_ends_at_its_fence(past: int, status: int) -> None:
+    def write() -> None:
+        faulthandler.disable()
+        memory = fenced(1000, 5000)
+        memory[:] = 7
+        np.lib.stride_tricks.as_strided(memory, (1000 + past,), (1,))[-1] = 1
+
+    assert os.waitstatus_to_exitcode(os.waitpid(fork(write), 0)[1]) == status
