@@ -67,8 +67,8 @@ def _contradiction_of_kind(
         return "ended otherwise than its finding says" if verdict in _LOST and violated != [SURVIVAL] else ""
     if deviates:
         return f"is said to be {verdict}, and its own columns say it deviates"
-    if verdict is Verdict.CONFORMS and not row["checks_judged"]:
-        return "is said to conform, and no check judged it"
+    if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
+        return "is said to conform, and no check judged it, without a reason"
     if verdict in SKIPPED and not row["reason"]:
         return f"is said to be {verdict}, without a reason"
     return ""
