@@ -81,11 +81,15 @@ def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
 
 
 def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
-    """Names of the first calls whose self has this rank, this tag and cells or none: libraries branch on those."""
+    """Names of the first calls whose self has this rank, this tag and cells or none: libraries branch on those.
+
+    Where an API has one list, calls apart in which its values are alike: a shorter list may then mean the same.
+    """
     sorts: dict[tuple[object, ...], str] = {}
     for name, call in named.items():
         data = call.tensor("self")
-        sorts.setdefault((data.rank, data.format, data.is_empty), name)
+        alike = len(call.lists) == 1 and len({*call.attribute(*call.lists)}) == 1
+        sorts.setdefault((data.rank, data.format, data.is_empty, alike), name)
     return sorts.values()
 
 
@@ -197,11 +201,12 @@ VALUE_CHANGES: tuple[Callable[[int], int], ...] = (
     lambda value: 1,
     lambda value: value + 1,
     lambda value: value - 1,
+    lambda value: value + 2**32,
     lambda value: 2**62,
     lambda value: INT64_MAX,
     lambda value: INT64_MIN,
 )
-"""What is done to one value of a list."""
+"""What is done to one value of a list; one of them is the same in 32 bits."""
 
 
 # Pointers.
