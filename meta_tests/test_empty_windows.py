@@ -13,7 +13,6 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import Call, Outcome, Status
-from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import Row
@@ -116,7 +115,7 @@ def test_a_backward_without_a_forward_is_not_asked() -> None:
 
 
 def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> None:
-    chosen = subjects("emulator", create("emulator-a2"))
+    chosen = survey("emulator-a2").subjects
     wholes = [block.subject for block in blocks(chosen, [CONTRACT], PLANS["smoke"], 1)]
     assert len({subject.makes_indices for subject in chosen}) == 2
     assert len(set(wholes)) == len({subject.operator.name for subject in wholes})

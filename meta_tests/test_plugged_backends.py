@@ -15,7 +15,7 @@ from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
-from test_reports_sessions import Ended, run_session
+from sessions import Ended, run_session
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
 ASKED = ["--operator", OPERATOR, "--dtype", "float32", "--aspect", "values", "--no-shrink"]

@@ -29,7 +29,7 @@ from poolproof.reports.terminal import run as terminal
 from poolproof.suites.running.aspects import CONTRACT
 from poolproof.suites.running.plans import PLANS, Subject
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
-from test_reports_sessions import run_session
+from sessions import run_session
 
 OPERATOR = "AdaptiveMaxPool3dBackward"
 CALLS = [

@@ -34,6 +34,8 @@ LATE = {
     "staging_leaked",
     "batch_gap_ignored",
     "strided_inputs_copied_at_once",
+    "dtypes_checked_late",
+    "null_lists_checked_late",
 }
 """Defects that the first round of the smoke plan is too small to find."""
 
