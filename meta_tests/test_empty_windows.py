@@ -23,7 +23,7 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox, fork
+from poolproof.suites.running.sandbox import Sandbox, fork, survey
 from scatter_backends import (
     FirstCellForEmptyWindow,
     IndexOutsideForEmptyWindow,
