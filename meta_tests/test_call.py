@@ -12,21 +12,29 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.backends.base import Backend
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
+from poolproof.suites.running.sandbox import fork
 from reports_made_up import write_lost_gradient
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
 
-def evidence_of(case: Case, backend: str, folder: Path, made_by: Backend | None = None) -> Path:
-    """The evidence that a run in ``folder`` would have of a case, as if it had deviated."""
-    EvidenceFolder(folder, backend).put(Trial(case, made_by or create(backend)), ())
+def evidence_of(case: Case, backend: str, folder: Path, made_by: str = "") -> Path:
+    """The evidence that a run in ``folder`` would have of a case, as if it had deviated.
+
+    A process of its own loads the backend ``made_by``, or ``backend``: none may bring its library into this one.
+    """
+
+    def leave() -> int:
+        EvidenceFolder(folder, backend).put(Trial(case, create(made_by or backend)), ())
+        return 0
+
+    assert os.waitstatus_to_exitcode(os.waitpid(fork(leave), 0)[1]) == 0
     return evidence_path(folder, case.id, backend)
 
 
@@ -122,7 +130,7 @@ BACKENDS = {"A2": "emulator-a2", "A3": "emulator-a3", "950": "emulator-950"}
 @pytest.mark.parametrize("name", THROUGH_ACLNN)
 def test_it_makes_the_call_through_aclnn(tmp_path: Path, name: str) -> None:
     product, case = THROUGH_ACLNN[name]
-    evidence = evidence_of(case, "aclnn", tmp_path, create(BACKENDS[product]))
+    evidence = evidence_of(case, "aclnn", tmp_path, BACKENDS[product])
     ended = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_PRODUCT=product)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[1].startswith("0 of ")
@@ -133,7 +141,7 @@ def test_it_makes_the_call_of_one_implementation_with_another(tmp_path: Path) ->
     case = Case.of(operator=BACKWARD, index_dtype="int64", shape=(1, 3, 4, 6), kernel_size=(2,))
     evidence = evidence_of(case, "emulator-950", tmp_path)
     assert call(evidence, "--torch", "cpu").returncode == 0
-    unknown = evidence_of(case, "their.module:Backend", tmp_path, create("torch-cpu"))
+    unknown = evidence_of(case, "their.module:Backend", tmp_path, "torch-cpu")
     ended = call(unknown)
     assert ended.returncode == 1
     assert ended.stderr.startswith("backend 'their.module:Backend' made the call: name another, by --torch DEVICE")
