@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,6 @@ from rich.console import Console
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
@@ -114,7 +114,9 @@ def test_the_page_lists_every_clause(tmp_path: Path) -> None:
 
 def test_a_bundle_holds_the_clauses(tmp_path: Path) -> None:
     package(make_contract_run(tmp_path / "run"), tmp_path / "bundle.zip")
-    assert verify(tmp_path / "bundle.zip").overall is Overall.CONFORMS
+    with ZipFile(tmp_path / "bundle.zip") as archive:
+        lines = archive.read("tables/clauses.csv").decode().splitlines()
+    assert len(lines) == 1 + len(read_digest(tmp_path / "run").clauses)
 
 
 def test_a_clause_that_was_not_asked_is_a_gap(tmp_path: Path) -> None:

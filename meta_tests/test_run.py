@@ -52,7 +52,8 @@ def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -
     ended = run("--backend", "scatter_backends:honest", "--cases", 10, "--report", "out", *SMALL, cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout
     rows, record = tables.load(tmp_path / "out"), read_run(tmp_path / "out")
-    assert set(rows["verdict"]) == {Verdict.CONFORMS}
+    assert set(rows["verdict"]) == {Verdict.CONFORMS, Verdict.REFUSED}
+    assert set(rows.loc[rows["verdict"] == Verdict.REFUSED, "aspect"]) == {"empty_windows"}
     assert (record["plan"], record["seed"], record["finished"] is not None) == ("smoke", 0, True)
     page = (tmp_path / "out" / "index.html").read_text()
     assert "MaxPool2dWithIndicesBackward" in page.replace("<wbr>", "")

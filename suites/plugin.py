@@ -33,6 +33,7 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.interrupts import keep_interrupts
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
@@ -146,6 +147,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _refuse_a_copy(config)
         return
     worker = getattr(config, "workerinput", None)
+    keep_interrupts()
     if config.getoption("aclnn_library"):
         os.environ[LIBRARY_VARIABLE] = os.pathsep.join(config.getoption("aclnn_library"))
     if worker is not None:

@@ -14,6 +14,7 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.culprit import settled
+from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.sandbox import Sandbox
 
@@ -92,6 +93,7 @@ class Runner:
         try:
             judged = self._rows(block.subject.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
+                raise_lost_interrupt()
                 for other in others:
                     tally.add(other)
                     self._record_once(other)
