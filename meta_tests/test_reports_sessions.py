@@ -214,7 +214,7 @@ def test_a_folder_has_one_session_at_a_time(tmp_path: Path) -> None:
 def wait_for_lock(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        while True:
+        for _ in range(1200):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             time.sleep(0.05)

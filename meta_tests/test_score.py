@@ -35,7 +35,6 @@ LATE = {
     "batch_gap_ignored",
     "strided_inputs_copied_at_once",
     "dtypes_checked_late",
-    "null_lists_checked_late",
 }
 """Defects that the first round of the smoke plan is too small to find."""
 
@@ -52,6 +51,7 @@ OF_VARIED_CALLS = {
     "kernel_beyond_input_accepted",
     "kernel_narrowed",
     "new_private_tag_accepted",
+    "null_lists_checked_late",
     "output_size_of_one_accepted",
     "padding_of_two_accepted_3d",
     "rank_two_indices_accepted",

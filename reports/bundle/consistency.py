@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.conclusion import count_of
@@ -106,7 +107,7 @@ def evidence_problems(digest: Digest) -> tuple[int, list[str]]:
     return len(paths), [problem for problem in found if problem]
 
 
-def _contradicting_evidence(path: Any, row: Mapping[str, Any] | None) -> str:
+def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
     """What is wrong with a file of evidence, given its row; empty when they agree."""
     if row is None:
         return f"{path.name} belongs to no row"

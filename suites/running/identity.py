@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from sysconfig import get_path
@@ -98,8 +98,3 @@ def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
 def _wheel(distribution: Distribution) -> str:
     record = distribution.read_text("RECORD") or ""
     return f"{distribution.version}, RECORD sha256:{hashlib.sha256(record.encode()).hexdigest()}"
-
-
-def told_apart(environment: Mapping[str, str]) -> dict[str, str]:
-    """The entries of a backend's environment that `identify` made."""
-    return {name: told for name, told in environment.items() if name.startswith(("library ", "wheel "))}

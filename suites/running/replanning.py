@@ -6,6 +6,7 @@ Nothing here loads a backend: what the backends said about themselves is part of
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from poolproof.references.contract import ContractError
@@ -100,19 +101,9 @@ def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:
     """(id, backend, block, function that gives the questions), one at a time."""
     for name, (question, backend) in selection.questions().items():
-        yield name, backend, question.block, _Given(question)
+        yield name, backend, question.block, partial(list, [question])
     for block in selection.blocks():
         yield block.id, block.subject.backend, block.id, block.questions
-
-
-class _Given:
-    """A single question in place of a block's."""
-
-    def __init__(self, question: Asked) -> None:
-        self._question = question
-
-    def __call__(self) -> list[Asked]:
-        return [self._question]
 
 
 def _unsupported(selection: Selection) -> Iterator[tuple[str, str, list[Row]]]:
