@@ -1,0 +1,164 @@
+"""Compiles loops over arrays, and keeps what was compiled on disk.
+
+numba is imported, and a function compiled, when it is first called, so that importing the references costs neither.
+With `VARIABLE` in the environment nothing is compiled and the same source runs in Python; a function's own source is
+always its ``py_func``.
+
+Compiled code is kept in a folder of its own for each state of the sources, each numba, Python and processor, under
+NUMBA_CACHE_DIR, XDG_CACHE_HOME or ~/.cache: numba itself looks at the file of a function alone, and not at those of
+the functions that it calls. Each function has one signature, so that processes that compile at the same time write the
+same files. Where the folder cannot be written, or what lies there cannot be read, code is compiled in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import typing
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+VARIABLE = "POOLPROOF_UNCOMPILED"
+"""Environment variable that, unless empty, has everything run uncompiled."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SmallInts = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+"""Arrays that compiled functions take: of one axis, contiguous and writable."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Compiled(Generic[P, R]):
+    """A function that is compiled when it is first called, from Python or by a compiled function.
+
+    ``is_entry``: Python calls it, with arguments of the types that it is annotated with: `Floats`, `Ints`, `SmallInts`,
+    `Bytes`, `Flags`, float, int, bool, and named tuples of these. TypeError for arguments of other types.
+    """
+
+    def __init__(self, py_func: Callable[P, R], is_entry: bool) -> None:
+        self.py_func = py_func
+        self.is_entry = is_entry
+        self.__doc__ = py_func.__doc__
+        self.__name__ = py_func.__name__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._run(*args, **kwargs)
+
+    @cached_property
+    def _run(self) -> Callable[P, R]:
+        return _in_python(self.py_func) if os.environ.get(VARIABLE) else self.dispatcher
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba made of the function."""
+        return _kept(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which numba knows the function where a compiled one calls it."""
+        import numba
+
+        return numba.typeof(self.dispatcher)
+
+
+def compiled(function: Callable[P, R]) -> Compiled[P, R]:
+    """A function that Python calls: compiled for the types that it is annotated with, and kept on disk."""
+    return Compiled(function, is_entry=True)
+
+
+def part(function: Callable[P, R]) -> Compiled[P, R]:
+    """A function that compiled ones call, with whatever types: kept with them, compiled into them."""
+    return Compiled(function, is_entry=False)
+
+
+def _in_python(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with the arithmetic of compiled code, in which an overflow is an infinity and no warning."""
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _kept(function: Callable[..., Any]) -> Any:
+    """The compiled function, from disk where it lies there; compiled in memory whatever is wrong with the disk."""
+    import numba
+
+    signature = _signature(function)
+    folder = cache_folder()
+    if folder is None:
+        return _in_memory(function, signature)
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+    try:
+        return numba.njit(signature, nogil=True, cache=True, error_model="numpy")(function)
+    except Exception:  # a full disk, a damaged file, no place to write; what is wrong with the function is raised below
+        return _in_memory(function, signature)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _in_memory(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
+    import numba
+
+    return numba.njit(*([signature] if signature else []), nogil=True, error_model="numpy")(function)
+
+
+def _signature(function: Callable[..., Any]) -> tuple[Any, ...]:
+    hints = typing.get_type_hints(function)
+    hints.pop("return", None)
+    return tuple(map(_numba_type, hints.values()))
+
+
+def _numba_type(hint: Any) -> Any:
+    """Numba's type for an annotation; KeyError for one that has none."""
+    from numba import types
+
+    if hasattr(hint, "_fields"):
+        fields = [_numba_type(field) for field in typing.get_type_hints(hint).values()]
+        return types.BaseTuple.from_types(fields, hint)
+    plain = {
+        Floats: types.float64[::1],
+        Ints: types.int64[::1],
+        SmallInts: types.int32[::1],
+        Bytes: types.uint8[::1],
+        Flags: types.boolean[::1],
+        float: types.float64,
+        int: types.int64,
+        bool: types.boolean,
+    }
+    return plain[hint]
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Where compiled code of this state is kept; None where no place for it is known."""
+    import numba
+
+    try:
+        home = numba.config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return Path(home) / "poolproof" / "core" / _fingerprint()
+
+
+def _fingerprint() -> str:
+    """One for each state of the sources, numba, Python and processor."""
+    import llvmlite.binding
+    import numba
+
+    processor = llvmlite.binding.get_host_cpu_name(), sorted(llvmlite.binding.get_host_cpu_features().items())
+    digest = hashlib.sha256(repr((sys.version, np.__version__, numba.__version__, processor)).encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(f"{source.name}\0".encode() + source.read_bytes())
+    return digest.hexdigest()[:24]
