@@ -242,7 +242,7 @@ STAGES = (
     ("backend", ("backends/",)),
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
     ("facts", ("references/oracle.py", "references/forward.py")),
-    ("criterion", ("references/criterion.py",)),
+    ("criterion", ("references/criterion.py", "references/core/")),
     ("measure", ("suites/judging/measure.py", "references/statistics.py", "references/deviations.py")),
     ("checks", ("suites/judging/",)),
 )
