@@ -71,14 +71,26 @@ class Compiled(Generic[P, R]):
         return numba.typeof(self.dispatcher)
 
 
+_ENTRIES: list[Compiled[..., Any]] = []
+
+
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     """A function that Python calls: compiled for the types that it is annotated with, and kept on disk."""
-    return Compiled(function, is_entry=True)
+    entry = Compiled(function, is_entry=True)
+    _ENTRIES.append(entry)
+    return entry
 
 
 def part(function: Callable[P, R]) -> Compiled[P, R]:
     """A function that compiled ones call, with whatever types: kept with them, compiled into them."""
     return Compiled(function, is_entry=False)
+
+
+def compile_all() -> None:
+    """Have every function that Python calls ready now, for all processes that are forked from this one."""
+    if not os.environ.get(VARIABLE):
+        for entry in _ENTRIES:
+            _ = entry.dispatcher
 
 
 def _in_python(function: Callable[P, R]) -> Callable[P, R]:

@@ -22,7 +22,7 @@ from poolproof.suites.judging.trial import Trial
 
 def measure_output(trial: Trial) -> Row:
     """The statistics of one backward's grad_input."""
-    row = error_statistics(trial.deviations, trial.admissible)
+    row = error_statistics(trial.summary)
     output = np.ascontiguousarray(trial.first.output("grad_input"))
     row["output_digest"] = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
     if row["n_reject"]:
