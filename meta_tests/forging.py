@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 
 SIGNATURE = ""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.arrow import SCHEMA
 
 Files = dict[str, bytes]
 Make = Callable[[Path, Files], None]

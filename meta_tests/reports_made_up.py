@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import Meta, evidence_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE
-from poolproof.reports.rows.schema import SCHEMA
 from poolproof.reports.rows.store import ROWS_PER_PART, write_run
 
 OPERATORS = ("AdaptiveMaxPool3dBackward", "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import LAYOUTS, Layout, extent
-from poolproof.suites.cases.operands import POISONS, allocate, contents
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import contents
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 

@@ -10,7 +10,8 @@ import pytest
 
 from holding import holding
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.rows.schema import SCHEMA, Row, to_table
+from poolproof.reports.rows.arrow import SCHEMA, to_table
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS

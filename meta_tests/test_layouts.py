@@ -12,7 +12,8 @@ from holding import holding
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout, suitable
-from poolproof.suites.cases.operands import POISONS, allocate, contents
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import contents
 from poolproof.suites.judging.judge import Question, judge
 from scatter_backends import Scatter
 

@@ -14,10 +14,12 @@ from poolproof.backends.base import Call, Outcome, Passage, Status
 from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.rows.schema import SCHEMA, Row
+from poolproof.reports.rows.arrow import SCHEMA
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.operands import allocate, contents
+from poolproof.suites.cases.memory import allocate
+from poolproof.suites.cases.operands import contents
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions

@@ -22,7 +22,7 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.figures.tables import records
 from poolproof.reports.pages.run import write_run_page
-from poolproof.reports.rows.schema import to_table
+from poolproof.reports.rows.arrow import to_table
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal import run as terminal

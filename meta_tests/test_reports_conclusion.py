@@ -15,7 +15,7 @@ from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.run import write_run_page, write_run_summary
-from poolproof.reports.rows.schema import SCHEMA
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.run import show

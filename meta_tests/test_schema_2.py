@@ -17,8 +17,8 @@ from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.pages.precision import write_precision_page
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.evidence import read_evidence
-from poolproof.reports.rows.schema import SCHEMA
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 

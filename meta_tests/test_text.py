@@ -7,7 +7,7 @@ from io import StringIO
 from rich.text import Text
 
 from poolproof.reports.rows.text import visible
-from poolproof.reports.terminal.command_line import SafeConsole
+from poolproof.reports.terminal.painting import SafeConsole
 
 
 def test_what_a_terminal_would_obey_is_spelled_out() -> None:

@@ -28,14 +28,15 @@ from poolproof.reports.terminal import comparison as terminal_comparison
 from poolproof.reports.terminal import history as terminal_history
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal import verification as terminal_verification
-from poolproof.reports.terminal.command_line import CommandGroup, console
+from poolproof.reports.terminal.command_line import CommandGroup
+from poolproof.reports.terminal.painting import console
 from poolproof.reports.waivers import check_terms
 from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
 
 _PATH = click.Path(path_type=Path)
 
 
-@click.command(short_help="Print the verdicts of a run.")
+@click.command()
 @click.argument("run", type=_PATH)
 def show(run: Path) -> None:
     """Print the verdicts of the RUN in a report folder, and exit with its overall verdict."""
@@ -44,7 +45,7 @@ def show(run: Path) -> None:
     sys.exit(digest.conclusion.overall)
 
 
-@click.command(short_help="Accept a known deviation until a day.")
+@click.command()
 @click.argument("run", type=_PATH)
 @click.argument("case_id")
 @click.option("--reason", required=True, help="Why the deviation is accepted.")
@@ -76,7 +77,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     click.echo(f"A run takes it into account with: pytest --pyargs poolproof.suites --waivers {output} ...")
 
 
-@click.command(short_help="Put a run and all it rests on into one archive.")
+@click.command()
 @click.argument("run", type=_PATH)
 @click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
 @click.option("--sign", "key", type=_PATH, help="Private key (OpenSSH or PEM) to sign the bundle with.")
@@ -95,7 +96,7 @@ def package(run: Path, output: Path, key: Path | None) -> None:
 def verify_with(draw: Draw) -> click.Command:
     """The command ``verify``, for whoever can draw a run's questions again."""
 
-    @click.command("verify", short_help="Check an archive offline, and judge it again.")
+    @click.command("verify")
     @click.argument("bundle", type=_PATH)
     @click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
     @click.option("--signer", type=_PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
@@ -116,7 +117,7 @@ def verify_with(draw: Draw) -> click.Command:
     return verify
 
 
-@click.command(short_help="Tell what got worse and what got better.")
+@click.command()
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
 @click.option("--markdown", type=_PATH, help="Also write it as Markdown, for a comment on a change.")
@@ -138,7 +139,7 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     sys.exit(overall)
 
 
-@click.group(cls=CommandGroup, short_help="Keep the runs of several machines, and ask about them.")
+@click.group(cls=CommandGroup)
 def history() -> None:
     """Keep finished runs in a folder that several machines may add to, and ask questions about them."""
 
@@ -182,7 +183,7 @@ def history_query(folder: Path, sql: str, form: str) -> None:
     click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
 
 
-@click.command(short_help="Draw a history as pages.")
+@click.command()
 @click.argument("folder", metavar="HISTORY", type=_PATH)
 @click.option("-o", "--output", "site", type=_PATH, required=True, help="Folder to write the pages into.")
 def dashboard(folder: Path, site: Path) -> None:
@@ -196,6 +197,3 @@ def _entries(folder: Path) -> Entries:
     for warning in entries.warnings:
         click.echo(f"poolproof: warning: {warning}", err=True)
     return entries
-
-
-COMMANDS = (show, waive, package, compare, history, dashboard)

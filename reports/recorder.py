@@ -3,6 +3,8 @@
 Every process of a run (each xdist worker, or the only one) writes its own rows; the process that controls the run
 keeps ``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a
 run at all: it calls `begin` and `open_rows`.
+
+What tells of a finished run, with all that it needs, is imported at its end: most sessions of pytest never have one.
 """
 
 from __future__ import annotations
@@ -14,17 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pytest
 
-from poolproof.reports.ci import services as ci
-from poolproof.reports.figures import tables
-from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.store import (
+    DEFAULT_FOLDER,
     NotARun,
     RowWriter,
     compact_leftovers,
@@ -34,11 +33,10 @@ from poolproof.reports.rows.store import (
     write_run,
 )
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.terminal import run as terminal
-from poolproof.reports.terminal.command_line import SafeConsole
 from poolproof.reports.waivers import Waivers, to_records
 
-DEFAULT_FOLDER = Path("poolproof-report")
+if TYPE_CHECKING:
+    from poolproof.reports.figures.digest import Digest
 
 PROGRESS_SECONDS = 10.0
 """Time between two lines of progress."""
@@ -87,6 +85,9 @@ class _Run:
         The rows decide. Where they have nothing against the implementation, what pytest has to say still counts,
         for other tests may run in the same session; finding nothing to do, all having been done before, does not.
         """
+        from poolproof.reports.figures.digest import read_digest
+        from poolproof.reports.pages.publishing import publish
+
         compact_leftovers(self.folder)
         self.record["finished"] = time.time()
         write_run(self.folder, self.record)
@@ -166,6 +167,8 @@ def what_is_done(folder: Path) -> Done:
     blocks = finished_blocks(folder)
     if not (folder / "rows").is_dir():
         return Done(blocks)
+    from poolproof.reports.figures import tables
+
     rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
     noted = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
@@ -283,6 +286,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     run = config.stash.get(_RUN, None)
     if run is None or run.digest is None:
         return
+    from poolproof.reports.ci import services as ci
+    from poolproof.reports.terminal import run as terminal
+    from poolproof.reports.terminal.painting import SafeConsole
+
     terminalreporter.section("poolproof")
     writer = config.get_terminal_writer()
     width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)

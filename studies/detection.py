@@ -35,7 +35,8 @@ from poolproof.references.standards import STANDARDS, judge_all
 from poolproof.score.hunt import HONEST, backend_name, in_processes
 from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.running.plans import PLANS

@@ -31,7 +31,6 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
-from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.interrupts import keep_interrupts
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
@@ -318,6 +317,8 @@ def _check_ranges(config: pytest.Config) -> None:
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     """Per backend what `poolproof.suites.probe` says about it."""
+    from poolproof.suites.probe.command import all_accounts
+
     return {name: [account.to_record() for account in all_accounts(name)] for name in names}
 
 

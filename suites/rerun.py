@@ -30,7 +30,8 @@ from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
-from poolproof.reports.terminal.command_line import console, ending, give_up
+from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.replanning import asked_again
@@ -118,7 +119,7 @@ def _said(verdict: str, violated: Sequence[str]) -> str:
     return f"{verdict} ({', '.join(violated)})" if violated else verdict
 
 
-@click.command(short_help="Judge some cases of an archive again, here.")
+@click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", help="Backend to judge on [default: those that the run names].")

@@ -17,7 +17,8 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import console, give_up
+from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.terminal.painting import console
 from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
@@ -28,7 +29,7 @@ from poolproof.suites.running.sandbox import survey
 _PATH = click.Path(path_type=Path)
 
 
-@click.command(short_help="Score the suite by the defects that a plan finds.")
+@click.command()
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", type=int, help="Cases per operator, dtypes and aspect, instead of the plan's number.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the plan.")

@@ -6,9 +6,8 @@ A row is one case judged (or not) on one backend. It holds the whole case, so th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
-
-import pyarrow as pa
 
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -18,23 +17,42 @@ SCHEMA_VERSION = 3
 READABLE_VERSIONS = ("2", "3")
 
 
+class Kind(StrEnum):
+    """What a column holds, one value or a list of them, by the names that Arrow has for it."""
+
+    TEXT = "string"
+    COUNT = "int64"
+    REAL = "double"
+    FLAG = "bool"
+    WORDS = "list<string>"
+    COUNTS = "list<int64>"
+    REALS = "list<double>"
+
+    @property
+    def is_list(self) -> bool:
+        return self in _LISTS
+
+
+_LISTS = (Kind.WORDS, Kind.COUNTS, Kind.REALS)
+
+
 @dataclass(frozen=True)
 class Column:
-    """One column; ``kind`` is a pyarrow type, ``unit`` is empty for plain counts and names.
+    """One column; ``unit`` is empty for plain counts and names.
 
     ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
     something. A ratio never combines: its mean over cases would weigh a small case like a large one.
     """
 
     name: str
-    kind: pa.DataType
+    kind: Kind
     meaning: str
     unit: str = ""
     combines: str = ""
 
 
-_TEXT, _COUNT, _REAL, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-_WORDS, _COUNTS, _REALS = pa.list_(pa.string()), pa.list_(pa.int64()), pa.list_(pa.float64())
+_TEXT, _COUNT, _REAL, _FLAG = Kind.TEXT, Kind.COUNT, Kind.REAL, Kind.FLAG
+_WORDS, _COUNTS, _REALS = _LISTS
 
 IDENTITY = (
     Column("case_id", _TEXT, "content hash of the case"),
@@ -152,7 +170,6 @@ EXECUTION = (
 )
 
 COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *STANDARDS, *EXECUTION)
-SCHEMA = pa.schema([pa.field(column.name, column.kind) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)})
 
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
@@ -170,12 +187,10 @@ def known_columns(row: Row) -> Row:
     return {name: value for name, value in row.items() if name in _KNOWN}
 
 
-_KNOWN = frozenset(SCHEMA.names)
+_KNOWN = frozenset(column.name for column in COLUMNS)
 
 
-def to_table(rows: list[Row]) -> pa.Table:
-    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
-    for row in rows:
-        if not _KNOWN.issuperset(row):
-            raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")
-    return pa.Table.from_pylist(rows, SCHEMA)
+def check_columns(row: Row) -> None:
+    """ValueError names a column that the schema does not have."""
+    if not _KNOWN.issuperset(row):
+        raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")

@@ -2,6 +2,8 @@
 
 Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet
 parts, written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
+
+Arrow is imported where Parquet is written or read: who judges and appends rows does without it.
 """
 
 from __future__ import annotations
@@ -12,17 +14,20 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.run_record import ENTRIES, objection
-from poolproof.reports.rows.schema import SCHEMA, Row, known_columns, to_table
+from poolproof.reports.rows.schema import COLUMNS, Row, known_columns
 from poolproof.reports.rows.verdicts import BadInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+DEFAULT_FOLDER = Path("poolproof-report")
+"""Where a run is recorded that nobody named a folder for."""
 
 ROWS_PER_PART = 5000
 
@@ -73,7 +78,7 @@ class RowWriter:
     def compact(self) -> None:
         """Turn the journal into a Parquet part."""
         if self._pending:
-            _write_part(self._rows, self._name, to_table(self._pending))
+            _write_part(self._rows, self._name, self._pending)
         self._file.close()
         self._journal.unlink()
         self._pending = []
@@ -97,10 +102,14 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     Columns that an older suite did not write are null, and those that it wrote besides are left out. `NotARun` if the
     folder has none of a run's files.
     """
+    import pyarrow as pa
+
+    from poolproof.reports.rows.arrow import SCHEMA
+
     rows = folder / "rows"
     if not rows.is_dir():
         raise NotARun(f"{folder} is no run: it has no rows folder")
-    names = list(SCHEMA.names if columns is None else columns)
+    names = [column.name for column in COLUMNS] if columns is None else list(columns)
     try:
         tables = [source.to_table(columns=names, filter=where) for source in _sources(rows)]
     except (pa.ArrowInvalid, json.JSONDecodeError, OSError) as error:
@@ -110,6 +119,9 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
 
 def having(column: str, values: Iterable[str]) -> pc.Expression:
     """Holds for rows whose text in a column is one of some values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     return pc.field(column).isin(pa.array([str(value) for value in values], pa.string()))
 
 
@@ -124,7 +136,7 @@ def compact_leftovers(folder: Path) -> None:
     for journal in sorted((folder / "rows").glob("*.jsonl")):
         leftover = list(_journal_rows(journal))
         if leftover:
-            _write_part(journal.parent, journal.stem, to_table(leftover))
+            _write_part(journal.parent, journal.stem, leftover)
         journal.unlink()
 
 
@@ -163,11 +175,15 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:
     """Where the rows of a run lie: its parts as one data set, and each journal that no part has replaced yet."""
+    import pyarrow.dataset as ds
+
+    from poolproof.reports.rows.arrow import SCHEMA, to_table
+
     parts = sorted(str(part) for part in rows.glob("*.parquet"))
     if parts:
         yield ds.dataset(parts, SCHEMA)
     for journal in sorted(rows.glob("*.jsonl")):
-        yield ds.dataset(to_table(list(_journal_rows(journal))))
+        yield ds.dataset(to_table(_journal_rows(journal)))
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:
@@ -178,10 +194,14 @@ def _journal_rows(journal: Path) -> Iterable[Row]:
                 yield known_columns(json.loads(line))
 
 
-def _write_part(folder: Path, name: str, table: pa.Table) -> None:
+def _write_part(folder: Path, name: str, rows: Sequence[Row]) -> None:
+    import pyarrow.parquet as pq
+
+    from poolproof.reports.rows.arrow import to_table
+
     part = _unused(folder, name, "parquet")
     aside = part.with_suffix(".tmp")
-    pq.write_table(table, aside, compression="zstd")
+    pq.write_table(to_table(rows), aside, compression="zstd")
     aside.replace(part)
 
 

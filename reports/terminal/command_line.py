@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Text
 
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
@@ -18,16 +17,6 @@ EXIT_STATUSES = "\n\n".join(
     ["\b\nExit statuses:", *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items())]
 )
 """What ``poolproof --help`` says below the commands."""
-
-
-STYLES = {Overall.CONFORMS: "green", Overall.VIOLATES: "red", Overall.INCOMPLETE: "yellow"}
-"""How an overall verdict is painted."""
-
-
-def ending(word: str, overall: Overall, text: str) -> Text:
-    """The line at the end that says it all: a word for the verdict, the exit status, and why."""
-    line = Text(f"\n{word.upper()}", style=f"bold {STYLES[overall]}")
-    return line.append(f" (exit status {int(overall)}){text and f': {text}'}", style="default not bold")
 
 
 class CommandGroup(click.Group):
@@ -52,6 +41,38 @@ class CommandGroup(click.Group):
             give_up(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 
 
+@dataclass(frozen=True)
+class Late:
+    """A command that is imported when it is called: the ``module:attribute`` that it is, and what lists say of it."""
+
+    place: str
+    short_help: str
+
+    def load(self) -> click.Command:
+        module, _, attribute = self.place.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+class LateGroup(CommandGroup):
+    """A group of commands that are imported when they are called: its help costs none of what they need."""
+
+    def __init__(self, *args: Any, late: Mapping[str, Late], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.late = late
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return sorted(self.late)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return self.late[cmd_name].load() if cmd_name in self.late else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.late[name].short_help) for name in self.list_commands(ctx)])
+
+
 def _refuse(error: click.UsageError) -> NoReturn:
     error.show()
     sys.exit(Overall.COULD_NOT_RUN)
@@ -61,16 +82,3 @@ def give_up(reason: str) -> NoReturn:
     """End the command with one sentence."""
     click.echo(f"poolproof: {visible(reason)}", err=True)
     sys.exit(Overall.COULD_NOT_RUN)
-
-
-class SafeConsole(Console):
-    """A console that shows what text from outside would make the terminal do."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
-
-
-def console() -> Console:
-    """Where commands print: as wide as the terminal, wide enough for a reproducer where there is none."""
-    return SafeConsole(width=None if sys.stdout.isatty() else 140)

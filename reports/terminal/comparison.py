@@ -16,7 +16,7 @@ from poolproof.reports.figures.drift import MEASURED
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import ending
+from poolproof.reports.terminal.painting import ending
 
 _MOST_LINES = 12
 _FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")

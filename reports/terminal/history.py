@@ -14,7 +14,7 @@ from rich.text import Text
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import STYLES
+from poolproof.reports.terminal.painting import STYLES
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:

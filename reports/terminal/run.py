@@ -16,7 +16,7 @@ from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import replay_line, what_failed
-from poolproof.reports.terminal.command_line import ending
+from poolproof.reports.terminal.painting import ending
 from poolproof.reports.waivers.review import Review, State
 
 _MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from poolproof.reports.bundle.verification import Step, Verification
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import STYLES, ending
+from poolproof.reports.terminal.painting import STYLES, ending
 
 _WORDS = {
     Overall.CONFORMS: "stands",

@@ -17,10 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
-from poolproof.reports.rows.schema import SCHEMA, Row
+from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
@@ -29,7 +27,7 @@ _OPTIONAL = ("checks", "issue", "versions")
 _LONGEST = 2
 """Years after which somebody has to have looked again."""
 
-SCOPE_COLUMNS = tuple(name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True) if not pa.types.is_list(kind))
+SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
 Patterns = Mapping[str, tuple[str, ...]]

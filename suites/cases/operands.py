@@ -1,43 +1,27 @@
-"""From a case to memory: the data of its recipes, placed into poisoned and guarded buffers.
+"""From a case to its data: what the recipes it names make of its seed.
 
-Deterministic from the case alone. Content (what the tensors mean) is kept apart from placement (where the
+Deterministic from the case alone. Content (what the tensors mean) is kept apart from placement (`memory`: where the
 elements lie), so that a check can ask for the same content in another layout, dtype of indices or scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Call, Tensor
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
-from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, extent
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.recipes.values import VALUES
-
-GUARD_BYTES = 512
-"""Length of a guard band; a multiple of every alignment a kernel might write in."""
-
-SHIFT_BYTES = 64
-"""By how much repetitions move their tensors: what the memory page guarantees of an address, and no more."""
-
-POISONS = (0xFF, 0x5A)
-"""Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
-
-SURROUNDINGS = 0x03
-"""The byte around the elements of outputs: a small number in every dtype, which changes by whatever is added to it, as
-a NaN would not."""
 
 
 SLAB = 1 << 16
@@ -161,67 +145,6 @@ def contents(case: Case) -> Contents:
     return replace(drawn, gradient=gradient)
 
 
-def allocate(
-    content: Contents,
-    poison: int,
-    layouts: Mapping[str, Layout] | None = None,
-    index_dtype: str | None = None,
-    shift: int = 0,
-) -> Call:
-    """A call on fresh memory: inputs filled, outputs poisoned, and of inputs the gaps and guard bands, too.
-
-    ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
-    What indices point past the last plane is fenced in, behind the guard band.
-    """
-    case = content.case
-    tensors = {}
-    for name in case.api.tensors:
-        dtype = np.dtype(_numpy_name(index_dtype or case.index_dtype if name == "indices" else case.dtype))
-        layout = layouts.get(name, CONTIGUOUS) if layouts is not None else case.layout(name)
-        guard = GUARD_BYTES + shift * SHIFT_BYTES
-        beyond = content.beyond if name in case.api.outputs else 0
-        tensor = _empty(case.tensor_shape(name), dtype, layout, case.api.spatial_rank, poison, guard, beyond)
-        if name in case.api.inputs:
-            _fill(tensor, content, name)
-        else:
-            tensor.buffer[guard_and_gap_mask(tensor)] = SURROUNDINGS
-        tensors[name] = tensor
-    return Call(case.api, case.attributes, tensors, case.deterministic)
-
-
-def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
-    """Which bytes of the buffer belong to no element of the view."""
-    elements = np.zeros(tensor.storage_elements, bool)
-    view = np.ndarray(tensor.shape, bool, elements.data, offset=tensor.offset, strides=tensor.strides)
-    view[...] = True
-    mask = np.ones(len(tensor.buffer), bool)
-    mask[tensor.guard : len(tensor.buffer) - tensor.guard] = ~np.repeat(elements, tensor.dtype.itemsize)
-    return mask
-
-
-def _empty(
-    shape: tuple[int, ...], dtype: np.dtype, layout: Layout, spatial_rank: int, poison: int, guard: int, beyond: int
-) -> Tensor:
-    placed = layout.place(shape, spatial_rank)
-    storage = (placed.start + extent(shape, placed.strides)) * dtype.itemsize
-    size = 2 * guard + storage
-    buffer = fenced(size, beyond * dtype.itemsize) if beyond else np.empty(size, np.uint8)
-    buffer[:] = poison
-    return Tensor(buffer, guard, dtype, shape, placed.strides, placed.start, layout.tag)
-
-
-def _fill(tensor: Tensor, content: Contents, name: str) -> None:
-    if name == "self":
-        tensor.array[...] = content.values
-    elif name == "grad_output":
-        tensor.array[...] = content.gradient
-    elif content.case.has_bit_mask:
-        tensor.array[...] = 0 if content.mask is None else content.mask
-    else:
-        assert content.indices is not None
-        content.case.api.indices.encode(content.indices, tensor.array)
-
-
 def _shared(content: NDArray, case: Case, name: str) -> NDArray:
     """The content with one value for all elements that share memory, that of the first in row-major order."""
     layout = case.layout(name)
@@ -231,7 +154,3 @@ def _shared(content: NDArray, case: Case, name: str) -> NDArray:
     places = sum(index * stride for index, stride in steps)
     _, first, shares = np.unique(places, return_index=True, return_inverse=True)
     return content.ravel()[first][shares].reshape(content.shape)
-
-
-def _numpy_name(dtype: str) -> np.dtype:
-    return FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)

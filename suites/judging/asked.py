@@ -34,6 +34,11 @@ class Aspect:
     repeats: int = 1
     standards: bool = False
 
+    @property
+    def alone(self) -> Aspect:
+        """Without what only a plan needs: what goes with every question, to processes that know no plan."""
+        return Aspect(self.id, self.claim, self.checks, self.repeats, self.standards)
+
 
 @dataclass(frozen=True)
 class Company:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.backends.base import Status
 from poolproof.references.criterion import admissible
 from poolproof.references.forward import window_cells
+from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
-from poolproof.suites.cases.operands import POISONS, SURROUNDINGS, guard_and_gap_mask
 from poolproof.suites.judging.comparing import (
+    anywhere,
     changed_bytes,
     differs,
-    holds_poison,
     other_bits,
     other_values,
+    trespassed,
     wrong_element,
     wrong_window,
 )
@@ -125,13 +128,17 @@ def _other_strides(run: Run) -> Mismatch | None:
 @_check("every output element is written", _always)
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
-        unwritten = holds_poison(trial.first, name, POISONS[0]) & holds_poison(trial.repetition(), name, POISONS[1])
-        unwritten = trial.case.known(name, unwritten)
-        if unwritten.any():
+        outputs = [trial.case.known(name, run.output(name)) for run in (trial.first, trial.repetition())]
+        if anywhere(_unwritten, *outputs):
+            unwritten = _unwritten(*outputs)
             element = first_element(unwritten)
             before = "what was in memory before the call"
             return mismatch(element_text(name, element), before, "a result", wrong=unwritten, element=element)
     return None
+
+
+def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]:
+    return holds_poison(first, POISONS[0]) & holds_poison(repeated, POISONS[1])
 
 
 @_check("every cell that a window reaches holds an admissible sum", _backward)
@@ -179,11 +186,10 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 
 @_check("inputs are left as they were", _always)
 def inputs_untouched(trial: Trial) -> Mismatch | None:
-    for name, before in trial.first.before.items():
-        tensor = trial.first.call.tensors[name]
-        found = changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
-        if found:
-            return found
+    for name in trial.case.api.inputs:
+        tensor, before = trial.first.call.tensors[name], as_before(trial.content, name, POISONS[0]).buffer
+        if anywhere(np.not_equal, tensor.buffer, before):
+            return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
     return None
 
 
@@ -193,11 +199,10 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
         return Mismatch("; ".join(trial.first.outcome.complaints))
     for name in trial.case.api.outputs:
         tensor = trial.first.call.tensors[name]
-        before = np.full_like(tensor.buffer, SURROUNDINGS)
-        trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
-        found = changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
-        if found:
-            return found
+        if trespassed(tensor):
+            before = np.full_like(tensor.buffer, SURROUNDINGS)
+            trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
+            return changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
     return None
 
 
@@ -357,9 +362,16 @@ def _scales(trial: Trial) -> bool:
 
 @_check("gradients times 8 give grad_input times 8", _scales)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
-    scaled = trial.with_scale(_SCALE).output("grad_input").astype(np.float64)
+    outputs = trial.with_scale(_SCALE).output("grad_input"), trial.first.output("grad_input")
+    if not anywhere(_scaled_otherwise, *outputs):
+        return None
+    scaled = outputs[0].astype(np.float64)
     owed = (trial.gradient_input * 2.0**_SCALE).reshape(scaled.shape)
     return wrong_element("grad_input", differs(scaled, owed), scaled, owed, f"with gradients times {2**_SCALE}")
+
+
+def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
+    return differs(scaled.astype(np.float64), plain.astype(np.float64) * 2.0**_SCALE)
 
 
 @_check("every output is the maximum of its window", _forward)

@@ -22,7 +22,7 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSI
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.operands import POISONS, allocate
+from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial
 

@@ -25,7 +25,7 @@ from poolproof.suites.judging.asked import Aspect, verdict
 from poolproof.suites.judging.comparing import other_values
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.trial import NotMade, Run, RunFailed, Trial, inputs_of
+from poolproof.suites.judging.trial import NotMade, Run, RunFailed, Trial
 
 CHECKS = ("phase_status", "phase_values")
 """What a way is held to: the status that it is owed, and the values of the plain call."""
@@ -198,7 +198,7 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
 
 def _wrong_values(trial: Trial, call: Call, how: str) -> Mismatch | None:
     """The first element that is not what the plain call gave, where bits are owed."""
-    run = Run(call, Outcome(Status.COMPLETED), inputs_of(call))
+    run = Run(call, Outcome(Status.COMPLETED))
     return other_values(trial, run, trial.first, how, "as the plain call gave")
 
 

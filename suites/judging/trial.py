@@ -23,18 +23,18 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
-from poolproof.suites.cases.operands import POISONS, Contents, allocate, contents
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One executed call. ``before`` holds a copy of every input buffer as it was when the call started."""
+    """One executed call."""
 
     call: Call
     outcome: Outcome
-    before: Mapping[str, NDArray[np.uint8]]
 
     def output(self, name: str) -> NDArray:
         """The output as its caller reads it after the call, in logical order."""
@@ -188,16 +188,14 @@ class Trial:
         """The same call with other work around it on streams; None where the implementation cannot have that."""
         assert self.backend.streams is not None
         call = self.fresh()
-        before = inputs_of(call)
-        return self._possible(Run(call, self.backend.streams.run(call, hazard), before), f"made with {hazard}")
+        return self._possible(Run(call, self.backend.streams.run(call, hazard)), f"made with {hazard}")
 
     def at_once_with(self, other: Trial) -> tuple[Run | None, Run | None]:
         """The same call and another trial's on two streams at the same time; None as above."""
         assert self.backend.streams is not None
         calls = self.fresh(), other.fresh()
-        before = [inputs_of(call) for call in calls]
         outcomes = self.backend.streams.run_at_once(*calls)
-        runs = [Run(*parts) for parts in zip(calls, outcomes, before, strict=True)]
+        runs = [Run(*parts) for parts in zip(calls, outcomes, strict=True)]
         how = "made at the same time as another call on another stream"
         return self._possible(runs[0], how), other._possible(runs[1], how)
 
@@ -275,10 +273,4 @@ class Trial:
         return allocate(self.content, POISONS[0])
 
     def _execute(self, call: Call, mode: str = "") -> Run:
-        before = inputs_of(call)
-        return Run(call, self.backend.run(call, mode), before)
-
-
-def inputs_of(call: Call) -> dict[str, NDArray[np.uint8]]:
-    """A copy of every input buffer."""
-    return {name: call.tensors[name].buffer.copy() for name in call.operator.inputs}
+        return Run(call, self.backend.run(call, mode))

@@ -39,7 +39,7 @@ def all_accounts(name: str) -> list[Account]:
             sandbox.close()
 
 
-@click.command(short_help="Find out how a backend computes, and what to declare of it.")
+@click.command()
 @click.option("--backend", "name", default="torch-cpu", show_default=True, help="Backend to probe.")
 @click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")
 @click.option("--dtype", "dtypes", multiple=True, help="Only this dtype, repeatable.")

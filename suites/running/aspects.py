@@ -236,15 +236,15 @@ def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked
 def check_lines(lines: Iterable[str]) -> None:
     """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
     for line in lines:
-        if read_call(line) is None and read_phase_question(line, PHASES) is None:
+        if read_call(line) is None and read_phase_question(line, PHASES.alone) is None:
             Case.from_json(line)
 
 
 def _given_question(line: str, product: Product | None) -> Asked:
-    gone = read_phase_question(line, PHASES)
+    gone = read_phase_question(line, PHASES.alone)
     call = None if gone else read_call(line)
     if gone is None and call is None:
         return Question(Case.from_json(line), EVERYTHING, block="case")
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-    return gone or question_of(cast(ContractCall, call), product, CONTRACT)
+    return gone or question_of(cast(ContractCall, call), product, CONTRACT.alone)

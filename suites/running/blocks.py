@@ -98,9 +98,9 @@ class CaseBlock:
         return cases(subject.operator, subject.dtype, subject.index_dtype, self.aspect.profile)
 
     def questions(self) -> list[Question]:
-        aspect = self.aspect
-        if aspect.listed:
-            return [Question(item.case, aspect, self.id, item.repeats) for item in aspect.targets(self.subject)]
+        aspect = self.aspect.alone
+        if self.aspect.listed:
+            return [Question(item.case, aspect, self.id, item.repeats) for item in self.aspect.targets(self.subject)]
         return [Question(case, aspect, self.id) for case in generate(self.strategy, self.count, self.seed)]
 
     def groups(self) -> dict[Group, int]:
@@ -110,7 +110,7 @@ class CaseBlock:
         """Draws the block again, to shrink that failure; listed cases are what they are for a reason."""
         if self.aspect.listed:
             return None
-        aspect = replace(self.aspect, standards=False)
+        aspect = replace(self.aspect.alone, standards=False)
         found = shrink(
             self.strategy,
             self.count,
@@ -154,7 +154,7 @@ class ContractBlock:
         return self.part.count(self._product, _api(self.subject))
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self._product, _api(self.subject), self.part, self.aspect, self.id)
+        return contract_questions(self._product, _api(self.subject), self.part, self.aspect.alone, self.id)
 
     def groups(self) -> dict[Group, int]:
         """A group for each clause of the block, or one for all its calls where they are not counted by clause."""
@@ -173,7 +173,7 @@ class ContractBlock:
         return None if small == call else self._question(small)
 
     def _question(self, call: ContractCall) -> ContractQuestion:
-        return question_of(call, self._product, self.aspect, self.id)
+        return question_of(call, self._product, self.aspect.alone, self.id)
 
     @property
     def _by_clause(self) -> Counter[str]:

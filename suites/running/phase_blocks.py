@@ -39,7 +39,7 @@ class PhaseBlock:
 
     def questions(self) -> list[PhaseQuestion]:
         subject = self.subject
-        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect, self.id)
+        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect.alone, self.id)
 
     def groups(self) -> dict[Group, int]:
         """A group for each way."""

@@ -1,0 +1,133 @@
+"""Large cases against torch's own forward and backward of them: time, and memory beside the tensors of the case.
+
+    python benchmarks/large_cases.py OPERATOR ELEMENTS ROUNDS
+
+Run so it measures one case in a process of its own and prints one line of JSON. Torch has one thread. Memory is the
+most that the process held while it judged, less what it held before, when a small case of the operator had been judged.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from measuring import Figure, seconds_of
+from poolproof.backends.registry import create
+from poolproof.references.operators import OPERATORS as FAMILY
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.aspects import CASE_ASPECTS
+
+OPERATORS = ("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
+
+_PLANES = {
+    "MaxPool2dWithIndicesBackward": (100, 100),
+    "MaxPool3dWithArgmaxBackward": (10, 100, 100),
+}
+"""Shape of one plane; as many planes as it takes to have the elements."""
+
+_ENOUGH_SECONDS = 60.0
+"""After which a case that takes so long is not measured once more."""
+
+_MOST_TIME, _MOST_MEMORY = "<= 6", "<= 6"
+
+
+def measure_large(operators: Sequence[str], sizes: Sequence[int], rounds: int) -> Iterator[Figure]:
+    """Two figures for each operator and number of elements of self: seconds and bytes."""
+    for elements in sizes:
+        for operator in (name for name in OPERATORS if name in operators):
+            yield from _measured(operator, elements, rounds)
+
+
+def _measured(operator: str, elements: int, rounds: int) -> Iterator[Figure]:
+    command = [sys.executable, __file__, operator, str(elements), str(rounds)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    what = f"{operator}, {elements:,} elements"
+    if ended.returncode:
+        why = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
+        yield Figure("large cases", what, "s", None, note=why)
+        return
+    said: dict[str, Any] = json.loads(ended.stdout)
+    ours, theirs = said["seconds"], said["torch_seconds"]
+    owed = _MOST_TIME if elements == 10**7 else ""
+    beside = "torch's forward and backward"
+    yield Figure("large cases", what, "s", ours, beside, theirs, ours / theirs, owed, said["verdict"])
+    peak, tensors = said["peak_bytes"] / 2**20, said["tensor_bytes"] / 2**20
+    owed = _MOST_MEMORY if elements == 10**7 else ""
+    yield Figure("large cases", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, owed)
+
+
+def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
+    """Seconds and bytes of judging one case in this process, and the seconds of torch."""
+    torch.set_num_threads(1)
+    backend, aspect = create("torch-cpu"), CASE_ASPECTS["values"]
+    case = _case(operator, elements)
+    Question(_case(operator, 10**5), aspect).judge(backend)  # loads and compiles what is used
+    before = _memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
+    row = Question(case, aspect).judge(backend)
+    peak = _memory("VmHWM") - before
+    compute = _torch_alone(case)
+    compute()
+    began, taken = time.perf_counter(), {"ours": [row["seconds"]], "torch": [seconds_of(compute)]}
+    while len(taken["ours"]) < rounds and taken["ours"][0] + time.perf_counter() - began < _ENOUGH_SECONDS:
+        taken["torch"].append(seconds_of(compute))
+        taken["ours"].append(seconds_of(lambda: Question(case, aspect).judge(backend)))
+    return {
+        "seconds": statistics.median(taken["ours"]),
+        "torch_seconds": statistics.median(taken["torch"]),
+        "peak_bytes": peak,
+        "tensor_bytes": case.memory_bytes(),
+        "verdict": ": ".join(filter(None, (row["verdict"], row["reason"]))),
+    }
+
+
+def _case(operator: str, elements: int) -> Case:
+    """Windows of 3 with stride 2 and padding 1, as behind the first convolution of many networks."""
+    plane = _PLANES[operator]
+    planes = max(elements // prod(plane), 1)
+    return Case.of(
+        operator=operator,
+        shape=(1, planes, *plane),
+        kernel_size=(3,),
+        stride=(2,),
+        padding=(1,),
+        dilation=(1,),
+        gradient="integers",
+        indices="forward",
+    )
+
+
+def _torch_alone(case: Case) -> Callable[[], None]:
+    """Torch's forward and backward of the case, on tensors that are there already."""
+    aten, api, producer = torch.ops.aten, case.api, FAMILY[case.api.producer or ""]
+    values, gradient = torch.randn(case.shape), torch.randn(case.pooled_shape)
+    forward, backward = getattr(aten, producer.aten), getattr(aten, api.aten)
+
+    def compute() -> None:
+        _, indices = forward(values, *producer.passed(case.attributes))
+        backward(gradient, values, *api.passed(case.attributes), indices)
+
+    return compute
+
+
+def _memory(name: str) -> int:
+    """Bytes that the system counts under a name for this process."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit(f"/proc/self/status has no {name}: memory can be measured on Linux alone")
+
+
+if __name__ == "__main__":
+    name, elements, rounds = sys.argv[1:]
+    print(json.dumps(_measure_here(name, int(elements), int(rounds))))

@@ -1,0 +1,109 @@
+"""What all parts of the speed benchmark are made of: figures, medians of rounds, and the machine they hold on.
+
+A figure is one row of the table: what was measured, how much of it ours took, how much the other did in the same
+minute, and the ratio of both. Whatever is compared is measured in turns, so that a busy machine is busy for both.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("poolproof", "torch", "numpy", "hypothesis", "numba", "pytest", "pytest-xdist", "pyarrow", "pandas")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table.
+
+    ``ours`` and ``other`` are in ``unit``; ``other`` is None where nothing stands beside, or could not be measured:
+    then ``note`` says why. ``ratio`` is the median of the ratios of the rounds, ours to the other; ``owed`` is the
+    bound that it, or ``ours`` where there is no other, has to keep, as text: ">= 4".
+    """
+
+    part: str
+    what: str
+    unit: str
+    ours: float | None
+    beside: str = ""
+    other: float | None = None
+    ratio: float | None = None
+    owed: str = ""
+    note: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bound is kept; None where there is none, or nothing to hold against it."""
+        value = self.ours if self.ratio is None else self.ratio
+        if not self.owed or value is None:
+            return None
+        relation, bound = self.owed.split()
+        return value >= float(bound) if relation == ">=" else value <= float(bound)
+
+
+def compared(part: str, what: str, unit: str, ours: Sequence[float], beside: str, other: Sequence[float]) -> Figure:
+    """The figure of rounds in which both were measured."""
+    ratio = statistics.median(mine / theirs for mine, theirs in zip(ours, other, strict=True))
+    return Figure(part, what, unit, statistics.median(ours), beside, statistics.median(other), ratio)
+
+
+def in_turns(rounds: int, measures: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Each measure once a round, in another order every second round."""
+    taken: dict[str, list[float]] = {name: [] for name in measures}
+    for number in range(rounds):
+        for name in list(measures)[:: -1 if number % 2 else 1]:
+            taken[name].append(measures[name]())
+    return taken
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep this process, and all that it starts meanwhile, on one of its cores: two that are compared have the same."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures hold on: processor, memory, versions, and how busy it was when they were begun."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: version for name in PACKAGES if (version := _version(name))},
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,131 @@
+"""Runs as a person starts them: two workers beside one, the time until the first verdict, and what ``--help`` costs.
+
+Each is a process of its own, started as from a shell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.compute as pc
+
+from measuring import Figure, compared, in_turns, seconds_of
+from poolproof.backends.emulator.defects import defects
+from poolproof.reports.rows.store import read_rows
+
+_PYTEST = (sys.executable, "-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider")
+_POOLPROOF = (sys.executable, "-c", "from poolproof.suites.cli import main; main()")
+
+
+def measure_workers(operators: Sequence[str], cases: int, rounds: int) -> Iterator[Figure]:
+    """How fast runs of a small plan are with one worker and with two: from start to end, and while they judge."""
+    spans: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    chosen = [argument for name in operators for argument in ("--operator", name)]
+    for number in range(rounds):
+        for workers in (1, 2) if number % 2 else (2, 1):
+            spans[workers].append(_run_seconds(workers, ["--cases", str(cases), *chosen]))
+    for kind, (what, owed) in enumerate((("two workers, judging", ">= 1.8"), ("two workers, start to end", ""))):
+        one, two = ([60.0 / seconds[kind] for seconds in spans[workers]] for workers in (1, 2))
+        yield replace(compared("workers", what, "runs/min", two, "one worker", one), owed=owed)
+
+
+def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float]:
+    """(from the first case to the last, from start to end) of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        started = time.time()
+        _checked([*_PYTEST, "-n", str(workers), "--report", str(report), *options])
+        ended = time.time()
+        rows = read_rows(report, ["judged_at", "seconds"], pc.field("seconds") > 0)
+        begun = pc.subtract(rows["judged_at"], rows["seconds"])
+        return pc.max(rows["judged_at"]).as_py() - pc.min(begun).as_py(), ended - started
+
+
+def _checked(command: Sequence[str]) -> None:
+    """Run it; whatever the verdict is, it must have been a run."""
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if ended.returncode not in (0, 1, 2):
+        raise SystemExit(f"{' '.join(command)} ended with {ended.returncode}:\n{ended.stdout[-2000:]}")
+
+
+def measure_start(rounds: int) -> Iterator[Figure]:
+    """Seconds from the start of a run to its first verdict, with what is compiled on first use missing and there."""
+    with tempfile.TemporaryDirectory() as cache:
+        cold = _first_verdict_seconds(cache)
+        measures = {
+            "ours": lambda: _first_verdict_seconds(cache),
+            "torch": lambda: seconds_of(lambda: _checked([sys.executable, "-c", "import torch"])),
+        }
+        warm = in_turns(rounds, measures)
+    yield Figure("start", "start to first verdict, nothing compiled yet", "s", cold)
+    yield Figure("start", "start to first verdict", "s", statistics.median(warm["ours"]), owed="<= 3")
+    yield compared("start", "start to first verdict", "s", warm["ours"], "import torch", warm["torch"])
+    measures = {
+        "ours": lambda: _cpu_seconds([*_POOLPROOF, "--help"]),
+        "click": lambda: _cpu_seconds([sys.executable, "-c", "import click"]),
+    }
+    taken = in_turns(max(rounds, 3), measures)
+    help_seconds = compared("start", "poolproof --help", "s of CPU", taken["ours"], "import click", taken["click"])
+    yield Figure("start", "poolproof --help", "s of CPU", help_seconds.ours, owed="<= 0.3")
+    yield help_seconds
+
+
+def _first_verdict_seconds(cache: str) -> float:
+    """Start a run of the smoke plan and end it once it has judged something."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        started = time.time()
+        run = subprocess.Popen(
+            [*_PYTEST, "--report", str(report)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
+        try:
+            return _first_verdict(report, run) - started
+        finally:
+            run.terminate()
+            run.wait()
+
+
+def _first_verdict(report: Path, run: subprocess.Popen[bytes]) -> float:
+    """When the first row of a run was judged."""
+    while run.poll() is None:
+        for journal in report.glob("rows/*.jsonl"):
+            for line in journal.read_text(encoding="utf-8").splitlines(keepends=True):
+                if line.endswith("\n") and "judged_at" in (row := json.loads(line)):
+                    return float(row["judged_at"])
+        time.sleep(0.01)
+    raise SystemExit("the run ended before its first verdict")
+
+
+def _cpu_seconds(command: Sequence[str]) -> float:
+    """Processor time of a command."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure_finding(chosen: Sequence[str], every: int) -> Iterator[Figure]:
+    """Cases and seconds until a seeded defect is found, the median over every ``every``-th of them."""
+    names = list(chosen) or list(defects())[::every]
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "score"
+        options = [option for name in names for option in ("--defect", name)]
+        _checked([*_POOLPROOF, "score", "-n", "1", "--shrink", "0", "--report", str(report), *options])
+        (table,) = report.glob("*.parquet")
+        found = pd.read_parquet(table).query("found")
+    note = f"{len(found)} of {len(names)} defects found"
+    yield Figure("finding", "median time to find a seeded defect", "s", float(found["seconds"].median()), note=note)
+    yield Figure("finding", "median cases to find a seeded defect", "cases", float(found["cases"].median()), note=note)

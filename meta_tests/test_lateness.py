@@ -1,0 +1,56 @@
+"""What is not used is not imported: by the help of the command, nor by the processes that judge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from poolproof.suites.cli import COMMANDS
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.blocks import CaseBlock
+from poolproof.suites.running.sandbox import Sandbox
+
+HEAVY = {"duckdb", "hypothesis", "jinja2", "numba", "numpy", "pandas", "pyarrow", "pytest", "rich", "torch"}
+"""Packages each of which costs a tenth of a second or more to import, and those that come with them."""
+
+OF_JUDGING = {"numba", "numpy"}
+"""Those of them that a process which judges may need, besides what its backend needs."""
+
+
+def imported(*arguments: str) -> set[str]:
+    """The heavy packages that the command has imported once it ends."""
+    program = (
+        "import json, sys; from poolproof.suites.cli import main; main(sys.argv[1:], standalone_mode=False);"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return HEAVY & set(json.loads(ended.stdout.splitlines()[-1]))
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert imported("--help") == set()
+
+
+def test_a_command_imports_what_it_needs() -> None:
+    assert {"pandas", "pyarrow"} <= imported("show", "--help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_what_the_list_says(name: str) -> None:
+    assert COMMANDS[name].load().name == name
+
+
+def test_who_judges_imports_nothing_that_only_others_need(tmp_path: Path) -> None:
+    """Neither to load a backend nor to answer the questions of a block."""
+    sandbox = Sandbox("plugged_backends:TellsWhatIsImported", tmp_path, "late", timeout=60.0)
+    try:
+        (subject, *_) = [subject for subject in sandbox.start().subjects if not subject.unsupported]
+        (row,) = sandbox.judge(CaseBlock(subject, CASE_ASPECTS["precision"], 0, 1, seed=0).questions())
+    finally:
+        sandbox.close()
+    assert HEAVY & set(row["route"].split()) <= OF_JUDGING
+    assert "numpy" in row["route"].split()

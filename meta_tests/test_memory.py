@@ -1,0 +1,84 @@
+"""What is read of memory in one pass is what masks of every byte say of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from poolproof.backends.base import Tensor
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.layouts import LAYOUTS
+from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
+from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.judging.comparing import anywhere, trespassed
+
+
+def laid_out(layout: str) -> Contents:
+    line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"layouts":%s}'
+    return contents(Case.from_json(line % json.dumps({"grad_input": layout})))
+
+
+def output(layout: str) -> Tensor:
+    tensor = allocate(laid_out(layout), POISONS[0]).tensors["grad_input"]
+    tensor.array[...] = 0
+    return tensor
+
+
+OF_OUTPUTS = [
+    name for name, layout in LAYOUTS.items() if name != "nhwc" and not layout.shared and "d" not in layout.axes
+]
+"""Layouts that a 2-D output may have."""
+
+
+@pytest.mark.parametrize("layout", OF_OUTPUTS)
+def test_a_byte_outside_the_elements_is_told_from_one_of_them(layout: str) -> None:
+    tensor = output(layout)
+    outside = guard_and_gap_mask(tensor)
+    assert not trespassed(tensor)
+    for byte in [0, len(outside) - 1, *range(tensor.guard - 2, len(outside) - tensor.guard + 2)]:
+        before, tensor.buffer[byte] = tensor.buffer[byte], 0xEE
+        assert trespassed(tensor) == outside[byte]
+        tensor.buffer[byte] = before
+
+
+@pytest.mark.parametrize("layout", OF_OUTPUTS)
+def test_poison_is_in_the_elements_and_nowhere_else(layout: str) -> None:
+    for poison in POISONS:
+        tensor = allocate(laid_out(layout), poison).tensors["grad_input"]
+        outside = guard_and_gap_mask(tensor)
+        assert (tensor.buffer[outside] == SURROUNDINGS).all() and (tensor.buffer[~outside] == poison).all()
+        assert holds_poison(tensor.array, poison).all()
+        tensor.array[0, 1, 2, 3] = 0
+        assert holds_poison(tensor.array, poison).sum() == tensor.array.size - 1
+
+
+def test_an_input_is_laid_out_alike_each_time() -> None:
+    content = contents(
+        Case.from_json(
+            '{"operator":"MaxPool2dWithMaskBackward","shape":[1,2,5,5],"kernel_size":[2],"index_dtype":"int8",'
+            '"layouts":{"self":"sliced+3","grad_output":"expanded_c"}}'
+        )
+    )
+    call = allocate(content, POISONS[0])
+    for name in call.operator.inputs:
+        np.testing.assert_array_equal(as_before(content, name, POISONS[0]).buffer, call.tensors[name].buffer)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(lambda array: array, id="contiguous"),
+        pytest.param(lambda array: array.T, id="transposed"),
+        pytest.param(lambda array: array[:, ::2], id="with gaps"),
+    ],
+)
+def test_the_last_of_many_slabs_is_compared_too(view: Any) -> None:
+    first, second = view(np.zeros((700, 900), np.uint16)), view(np.zeros((700, 900), np.uint16)).copy()
+    assert first.size > 1 << 17 and not anywhere(np.not_equal, first, second)
+    for element in ((0, 0), (first.shape[0] - 1, first.shape[1] - 1), (350, 171)):
+        second[element] = 1
+        assert anywhere(np.not_equal, first, second)
+        second[element] = 0

@@ -1,0 +1,31 @@
+"""The columns of a row as an Arrow schema, and rows as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, Kind, Row, check_columns
+
+_TYPES = {
+    Kind.TEXT: pa.string(),
+    Kind.COUNT: pa.int64(),
+    Kind.REAL: pa.float64(),
+    Kind.FLAG: pa.bool_(),
+    Kind.WORDS: pa.list_(pa.string()),
+    Kind.COUNTS: pa.list_(pa.int64()),
+    Kind.REALS: pa.list_(pa.float64()),
+}
+
+SCHEMA = pa.schema(
+    [pa.field(column.name, _TYPES[column.kind]) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)}
+)
+
+
+def to_table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
+    rows = list(rows)
+    for row in rows:
+        check_columns(row)
+    return pa.Table.from_pylist(rows, SCHEMA)

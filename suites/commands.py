@@ -1,0 +1,189 @@
+"""Commands that look before a run: what can run here, what would run, and one case again."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend, names
+from poolproof.references.contract import ContractError
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import DEFAULT_FOLDER
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
+from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.suites.cases.case import CaseError
+from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
+from poolproof.suites.running.culprit import settled
+from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.running.runner import failure_text
+from poolproof.suites.running.sandbox import Sandbox, Survey, survey
+
+_console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
+
+
+@click.command()
+def backends() -> None:
+    """List the backends and whether each can run here."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("backend", "here", "what it says"):
+        table.add_column(heading, overflow="fold")
+    for name in names():
+        try:
+            environment = survey(name).environment
+            said = ", ".join(f"{key} {value}" for key, value in environment.items())
+            table.add_row(name, Text("yes", style="green"), said)
+        except (BackendUnavailable, UnknownBackend) as error:
+            table.add_row(name, Text("no", style="red"), str(error))
+    _console.print(table)
+
+
+@click.command(name="list")
+@click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
+@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
+def list_blocks(backend: str, plan_name: str) -> None:
+    """Show what a plan would run on a backend, and what it would not and why."""
+    surveyed = _survey_or_exit(backend)
+    by_operator: Counter[str] = Counter()
+    by_aspect: Counter[str] = Counter()
+    for block in blocks(surveyed.subjects, ASPECTS.values(), PLANS[plan_name], seed=0):
+        by_operator[block.subject.operator.name] += block.count
+        by_aspect[block.aspect.id] += block.count
+    _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
+    _console.print(_operator_table(surveyed.subjects, by_operator))
+    _console.print(_aspect_table(by_aspect))
+    for reason, left_out in _reasons(surveyed.subjects).items():
+        operators = ", ".join(dict.fromkeys(subject.operator.name for subject in left_out))
+        _console.print(f"not run, {len(left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
+
+
+def _operator_table(subjects: Sequence[Subject], counts: Counter[str]) -> Table:
+    table = _table("operator", "dtypes", "indices", "cases")
+    for operator in dict.fromkeys(subject.operator.name for subject in subjects):
+        supported = [subject for subject in subjects if subject.operator.name == operator and not subject.unsupported]
+        dtypes = ", ".join(dict.fromkeys(subject.dtype for subject in supported))
+        indices = ", ".join(dict.fromkeys(subject.index_dtype for subject in supported))
+        if counts[operator]:
+            table.add_row(operator, dtypes, indices, f"{counts[operator]:,}")
+    return table
+
+
+def _aspect_table(counts: Counter[str]) -> Table:
+    table = _table("aspect", "what it claims", "cases")
+    for aspect in ASPECTS.values():
+        if counts[aspect.id]:
+            table.add_row(aspect.id, aspect.claim, f"{counts[aspect.id]:,}")
+    return table
+
+
+def _table(*headings: str) -> Table:
+    """A plain table whose last column is numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings[:-1]:
+        table.add_column(heading, overflow="fold")
+    table.add_column(headings[-1], justify="right")
+    return table
+
+
+def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
+    """What a backend does not have, by why."""
+    reasons: dict[str, list[Subject]] = {}
+    for subject in subjects:
+        if subject.unsupported:
+            reasons.setdefault(subject.unsupported, []).append(subject)
+    return reasons
+
+
+@click.command()
+@click.argument("case")
+@click.option(
+    "--backend",
+    "backend_names",
+    multiple=True,
+    default=["torch-cpu"],
+    show_default=True,
+    help="Backend to judge, repeatable.",
+)
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
+@click.option(
+    "--evidence",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
+    "it again and make the call without this suite.",
+)
+def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
+    """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    verdicts = []
+    for name in backend_names:
+        with tempfile.TemporaryDirectory() as scratch:
+            sandbox = Sandbox(name, Path(scratch), "replay", timeout)
+            try:
+                check_lines([case])
+                (question,) = given_questions([case], sandbox.start().product)
+                evidence = EvidenceFolder(folder, name) if folder else None
+                rows = _judged(sandbox, question.leaving(evidence) if evidence else question)
+                if evidence:
+                    evidence.put_unfinished(rows[0])
+            except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
+                give_up(str(error))
+            finally:
+                sandbox.close()
+        for row in rows:
+            verdicts.append(Verdict(row["verdict"]))
+            _print_row(row)
+            if row["verdict"] in FAILED:
+                _print_evidence(row, folder)
+    sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
+
+
+def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
+    """The row of the question, and that of another call that is to blame instead."""
+    return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
+
+
+def _print_row(row: Row) -> None:
+    if row["verdict"] in FAILED:
+        _console.print(Text(failure_text(row), style="red"))
+        return
+    style = "yellow" if row["verdict"] in SKIPPED else "green"
+    reason = f": {row['reason']}" if row["reason"] else ""
+    checks = ", ".join(row.get("checks_judged") or []) or "nothing"
+    _console.print(
+        Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
+    )
+    _console.print(f"judged: {checks}")
+    if row.get("max_ulp") is not None:
+        owed = f"{row['n_bits_owed']} of {row['n']} cells owed bits"
+        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
+
+
+def _print_evidence(row: Row, folder: Path | None) -> None:
+    """Name the evidence that was left now, or by the run in the default folder, and what to do with it."""
+    there = folder or DEFAULT_FOLDER
+    path = evidence_path(there, row["case_id"], row["backend"])
+    if path.exists():
+        _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
+        _console.print(f"the call, without poolproof: python {path.with_name('call.py')} {path}", style="dim")
+    else:
+        hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
+        _console.print(f"no evidence: {hint}", style="dim")
+
+
+def _survey_or_exit(name: str) -> Survey:
+    try:
+        return survey(name)
+    except (BackendUnavailable, UnknownBackend) as error:
+        give_up(str(error))

@@ -1,0 +1,9 @@
+"""The command ``verify``, which draws the questions of an archive's run again as this suite does."""
+
+from __future__ import annotations
+
+from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.commands import verify_with
+from poolproof.suites.running.replanning import drawn_again, mandatory
+
+verify = verify_with(Draw(drawn_again, mandatory))
