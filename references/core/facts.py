@@ -48,8 +48,9 @@ class Facts(NamedTuple):
 
 def empty_facts(cells: int) -> Facts:
     """Memory for the facts of a plane of that many cells."""
-    floats = (np.empty(cells) for _ in range(4))
-    return Facts(np.empty(cells, np.int64), *floats, np.empty(cells, np.int32), np.empty(cells, np.uint8))
+    total, residue, positive, negative = (np.empty(cells) for _ in range(4))
+    lattice, kinds = np.empty(cells, np.int32), np.empty(cells, np.uint8)
+    return Facts(np.empty(cells, np.int64), total, residue, positive, negative, lattice, kinds)
 
 
 class Cell(NamedTuple):

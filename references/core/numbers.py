@@ -20,26 +20,36 @@ _LEAST, _LEAST_NORMAL, _GREATEST = -1074, -1022, 1023
 
 
 @part
+def _bits(x: float) -> int:
+    return int(np.float64(x).view(np.int64))
+
+
+@part
+def _number(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
+@part
 def power(exponent: int) -> float:
     """2**exponent; zero or infinite outside float64's range."""
     if exponent > _GREATEST:
         return math.inf
     if exponent >= _LEAST_NORMAL:
-        return np.int64((exponent + _BIAS) << _FRACTION_BITS).view(np.float64)
-    return np.int64(1 << (exponent - _LEAST)).view(np.float64) if exponent >= _LEAST else 0.0
+        return _number((int(exponent) + _BIAS) << _FRACTION_BITS)
+    return _number(1 << (int(exponent) - _LEAST)) if exponent >= _LEAST else 0.0
 
 
 @part
 def exponent_of(x: float) -> int:
     """floor(log2 |x|) of a finite number that is not zero."""
-    stored = (np.float64(x).view(np.int64) >> _FRACTION_BITS) & _EXPONENTS
+    stored = (_bits(x) >> _FRACTION_BITS) & _EXPONENTS
     return stored - _BIAS if stored else math.frexp(x)[1] - 1
 
 
 @part
 def lowest_bit(x: float) -> int:
     """Exponent of the lowest set bit of a finite number that is not zero (1.5 -> -1, 8 -> 3)."""
-    bits = np.float64(x).view(np.int64)
+    bits = _bits(x)
     stored, fraction = (bits >> _FRACTION_BITS) & _EXPONENTS, bits & _FRACTIONS
     if fraction == 0:
         return stored - _BIAS
@@ -78,6 +88,6 @@ def _to_odd(x: float, residue: float) -> float:
 
     Rounding that to a format of at most 51 bits equals rounding the exact sum (Boldo and Melquiond, 2008).
     """
-    if np.float64(x).view(np.int64) & 1:
+    if _bits(x) & 1:
         return x
     return np.nextafter(x, math.inf if residue > 0.0 else -math.inf)

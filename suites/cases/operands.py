@@ -23,7 +23,6 @@ from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.recipes.values import VALUES
 
-
 SLAB = 1 << 16
 """Elements of the planes that are judged at a time, where these are more than one."""
 
