@@ -13,13 +13,14 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import LAYOUTS, Layout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.searching import strategy_of
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(
         [aspect for aspect in CASE_ASPECTS.values() if operator.takes_tags or not aspect.profile.tagged]
-    ).flatmap(lambda aspect: cases(operator, "float16", operator.indices.dtypes[0], aspect.profile))
+    ).flatmap(lambda aspect: strategy_of(cases(operator, "float16", operator.indices.dtypes[0], aspect.profile)))
 )
 
 

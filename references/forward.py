@@ -1,39 +1,53 @@
 """The forward maximum and its index: which input cell each window's gradient belongs to.
 
-The rule is torch's and the operator library's: visiting a window's cells in row-major order, a value replaces
-the running maximum when it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over
-everything, and a window of nothing but -inf keeps its first cell. Indices are flat over the unpadded plane.
+The rule, and the loops over windows and cells, are those of `core.forward`; here they are given arrays of any dtype,
+of which a slab of planes at a time is held in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.core.forward import Spans, find_maxima, judge_maxima
 from poolproof.references.geometry import Axis, Int64
 
-_CHUNK = 1 << 22
-"""Elements gathered at a time: bounds memory for large kernels."""
+_SLAB = 1 << 16
+"""Cells that are held in float64 at a time, those of one plane at least."""
+
+Flags = NDArray[np.uint8]
 
 
 def forward_maximum(values: NDArray, axes: Sequence[Axis]) -> tuple[NDArray, Int64]:
     """(maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
 
-    Every window must have a cell inside the input (`Axis.has_empty_window`).
+    A window without a cell has the maximum -inf and the index -1.
     """
-    cells, valid = window_cells(axes)
-    planes = values.reshape(len(values), prod(values.shape[1:]))
-    maxima = np.empty((len(planes), len(cells)), values.dtype)
-    indices = np.empty((len(planes), len(cells)), np.int64)
-    step = max(1, _CHUNK // max(1, len(planes) * cells.shape[1]))
-    for start in range(0, len(cells), step):
-        part = slice(start, start + step)
-        maxima[:, part], indices[:, part] = _maximum(planes, cells[part], valid[part])
-    shape = (len(planes), *(axis.windows for axis in axes))
-    return maxima.reshape(shape), indices.reshape(shape)
+    planes, windows = len(values), tuple(axis.windows for axis in axes)
+    flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
+    for slab in _slabs(flat):
+        find_maxima(_float64(flat[slab]), *_spans(axes), indices[slab].reshape(-1))
+    maxima = np.take_along_axis(flat, np.maximum(indices, 0), axis=1)
+    maxima[indices < 0] = -np.inf
+    return maxima.reshape(planes, *windows), indices.reshape(planes, *windows)
+
+
+def judge_forward(values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray) -> Flags:
+    """What is wrong with each window's maximum and index, in flags of `core.forward`, of shape (planes, windows).
+
+    ``values`` are of shape (planes, *sizes), what came out of them of any shape that has one element for each window.
+    """
+    planes = len(values)
+    flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
+    outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
+    for slab in _slabs(flat):
+        pointers = np.ascontiguousarray(indices[slab], np.int64).reshape(-1)
+        judge_maxima(_float64(flat[slab]), *_spans(axes), _float64(outputs[slab]), pointers, wrong[slab].reshape(-1))
+    return wrong
 
 
 def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
@@ -52,16 +66,34 @@ def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
     return cells, valid
 
 
-def _maximum(planes: NDArray, cells: Int64, valid: NDArray[np.bool_]) -> tuple[NDArray, Int64]:
-    gathered = planes[:, cells]
-    exact = gathered.astype(np.float64)
-    candidates = np.where(valid, exact, -np.inf)
-    taps = candidates.argmax(axis=-1)
-    nothing_greater = np.take_along_axis(candidates, taps[..., None], -1)[..., 0] == -np.inf
-    if nothing_greater.any():
-        taps = np.where(nothing_greater, valid.argmax(axis=-1), taps)
-    nan = np.isnan(candidates)
-    if nan.any():
-        last_nan = nan.shape[-1] - 1 - nan[..., ::-1].argmax(axis=-1)
-        taps = np.where(nan.any(axis=-1), last_nan, taps)
-    return np.take_along_axis(gathered, taps[..., None], -1)[..., 0], cells[np.arange(len(cells)), taps]
+def _flat(values: NDArray) -> NDArray:
+    """(planes, cells) of (planes, *sizes)."""
+    return values.reshape(len(values), prod(values.shape[1:]))
+
+
+def _slabs(planes: NDArray) -> Iterator[slice]:
+    """Numbers of planes, a slab of them at a time."""
+    many = max(1, _SLAB // max(1, planes.shape[1]))
+    return (slice(start, start + many) for start in range(0, len(planes), many))
+
+
+def _float64(slab: NDArray) -> NDArray[np.float64]:
+    return np.ascontiguousarray(slab, np.float64).reshape(-1)
+
+
+def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
+    """The windows along depth, height and width; a plane of two axes has one window of one cell in depth."""
+    spans = [_ONE_CELL] * (3 - len(axes)) + [_spans_of(axis) for axis in axes]
+    return spans[0], spans[1], spans[2]
+
+
+@lru_cache(maxsize=4096)
+def _spans_of(axis: Axis) -> Spans:
+    """The cells that a window visits follow one another at equal distances."""
+    positions, counts = axis.positions, axis.valid.sum(axis=1)
+    firsts = np.take_along_axis(positions, axis.valid.argmax(axis=1)[:, None], axis=1)[:, 0]
+    step = int(positions[0, 1] - positions[0, 0]) if positions.shape[1] > 1 else 1
+    return Spans(axis.size, step, firsts.astype(np.int64), counts.astype(np.int64))
+
+
+_ONE_CELL = Spans(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64))

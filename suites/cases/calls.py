@@ -24,7 +24,6 @@ from poolproof.references.contract import (
 from poolproof.references.contract.changes import changed, sentence
 from poolproof.references.contract.variations import models, variations
 from poolproof.references.products import Product
-from poolproof.suites.cases.drawn_calls import drawn_calls
 from poolproof.suites.cases.generation import derive_seed
 
 CALLS_PER_PART = 1000
@@ -111,6 +110,8 @@ class Drawn:
         return Counter()
 
     def calls(self, product: Product, api: str) -> list[AskedCall]:
+        from poolproof.suites.cases.drawn_calls import drawn_calls  # with Hypothesis, which nothing else here needs
+
         return [asked(product, call, "drawn") for call in drawn_calls(product, api, self.size, self.seed)]
 
 

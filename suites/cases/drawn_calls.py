@@ -17,7 +17,8 @@ from poolproof.references.contract.variations import INT64_MAX, INT64_MIN, LENGT
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, per_kind
-from poolproof.suites.cases.generation import derive_seed, generate
+from poolproof.suites.cases.generation import derive_seed
+from poolproof.suites.cases.searching import examples
 
 MOST_PERTURBATIONS = 3
 
@@ -31,7 +32,7 @@ def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[Contr
     turn = 0
     while len(found) < count:
         wanted = count - len(found) + count // 8
-        for calls in generate(_batches(product, api), wanted // _BATCH + 2, derive_seed(seed, turn)):
+        for calls in examples(_batches(product, api), wanted // _BATCH + 2, derive_seed(seed, turn)):
             found |= {call.to_json(): call for call in calls if may_ask(call, expectations(product, call))}
         turn += 1
     return list(found.values())[:count]

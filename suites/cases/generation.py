@@ -1,27 +1,18 @@
-"""From a strategy and a seed to a list of cases, and from a failing case to a small one.
+"""From a way to draw and a seed to a list of cases.
 
-Hypothesis is used as an engine: it draws without knowing verdicts, so that every case of a block is judged
-whatever the earlier ones did. Only when one fails does it draw the block again, to shrink that failure.
+What is drawn is a function of `Draws`, which answers each of its questions with one of so many. Cases are drawn by a
+seed, without knowing verdicts, so that every case of a block is judged whatever the earlier ones did, and without
+Hypothesis, whose bookkeeping costs twenty times as much as the drawing: it is asked to draw the same only when a case
+failed and a smaller one is sought (`poolproof.suites.cases.searching`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
-from functools import cache
-from typing import Any, ClassVar, TypeVar
-
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as hypothesis_seed
-from hypothesis import strategies as st
-from hypothesis.errors import Flaky
-from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, PrimitiveProvider
-
-from poolproof.suites.cases.case import Case
+from typing import TypeVar
 
 T = TypeVar("T", bound=Hashable)
 Drawn = TypeVar("Drawn")
@@ -32,137 +23,59 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:8], "big")
 
 
-def generate(strategy: st.SearchStrategy[Drawn], count: int, seed: int) -> list[Drawn]:
-    """``count`` cases, or whatever is drawn, that depend on the strategy and the seed alone."""
-    drawn: list[Drawn] = []
-    _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
-    return drawn[:count]
+class Draws:
+    """What cases are drawn by."""
+
+    def __init__(self) -> None:
+        self._dealt: defaultdict[str, Counter[Hashable]] = defaultdict(Counter)
+
+    def __call__(self, count: int) -> int:
+        """One of 0 .. count - 1; the lower the simpler."""
+        raise NotImplementedError
+
+    def _one_of(self, numbers: Sequence[int], count: int) -> int:
+        """One of some ``numbers`` of 0 .. count - 1, by lot; another, too, where a simpler case is sought."""
+        raise NotImplementedError
+
+    def deal(self, deck: str, options: Sequence[T]) -> T:
+        """One of ``options``, of those that the deck gave least often in this list of cases; the first is the simplest.
+
+        What is merely drawn from many needs hundreds of cases until each of them has come. An option that stands twice
+        comes twice as often.
+        """
+        given, weights = self._dealt[deck], Counter(options)
+        shares = [given[option] / weights[option] for option in options]
+        least = min(shares)
+        hand = [number for number, share in enumerate(shares) if share == least]
+        option = options[self._one_of(hand, len(options))]
+        given[option] += 1
+        return option
 
 
-@cache
-def index(count: int) -> st.SearchStrategy[int]:
-    """0 .. count - 1, shrinking towards 0."""
-    return st.integers(0, count - 1)
+Make = Callable[[Draws], Drawn]
+"""How something is drawn: the same of the same answers."""
 
 
-def deal(draw: Any, deck: str, options: Sequence[T]) -> T:
-    """One of ``options``, of those that the deck gave least often in this list of cases; shrinks towards the first.
+class _Lots(Draws):
+    """Draws uniformly by a seed, once ``by_lot``; until then the simplest of everything."""
 
-    What is merely drawn from many needs hundreds of cases until each of them has come. An option that stands twice
-    comes twice as often.
-    """
-    given, weights = _PlainProvider.dealt[deck], Counter(options)
-    shares = [given[option] / weights[option] for option in options]
-    least = min(shares)
-    _PlainProvider.hand = [number for number, share in enumerate(shares) if share == least]
-    try:
-        option = options[draw(index(len(options)))]
-    finally:
-        _PlainProvider.hand = ()
-    given[option] += 1
-    return option
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = random.Random(seed)
+        self.by_lot = False
+
+    def __call__(self, count: int) -> int:
+        return self._random.getrandbits(64) * count >> 64 if self.by_lot else 0
+
+    def _one_of(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
+        return self._random.choice(numbers) if self.by_lot else 0
 
 
-def shrink(
-    strategy: st.SearchStrategy[Case],
-    count: int,
-    seed: int,
-    failing: Case,
-    still_fails: Callable[[Case], bool],
-    budget_seconds: float,
-) -> Case:
-    """The smallest case found that still fails, starting from ``failing``, one of `generate`'s cases.
-
-    Stops shrinking when the budget is spent; returns ``failing`` itself if nothing smaller fails.
-    """
-    deadline = time.monotonic() + budget_seconds
-    verdicts: dict[Case, bool] = {}
-
-    def replay(case: Case) -> None:
-        """Pass until ``failing`` comes along, then ask; without an answer in time, pass."""
-        if case not in verdicts:
-            searching = failing in verdicts
-            verdicts[case] = case == failing or (searching and time.monotonic() < deadline and still_fails(case))
-        if verdicts[case]:
-            raise _StillFails
-
-    with suppress(_StillFails, Flaky):
-        _explore(strategy, count, seed, replay, phases=(Phase.generate, Phase.shrink))
-    return min([failing, *(case for case, fails in verdicts.items() if fails)], key=_extent)
-
-
-def _extent(case: Case) -> tuple[int, int, int]:
-    """What makes a case small for a person: few elements, few windows, a short line."""
-    return case.planes * case.plane_size, case.planes * case.plane_windows, len(case.to_json())
-
-
-class _StillFails(Exception):
-    """The predicate's answer, in the form Hypothesis understands."""
-
-
-def _explore(
-    strategy: st.SearchStrategy[Drawn],
-    count: int,
-    seed: int,
-    visit: Callable[[Drawn], None],
-    phases: tuple[Phase, ...],
-) -> None:
-    @hypothesis_seed(seed)
-    @settings(
-        backend="poolproof",
-        database=None,
-        deadline=None,
-        max_examples=count,
-        phases=phases,
-        print_blob=False,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def explore(drawn: Drawn) -> None:
-        visit(drawn)
-
-    _PlainProvider.random = random.Random(seed)
-    _PlainProvider.dealt = defaultdict(Counter)
-    explore()
-
-
-class _PlainProvider(PrimitiveProvider):
-    """Draws uniformly from the seed, or from the ``hand`` that is about to be dealt.
-
-    Hypothesis' own provider mixes in constants found in whatever modules happen to be loaded, so that the same
-    seed would draw other cases in another process.
-    """
-
-    random = random.Random(0)
-    dealt: ClassVar[defaultdict[str, Counter[Hashable]]] = defaultdict(Counter)
-    hand: Sequence[int] = ()
-
-    def draw_boolean(self, p: float = 0.5) -> bool:
-        return self.random.random() < p
-
-    def draw_integer(
-        self,
-        min_value: int | None = None,
-        max_value: int | None = None,
-        *,
-        weights: dict[int, float] | None = None,  # noqa: ARG002  (only nudges towards the ends)
-        shrink_towards: int = 0,  # noqa: ARG002
-    ) -> int:
-        assert min_value is not None
-        assert max_value is not None
-        if self.hand:
-            return self.random.choice(self.hand)
-        return min_value + (self.random.getrandbits(64) * (max_value - min_value + 1) >> 64)
-
-    def draw_float(self, **constraints: Any) -> float:
-        raise NotImplementedError("cases draw no floats: a float in a case would not survive its JSON")
-
-    def draw_string(self, *args: Any, **constraints: Any) -> str:
-        raise NotImplementedError("cases draw no strings")
-
-    def draw_bytes(self, *args: Any, **constraints: Any) -> bytes:
-        raise NotImplementedError("cases draw no bytes")
-
-
-AVAILABLE_PROVIDERS["poolproof"] = f"{__name__}._PlainProvider"
+def generate(make: Make[Drawn], count: int, seed: int) -> list[Drawn]:
+    """``count`` cases, or whatever is drawn, that depend on ``make`` and the seed alone; the first is the simplest."""
+    lots = _Lots(seed)
+    drawn = []
+    for number in range(count):
+        lots.by_lot = number > 0
+        drawn.append(make(lots))
+    return drawn

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that draw cases.
+"""How cases are drawn.
 
 Every draw is legal by construction: nothing is filtered, so nothing is silently biased away. Sizes are drawn
 from thresholds, not only from ranges: vector and tile widths, plane counts around core and lane counts, and the
@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
-
-from hypothesis import strategies as st
 
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import deal, index
+from poolproof.suites.cases.generation import Draws, Make
 from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.layouts import DRAWN, Layout, suitable
-
-Draw = Any
-"""The ``draw`` function that Hypothesis hands to a composite strategy."""
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
@@ -161,13 +157,12 @@ class _WindowedAxis:
     dilation: int
 
 
-def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> st.SearchStrategy[Case]:
+def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Make[Case]:
     """Cases of one operator in one pair of dtypes."""
-    return _cases(operator, dtype, index_dtype, profile)
+    return partial(_case, operator=operator, dtype=dtype, index_dtype=index_dtype, profile=profile)
 
 
-@st.composite
-def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
+def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
     budget = _choose(draw, profile.budgets)
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
@@ -192,20 +187,20 @@ def _cases(draw: Draw, operator: Operator, dtype: str, index_dtype: str, profile
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
-def _between(draw: Draw, low: int, high: int) -> int:
-    return low + draw(index(high - low + 1))
+def _between(draw: Draws, low: int, high: int) -> int:
+    return low + draw(high - low + 1)
 
 
-def _choose(draw: Draw, options: Sequence[Any]) -> Any:
-    """One of ``options``, shrinking towards the first; ``sampled_from`` would validate its list each time."""
-    return options[draw(index(len(options)))]
+def _choose(draw: Draws, options: Sequence[Any]) -> Any:
+    """One of ``options``, of which the first is the simplest."""
+    return options[draw(len(options))]
 
 
-def _flip(draw: Draw) -> bool:
-    return bool(draw(index(2)))
+def _flip(draw: Draws) -> bool:
+    return bool(draw(2))
 
 
-def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]:
+def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
     """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
     planes = _choose(draw, counts[:4] if _flip(draw) else counts)
@@ -225,7 +220,7 @@ def _leading_shape(draw: Draw, budget: int, profile: Profile) -> tuple[int, ...]
     return (batch, planes // batch)
 
 
-def _huge_plane(draw: Draw, rank: int) -> tuple[int, ...]:
+def _huge_plane(draw: Draws, rank: int) -> tuple[int, ...]:
     return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
 
 
@@ -233,7 +228,7 @@ def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length <= remaining] or [1]
 
 
-def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
+def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
     if profile.huge:
         windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
         return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *windows_wanted))
@@ -249,7 +244,7 @@ def _adaptive_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) 
     return tuple(sizes), Adaptive(tuple(outputs))
 
 
-def _adaptive_output(draw: Draw, size: int) -> int:
+def _adaptive_output(draw: Draws, size: int) -> int:
     """An output length that divides the input, does not, equals it, or exceeds it."""
     style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
     if style == "divisor":
@@ -263,7 +258,7 @@ def _adaptive_output(draw: Draw, size: int) -> int:
     return _between(draw, 1, size)
 
 
-def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windowed]:
+def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windowed]:
     if profile.huge:
         kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
@@ -293,7 +288,7 @@ def _windowed_geometry(draw: Draw, rank: int, remaining: int, profile: Profile) 
     return tuple(axis.size for axis in axes), _shortened(windows) if _flip(draw) else windows
 
 
-_GEOMETRIES: Mapping[type[Windows], Callable[[Draw, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
+_GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
     "strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry}
 )
 """How the lengths of a plane and its windows are drawn together."""
@@ -318,7 +313,7 @@ _STYLES = (
 """Relations of kernel, stride and length; repeated ones are drawn more often."""
 
 
-def _window_pattern(draw: Draw, size: int, room: int) -> _WindowedAxis:
+def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
     """Kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
 
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
@@ -367,7 +362,7 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
     raise AssertionError(f"undilated windows always meet their input, yet {axis} does not")
 
 
-def _with_an_empty_window(draw: Draw) -> _WindowedAxis:
+def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
     """A legal axis whose only window steps over the whole input: one tap before it and one behind."""
     size = _between(draw, 1, 6)
     return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
@@ -388,7 +383,7 @@ def _all_tagged(case: Case, layout: str) -> Case:
     return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
 
 
-def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
+def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     """One tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
     alone = _flip(draw)
@@ -396,8 +391,8 @@ def _with_layouts(draw: Draw, case: Case, profile: Profile) -> Case:
     layouts = {}
     for name in chosen:
         possible = suitable(profile.layouts, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
-        layout = deal(draw, name, possible)
-        spelled = str(Layout(layout, deal(draw, layout, _OFFSETS)))
+        layout = draw.deal(name, possible)
+        spelled = str(Layout(layout, draw.deal(layout, _OFFSETS)))
         if spelled != "contiguous":
             layouts[name] = spelled
     return replace(case, layouts=tuple(sorted(layouts.items())))

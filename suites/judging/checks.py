@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Status
+from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.criterion import admissible
-from poolproof.references.forward import window_cells
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.judging.comparing import (
@@ -376,32 +376,34 @@ def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.b
 
 @_check("every output is the maximum of its window", _forward)
 def maximum(trial: Trial) -> Mismatch | None:
-    owed = trial.maximum[0].reshape(trial.case.pooled_shape)
-    got = trial.first.output("out").astype(np.float64)
-    return wrong_window(trial, "out", differs(got, owed), got, owed)
+    wrong = _misses(trial, WRONG_MAXIMUM)
+    if not wrong.any():
+        return None
+    owed = trial.maximum[0].astype(np.float64).reshape(wrong.shape)
+    return wrong_window(trial, "out", wrong, trial.first.output("out").astype(np.float64), owed)
 
 
 @_check("indices point at the first maximum, or the last NaN, of their window", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
-    owed = trial.maximum[1].reshape(trial.case.pooled_shape)
-    got = trial.output_indices
-    return wrong_window(trial, "indices", got != owed, got, owed)
+    wrong = _misses(trial, WRONG_INDEX)
+    if not wrong.any():
+        return None
+    return wrong_window(trial, "indices", wrong, trial.output_indices, trial.maximum[1].reshape(wrong.shape))
 
 
 @_check("every index lies in its window and points at the value that came out", _readable)
 def index_points(trial: Trial) -> Mismatch | None:
-    case = trial.case
-    cells, valid = window_cells(case.axes)
-    got = trial.output_indices.reshape(case.planes, case.plane_windows)
-    inside = ((cells[None] == got[..., None]) & valid[None]).any(axis=-1)
-    planes = trial.first.call.tensors["self"].array.astype(np.float64).reshape(case.planes, case.plane_size)
-    pointed = np.take_along_axis(planes, np.where(inside, got, 0), axis=1)
-    out = trial.first.output("out").astype(np.float64)
-    wrong = ~(inside & ~differs(pointed, out.reshape(got.shape))).reshape(out.shape)
+    wrong = _misses(trial, POINTS_ELSEWHERE)
     if not wrong.any():
         return None
-    owed = f"a cell of its window that holds {format_value(out[first_element(wrong)])}"
-    return wrong_window(trial, "indices", wrong, got.reshape(out.shape), owed)
+    value = trial.first.output("out").astype(np.float64)[first_element(wrong)]
+    owed = f"a cell of its window that holds {format_value(value)}"
+    return wrong_window(trial, "indices", wrong, trial.output_indices, owed)
+
+
+def _misses(trial: Trial, kind: int) -> NDArray[np.bool_]:
+    """Which windows are wrong in one way, of the pooled shape."""
+    return (trial.misses.reshape(trial.case.pooled_shape) & kind) != 0
 
 
 @_check(

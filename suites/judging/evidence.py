@@ -14,7 +14,6 @@ from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.formats import Float64
-from poolproof.references.forward import window_cells
 from poolproof.references.operators import Operator
 from poolproof.references.oracle import NO_LATTICE, ExactSums
 from poolproof.reports.rows.evidence import Meta, evidence_path, shrunk_path, write_evidence, write_programs
@@ -166,8 +165,7 @@ def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
 
 def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
     case = trial.case
-    _, valid = window_cells(case.axes)
-    empty = np.broadcast_to(~valid.any(axis=-1), (case.planes, case.plane_windows)).reshape(case.pooled_shape)
+    empty = case.empty_windows
     maxima, indices = (owed.reshape(case.pooled_shape).astype(np.float64) for owed in trial.maximum)
     if findings and findings[0].check in _ABOUT_INDICES:
         got = trial.output_indices.astype(np.float64)

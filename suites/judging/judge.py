@@ -29,9 +29,6 @@ from poolproof.suites.judging.trial import NotMade, RunFailed, Trial
 WORKING_COPIES = 16
 """What a case is judged in, in multiples of its tensors: variations, poison, the oracle's float64 (measured: 14)."""
 
-_BYTES_PER_TAP = 10
-"""What the forward reference keeps for each cell of each window of one plane: its flat index and whether it is one."""
-
 
 BY_ITSELF = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
@@ -105,8 +102,6 @@ def judge(question: Question, backend: Backend) -> Row:
 def _too_large(case: Case) -> str:
     """Why the case cannot be judged in this machine's memory, empty where it can."""
     needed = WORKING_COPIES * case.memory_bytes()
-    if not case.api.is_backward:
-        needed += _BYTES_PER_TAP * case.plane_windows * case.taps
     allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     if needed <= allowed:
         return ""

@@ -17,7 +17,7 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
-from poolproof.references.forward import forward_maximum
+from poolproof.references.forward import Flags, forward_maximum, judge_forward
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
 from poolproof.references.summary import Summary, summarise
@@ -154,7 +154,21 @@ class Trial:
     @cached_property
     def maximum(self) -> tuple[Float64, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
-        return forward_maximum(self.content.values.reshape(self.case.planes, *self.case.spatial_shape), self.case.axes)
+        return forward_maximum(self._planes, self.case.axes)
+
+    @cached_property
+    def misses(self) -> Flags:
+        """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
+
+        Nothing of the flags about indices where those are bits, which nobody can read.
+        """
+        out = self.first.output("out")
+        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
+        return judge_forward(self._planes, self.case.axes, out, indices)
+
+    @property
+    def _planes(self) -> Float64:
+        return self.content.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> Run:
         """The same call once more; for odd numbers on other poison and at other addresses."""

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from hypothesis import strategies as st
-
 from poolproof.references.contract import SIGNATURES, ContractCall
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.suites.cases.calls import Part, parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import derive_seed, generate, shrink
+from poolproof.suites.cases.generation import Make, derive_seed, generate
 from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.smaller_calls import smaller_call
 from poolproof.suites.cases.strategies import Profile, cases
@@ -93,7 +91,8 @@ class CaseBlock:
         return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
     @property
-    def strategy(self) -> st.SearchStrategy[Case]:
+    def make(self) -> Make[Case]:
+        """How its cases are drawn."""
         subject = self.subject
         return cases(subject.operator, subject.dtype, subject.index_dtype, self.aspect.profile)
 
@@ -101,7 +100,7 @@ class CaseBlock:
         aspect = self.aspect.alone
         if self.aspect.listed:
             return [Question(item.case, aspect, self.id, item.repeats) for item in self.aspect.targets(self.subject)]
-        return [Question(case, aspect, self.id) for case in generate(self.strategy, self.count, self.seed)]
+        return [Question(case, aspect, self.id) for case in generate(self.make, self.count, self.seed)]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
@@ -110,9 +109,11 @@ class CaseBlock:
         """Draws the block again, to shrink that failure; listed cases are what they are for a reason."""
         if self.aspect.listed:
             return None
+        from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
+
         aspect = replace(self.aspect.alone, standards=False)
         found = shrink(
-            self.strategy,
+            self.make,
             self.count,
             self.seed,
             Case.from_record(failing.to_record()),

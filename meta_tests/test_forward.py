@@ -1,0 +1,111 @@
+"""The compiled forward is the rule in Python, and tells a wrong maximum, index or pointer from a right one."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf, isnan, nan
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from poolproof.references.core import forward as core
+from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.references.forward import forward_maximum, judge_forward
+from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
+
+AXES: dict[str, tuple[Axis, ...]] = {
+    "overlapping": (windowed_axis(5, 3, 1, 1, 1, False), windowed_axis(6, 2, 1, 1, 1, True)),
+    "dilated": (windowed_axis(7, 2, 2, 1, 3, False), windowed_axis(6, 3, 1, 0, 2, False)),
+    "without cells": (windowed_axis(1, 2, 1, 1, 2, False), windowed_axis(4, 2, 2, 0, 1, False)),
+    "adaptive": (adaptive_axis(5, 3), adaptive_axis(3, 5), adaptive_axis(4, 1)),
+    "3-D": (windowed_axis(4, 2, 2, 1, 1, True), windowed_axis(5, 3, 2, 1, 1, False), adaptive_axis(4, 3)),
+}
+
+
+def planes(axes: tuple[Axis, ...], seed: int) -> NDArray:
+    """Small integers, so that there are ties, with NaN and whole windows of -inf."""
+    random = np.random.default_rng(seed)
+    values = random.integers(-2, 3, (4, *(axis.size for axis in axes))).astype(np.float32)
+    values[random.random(values.shape) < 0.1] = np.nan
+    values[random.random(values.shape) < 0.6] = -np.inf
+    return values
+
+
+def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...]) -> tuple[float, int]:
+    """(maximum, index) of one window, from the coordinates that it visits."""
+    visited = [axis.positions[at][axis.valid[at]] for axis, at in zip(axes, window, strict=True)]
+    maximum, index = -inf, -1
+    for cell in product(*visited):
+        value = float(plane[cell])
+        if index < 0 or value > maximum or isnan(value):
+            maximum, index = value, int(np.ravel_multi_index(cell, plane.shape))
+    return maximum, index
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_maxima_and_indices_are_those_of_the_rule(axes: tuple[Axis, ...]) -> None:
+    for seed in range(10):
+        values = planes(axes, seed)
+        maxima, indices = forward_maximum(values, axes)
+        assert maxima.dtype == values.dtype
+        for place in np.ndindex(indices.shape):
+            maximum, index = by_the_rule(values[place[0]], axes, place[1:])
+            assert (indices[place], maxima[place]) == (index, pytest.approx(maximum, abs=0, nan_ok=True))
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_what_is_right_has_no_flag_in_any_dtype(axes: tuple[Axis, ...]) -> None:
+    for dtype, index_dtype in product((np.float64, np.float16), (np.int64, np.int32)):
+        values = planes(axes, 3).astype(dtype)
+        maxima, indices = forward_maximum(values, axes)
+        assert not judge_forward(values, axes, maxima, indices.astype(index_dtype)).any()
+
+
+ROW = np.array([[[1.0, 3.0, 3.0, nan, -0.0, nan, 2.0]]])
+"""Of one window that is its first three cells, one the next three, and one the last cell alone."""
+
+PAIRS = (windowed_axis(1, 1, 1, 0, 1, False), windowed_axis(7, 3, 3, 0, 1, True))
+
+
+@pytest.mark.parametrize(
+    ("out", "index", "flags"),
+    [
+        pytest.param((3.0, nan, 2.0), (1, 5, 6), (0, 0, 0), id="right"),
+        pytest.param((3.0, -nan, 2.0), (1, 5, 6), (0, 0, 0), id="another NaN"),
+        pytest.param((3.0, nan, 2.0), (2, 5, 6), (WRONG_INDEX, 0, 0), id="a later maximum"),
+        pytest.param((3.0, nan, 2.0), (1, 3, 6), (0, WRONG_INDEX, 0), id="an earlier NaN"),
+        pytest.param((3.0, nan, 2.0), (1, 4, 6), (0, WRONG_INDEX | POINTS_ELSEWHERE, 0), id="another value"),
+        pytest.param((3.0, nan, 2.0), (1, 5, 2), (0, 0, WRONG_INDEX | POINTS_ELSEWHERE), id="another window's cell"),
+        pytest.param((3.0, nan, 2.0), (1, 5, 7), (0, 0, WRONG_INDEX | POINTS_ELSEWHERE), id="past the plane"),
+        pytest.param((3.0, nan, 2.0), (-6, 5, 6), (WRONG_INDEX | POINTS_ELSEWHERE, 0, 0), id="before the plane"),
+        pytest.param((1.0, nan, 2.0), (0, 5, 6), (WRONG_INDEX | WRONG_MAXIMUM, 0, 0), id="a cell that is no maximum"),
+        pytest.param((1.0, nan, 2.0), (1, 5, 6), (WRONG_MAXIMUM | POINTS_ELSEWHERE, 0, 0), id="not what it points at"),
+        pytest.param((3.0, 0.0, 2.0), (1, 4, 6), (0, WRONG_MAXIMUM | WRONG_INDEX, 0), id="NaN passed over"),
+    ],
+)
+def test_what_is_wrong_has_its_flag(out: tuple[float, ...], index: tuple[int, ...], flags: tuple[int, ...]) -> None:
+    assert judge_forward(ROW, PAIRS, np.array([out]), np.array([index])).tolist() == [list(flags)]
+
+
+def test_planes_of_many_slabs_are_all_judged() -> None:
+    axes = (adaptive_axis(300, 2), adaptive_axis(300, 2))
+    values = np.zeros((3, 300, 300))
+    values[:, 7, 9] = 1.0
+    maxima, indices = forward_maximum(values, axes)
+    assert (indices[:, 0, 0] == 7 * 300 + 9).all()
+    indices[2, 1, 1] += 1
+    assert np.argwhere(judge_forward(values, axes, maxima, indices)).tolist() == [[2, 3]]
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    values = planes(axes, 5)
+    maxima, indices = forward_maximum(values, axes)
+    wrong = judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1))
+    for name in ("find_maxima", "judge_maxima"):
+        monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
+    for part in ("index_of_maximum", "is_visited", "is_within", "is_same"):
+        monkeypatch.setattr(core, part, getattr(core, part).py_func)
+    np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
+    np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
