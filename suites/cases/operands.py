@@ -21,7 +21,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
-from poolproof.suites.cases.recipes.values import VALUES
+from poolproof.suites.cases.recipes.values import draw_values
 
 SLAB = 1 << 16
 """Elements of the planes that are judged at a time, where these are more than one."""
@@ -31,7 +31,7 @@ SLAB = 1 << 16
 class Contents:
     """What the input tensors of a case mean, in logical order.
 
-    ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
+    ``values`` (self) are of the case's dtype; ``gradient`` (grad_output) is a float64 array of values that this holds
     exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
@@ -39,7 +39,7 @@ class Contents:
     """
 
     case: Case
-    values: Float64
+    values: NDArray
     gradient: Float64 | None = None
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
@@ -117,9 +117,11 @@ def contents(case: Case) -> Contents:
     fmt = FORMATS[case.dtype]
     size = int(np.prod(case.shape))
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
-    values = literals.get("self")
-    if values is None:
-        values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
+    values: NDArray
+    if "self" in literals:
+        values = literals["self"].astype(fmt.dtype)
+    else:
+        values = draw_values(case.values, size, fmt, Stream(case.seed, "values"))
     values = _shared(values.reshape(case.shape), case, "self")
     if "grad_output" not in case.api.inputs:
         return Contents(case, values)

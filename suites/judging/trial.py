@@ -152,7 +152,7 @@ class Trial:
         return decode(self.case.gradient, self.content.landing, coded, outputs)
 
     @cached_property
-    def maximum(self) -> tuple[Float64, Int64]:
+    def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes)
 
@@ -167,7 +167,7 @@ class Trial:
         return judge_forward(self._planes, self.case.axes, out, indices)
 
     @property
-    def _planes(self) -> Float64:
+    def _planes(self) -> NDArray:
         return self.content.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> Run:
