@@ -175,7 +175,11 @@ class Case:
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
         """Shape of one of ``api.tensors``."""
-        return self.api.tensor_shape(tensor, self.shape, self.axes)
+        return self._tensor_shapes[tensor]
+
+    @cached_property
+    def _tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {tensor: self.api.tensor_shape(tensor, self.shape, self.axes) for tensor in self.api.tensors}
 
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
