@@ -12,14 +12,16 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import INFINITY, interval, lattice_exponent, overflows, reachable
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.core import criterion, facts, numbers
+from poolproof.references.core.compiled import Compiled, in_numpy
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
 from simulated import ORDERS, simulate
 
 MODELS = ("acc32", "native", "mixed(2)", "mixed(3)", "acc32+ftz", "native+ftz")
-CASES = 2000
-"""Random small cases held against rational arithmetic."""
+CASES, UNCOMPILED_CASES = 2000, 100
+"""Random small cases held against rational arithmetic; `studies/exact_criterion.py` takes twenty thousand."""
 
 
 def small_case(number: int) -> tuple[FloatFormat, AccumulationModel, list[list[Fraction]], ExactSums]:
@@ -36,34 +38,80 @@ def small_case(number: int) -> tuple[FloatFormat, AccumulationModel, list[list[F
     return fmt, model, exact, scatter_sums(cells, values, 8)
 
 
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The specification runs as it is written, not compiled."""
+    for module in (numbers, facts, criterion):
+        for function in vars(module).values():
+            if isinstance(function, Compiled):
+                monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
+
+
 def test_sums_are_exact() -> None:
     for number in range(CASES):
-        _, _, cells, sums = small_case(number)
-        for cell, terms in enumerate(cells):
-            total = sum(terms, Fraction(0))
-            assert sums.count[cell] == len(terms)
-            assert sums.sum[cell] == float(total)
-            assert sums.residue[cell] == float(total - Fraction(sums.sum[cell]))
-            assert Fraction(sums.positive[cell]) >= sum((t for t in terms if t > 0), Fraction(0))
-            assert Fraction(sums.negative[cell]) >= sum((-t for t in terms if t < 0), Fraction(0))
-            lattice = lattice_exponent(terms)
-            assert sums.lattice[cell] == (NO_LATTICE if lattice is None else lattice)
+        hold_sums(number)
+
+
+def test_sums_are_exact_uncompiled(in_python: None) -> None:
+    for number in range(CASES, CASES + UNCOMPILED_CASES):
+        hold_sums(number)
+
+
+def hold_sums(number: int) -> None:
+    _, _, cells, sums = small_case(number)
+    for cell, terms in enumerate(cells):
+        total = sum(terms, Fraction(0))
+        assert sums.count[cell] == len(terms)
+        assert sums.sum[cell] == float(total)
+        assert sums.residue[cell] == float(total - Fraction(sums.sum[cell]))
+        assert Fraction(sums.positive[cell]) >= sum((t for t in terms if t > 0), Fraction(0))
+        assert Fraction(sums.negative[cell]) >= sum((-t for t in terms if t < 0), Fraction(0))
+        lattice = lattice_exponent(terms)
+        assert sums.lattice[cell] == (NO_LATTICE if lattice is None else lattice)
+
+
+def test_sums_longer_than_float64_are_rounded_once() -> None:
+    """Powers of two far apart lie half way between two numbers again and again, and a little beside it."""
+    rng = np.random.default_rng(31)
+    longer = 0
+    for _ in range(300):
+        terms = rng.choice([-1.0, 1.0], (8, 5)) * 2.0 ** rng.choice([-160, -54, -53, -52, -1, 0, 1], (8, 5))
+        sums = scatter_sums(np.repeat(np.arange(8), 5), terms.ravel(), 8)
+        for cell in range(8):
+            total = sum(map(Fraction, terms[cell].tolist()), Fraction(0))
+            assert (sums.sum[cell], sums.residue[cell]) == (float(total), float(total - Fraction(float(total))))
+            longer += sums.residue[cell] != 0.0
+    assert longer > 500
+
+
+def test_a_term_sent_nowhere_lands_nowhere_and_none_behind_the_plane() -> None:
+    sums = scatter_sums(np.array([0, -1, 1, -1]), np.array([1.0, 2.0, 4.0, np.nan]), 2)
+    assert sums.sum.tolist() == [1.0, 4.0] and sums.count.tolist() == [1, 1] and not sums.nan.any()
+    with pytest.raises(IndexError, match="behind its plane"):
+        scatter_sums(np.array([0, 2]), np.array([1.0, 2.0]), 2)
 
 
 def test_accepts_what_rational_arithmetic_accepts() -> None:
     """Around each exact sum, every candidate is accepted or rejected as the definition says."""
-    candidates_seen = 0
-    for number in range(CASES):
-        fmt, model, cells, sums = small_case(number)
-        allowed = admissible(sums, fmt, model)
-        for cell, terms in enumerate(cells):
-            outputs = candidates(sum(terms, Fraction(0)), fmt)
-            accepted = at(allowed, cell, len(outputs)).accepts(outputs)
-            for output, verdict in zip(outputs, accepted, strict=True):
-                owed = owed_verdict(float(output), terms, fmt, model)
-                assert owed is None or bool(verdict) == owed, (number, cell, output, terms)
-                candidates_seen += 1
-    assert candidates_seen > 100_000
+    assert sum(hold_candidates(number) for number in range(CASES)) > 100_000
+
+
+def test_accepts_what_rational_arithmetic_accepts_uncompiled(in_python: None) -> None:
+    assert sum(hold_candidates(number) for number in range(CASES, CASES + UNCOMPILED_CASES)) > 5_000
+
+
+def hold_candidates(number: int) -> int:
+    """How many candidates were held against the definition."""
+    fmt, model, cells, sums = small_case(number)
+    allowed, seen = admissible(sums, fmt, model), 0
+    for cell, terms in enumerate(cells):
+        outputs = candidates(sum(terms, Fraction(0)), fmt)
+        accepted = at(allowed, cell, len(outputs)).accepts(outputs)
+        owed = owed_verdicts(outputs, terms, fmt, model)
+        for output, verdict, right in zip(outputs, accepted, owed, strict=True):
+            assert right is None or bool(verdict) == right, (number, cell, output, terms)
+        seen += len(outputs)
+    return seen
 
 
 def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
@@ -75,25 +123,34 @@ def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
         return np.concatenate([nearby.astype(np.float64), [0.0, np.inf, -np.inf, np.nan]])
 
 
-def owed_verdict(output: float, terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel) -> bool | None:
+def owed_verdicts(
+    outputs: np.ndarray, terms: list[Fraction], fmt: FloatFormat, model: AccumulationModel
+) -> list[bool | None]:
     """The definition, literally; None for the last bits of float64 at a bound, which the criterion rounds outward."""
     up, down = overflows(terms, fmt, model)
-    if math.isnan(output):
-        return up and down
     low, high = interval(terms, fmt, model)
-    if math.isinf(output):
-        return (output == INFINITY and (up or high == INFINITY)) or (output == -INFINITY and (down or low == -INFINITY))
-    value, lattice = Fraction(output), lattice_exponent(terms)
-    if lattice is not None and (value / Fraction(2) ** lattice).denominator != 1:
-        return False
-    for bound in (low, high):
-        if (
-            low != high
-            and math.isfinite(bound)
-            and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound)))
-        ):
-            return None
-    return low <= value <= high
+    lattice = lattice_exponent(terms)
+
+    def verdict(output: float) -> bool | None:
+        if math.isnan(output):
+            return up and down
+        if output == INFINITY:
+            return up or high == INFINITY
+        if output == -INFINITY:
+            return down or low == -INFINITY
+        value = Fraction(output)
+        if lattice is not None and (value / Fraction(2) ** lattice).denominator != 1:
+            return False
+        for bound in (low, high):
+            if (
+                low != high
+                and math.isfinite(bound)
+                and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound)))
+            ):
+                return None
+        return low <= value <= high
+
+    return [verdict(float(output)) for output in outputs]
 
 
 def at(allowed: Admissible, cell: int, count: int) -> Admissible:

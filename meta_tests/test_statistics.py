@@ -11,11 +11,9 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import floor_log2, round_to_nearest_even
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.criterion import admissible
-from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
-from poolproof.references.oracle import scatter_sums
 from poolproof.references.statistics import Statistics, error_statistics, ordinals
+from poolproof.references.summary import Slab, summarise
 from simulated import simulate
 
 EDGES = [0, 0.5, 1, 2, 4, 8, 32, math.inf]
@@ -25,8 +23,7 @@ CLASSES = ["ulp_0", "ulp_le05", "ulp_le1", "ulp_le2", "ulp_le4", "ulp_le8", "ulp
 def statistics(
     outputs: np.ndarray, cells: np.ndarray, terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel
 ) -> Statistics:
-    sums = scatter_sums(cells, terms, len(outputs))
-    return error_statistics(Deviations(outputs, sums, fmt), admissible(sums, fmt, model))
+    return error_statistics(summarise([Slab(cells, terms, outputs)], len(outputs), fmt, model))
 
 
 def of(

@@ -19,6 +19,7 @@ import typing
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -27,12 +28,12 @@ from numpy.typing import NDArray
 VARIABLE = "POOLPROOF_UNCOMPILED"
 """Environment variable that, unless empty, has everything run uncompiled."""
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+Ints = NDArray[np.integer[Any]]
 SmallInts = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-"""Arrays that compiled functions take: of one axis, contiguous and writable."""
+"""Arrays that compiled functions take: of float64, int64, int32, uint8 and bool, of one axis, contiguous, writable."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +57,7 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def _run(self) -> Callable[P, R]:
-        return _in_python(self.py_func) if os.environ.get(VARIABLE) else self.dispatcher
+        return in_numpy(self.py_func) if os.environ.get(VARIABLE) else self.dispatcher
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -71,9 +72,14 @@ class Compiled(Generic[P, R]):
         return numba.typeof(self.dispatcher)
 
 
+_ENTRIES: list[Compiled[..., Any]] = []
+
+
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     """A function that Python calls: compiled for the types that it is annotated with, and kept on disk."""
-    return Compiled(function, is_entry=True)
+    entry = Compiled(function, is_entry=True)
+    _ENTRIES.append(entry)
+    return entry
 
 
 def part(function: Callable[P, R]) -> Compiled[P, R]:
@@ -81,7 +87,14 @@ def part(function: Callable[P, R]) -> Compiled[P, R]:
     return Compiled(function, is_entry=False)
 
 
-def _in_python(function: Callable[P, R]) -> Callable[P, R]:
+def compile_all() -> None:
+    """Have every function that Python calls ready now, for all processes that are forked from this one."""
+    if not os.environ.get(VARIABLE):
+        for entry in _ENTRIES:
+            _ = entry.dispatcher
+
+
+def in_numpy(function: Callable[P, R]) -> Callable[P, R]:
     """The function with the arithmetic of compiled code, in which an overflow is an infinity and no warning."""
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -142,14 +155,20 @@ def _numba_type(hint: Any) -> Any:
 
 @cache
 def cache_folder() -> Path | None:
-    """Where compiled code of this state is kept; None where no place for it is known."""
+    """Where compiled code of this state is kept; None where nothing can be written there.
+
+    Numba would then put it somewhere else, where code of another state may lie.
+    """
     import numba
 
     try:
         home = numba.config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:
+        folder = Path(home) / "poolproof" / "core" / _fingerprint()
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except (OSError, RuntimeError):
         return None
-    return Path(home) / "poolproof" / "core" / _fingerprint()
+    return folder
 
 
 def _fingerprint() -> str:

@@ -6,6 +6,7 @@ elements lie), so that a check can ask for the same content in another layout, d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,18 +16,22 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
+from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
-from poolproof.suites.cases.recipes.values import VALUES
+from poolproof.suites.cases.recipes.values import draw_values
+
+SLAB = 1 << 16
+"""Elements of the planes that are judged at a time, where these are more than one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What the input tensors of a case mean, in logical order.
 
-    ``values`` (self) and ``gradient`` (grad_output) are float64 arrays of values that the case's dtype holds
+    ``values`` (self) are of the case's dtype; ``gradient`` (grad_output) is a float64 array of values that this holds
     exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
@@ -34,7 +39,7 @@ class Contents:
     """
 
     case: Case
-    values: Float64
+    values: NDArray
     gradient: Float64 | None = None
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
@@ -52,10 +57,28 @@ class Contents:
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         assert self.gradient is not None
-        cells, gradient = self.landing.cells, self.gradient.ravel()
+        cells = self.landing.cells
         if self.case.has_empty_window():
-            cells, gradient = cells[self._placed], gradient[self._placed]
-        return scatter_sums(cells, gradient, self.values.size)
+            cells = np.where(self._placed, cells, -1)
+        return scatter_sums(cells, self.gradient.ravel(), self.values.size)
+
+    def slabs(self, outputs: NDArray) -> Iterator[Slab]:
+        """What came out in grad_input beside what belongs there, some planes at a time."""
+        assert self.gradient is not None
+        assert self.indices is not None
+        case, windows = self.case, (self.case.planes, self.case.plane_windows)
+        cells, terms = self.indices.reshape(windows), self.gradient.reshape(windows)
+        came_out = outputs.reshape(case.planes, case.plane_size)
+        if case.has_empty_window():
+            cells = np.where(self._placed.reshape(windows), cells, -1)
+        step = max(1, SLAB // max(case.plane_size, case.plane_windows, 1))
+        for first in range(0, case.planes, step):
+            some = slice(first, first + step)
+            flat = cells[some].ravel(), terms[some].ravel(), came_out[some].astype(np.float64).ravel()
+            if case.has_empty_window():
+                yield Slab(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
+            else:
+                yield Slab(*flat)
 
     @cached_property
     def open_cells(self) -> NDArray[np.bool_]:
@@ -94,9 +117,11 @@ def contents(case: Case) -> Contents:
     fmt = FORMATS[case.dtype]
     size = int(np.prod(case.shape))
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
-    values = literals.get("self")
-    if values is None:
-        values = VALUES[case.values](size, fmt, Stream(case.seed, "values"))
+    values: NDArray
+    if "self" in literals:
+        values = literals["self"].astype(fmt.dtype)
+    else:
+        values = draw_values(case.values, size, fmt, Stream(case.seed, "values"))
     values = _shared(values.reshape(case.shape), case, "self")
     if "grad_output" not in case.api.inputs:
         return Contents(case, values)

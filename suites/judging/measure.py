@@ -17,14 +17,16 @@ from poolproof.references.deviations import sequential_sums
 from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
+from poolproof.suites.cases.memory import as_bits
+from poolproof.suites.judging.comparing import anywhere
 from poolproof.suites.judging.trial import Trial
 
 
 def measure_output(trial: Trial) -> Row:
     """The statistics of one backward's grad_input."""
-    row = error_statistics(trial.deviations, trial.admissible)
+    row = error_statistics(trial.summary)
     output = np.ascontiguousarray(trial.first.output("grad_input"))
-    row["output_digest"] = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
+    row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
         row["decoded_faults"] = json.dumps([fault.to_record(trial.case) for fault in trial.faults[:_MOST_FAULTS]])
     return row | _repetitions(trial)
@@ -34,17 +36,13 @@ _MOST_FAULTS = 100
 """Windows gone astray that one row tells of."""
 
 
-def _bits(array: NDArray[Any]) -> NDArray[Any]:
-    return array.view(f"u{array.itemsize}")
-
-
 def _repetitions(trial: Trial) -> Row:
     """How the repetitions that checks asked for compare with the first run."""
-    first = np.ascontiguousarray(trial.first.output("grad_input"))
-    others = [np.ascontiguousarray(run.output("grad_input")) for run in trial.repetitions]
+    first = trial.first.output("grad_input")
+    others = [run.output("grad_input") for run in trial.repetitions]
     if not others:
         return {"repeat_n": 0}
-    unequal = [other for other in others if not np.array_equal(_bits(first), _bits(other))]
+    unequal = [other for other in others if anywhere(np.not_equal, as_bits(first), as_bits(other))]
     return {
         "repeat_n": len(others),
         "repeat_bitwise_equal": not unequal,

@@ -20,6 +20,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_maximum, judge_forward
 from poolproof.references.geometry import Int64
 from poolproof.references.operators import OPERATORS
+from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.memory import POISONS, allocate
@@ -104,6 +105,12 @@ class Trial:
         return self.backend.is_deterministic(self.first.call)
 
     @cached_property
+    def summary(self) -> Summary:
+        """What the judgement of grad_input of the first run comes to; backward operators only."""
+        slabs = self.content.slabs(self.first.output("grad_input"))
+        return summarise(slabs, self.case.plane_size, self.fmt, self.model)
+
+    @cached_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
         return admissible(self.content.sums, self.fmt, self.model)
@@ -128,7 +135,7 @@ class Trial:
         accepted = self.admissible.accepts(self.gradient_input)
         return accepted | self.content.open_cells if self.case.has_empty_window() else accepted
 
-    @property
+    @cached_property
     def owes_bits(self) -> NDArray[np.bool_]:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
         bits = self.admissible.demands_bits
@@ -145,7 +152,7 @@ class Trial:
         return decode(self.case.gradient, self.content.landing, coded, outputs)
 
     @cached_property
-    def maximum(self) -> tuple[Float64, Int64]:
+    def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes)
 
@@ -160,7 +167,7 @@ class Trial:
         return judge_forward(self._planes, self.case.axes, out, indices)
 
     @property
-    def _planes(self) -> Float64:
+    def _planes(self) -> NDArray:
         return self.content.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> Run:

@@ -21,10 +21,10 @@ def exact_data(experiment: Experiment) -> Observation:
     for recipe in ("normal", "ties", "negative", "descending"):
         trial = experiment.forward(recipe)
         case = trial.case
-        maxima = trial.maximum[0].ravel()
+        maxima = trial.maximum[0].astype(np.float64).ravel()
         picked = trial.output_indices.reshape(case.planes, case.plane_windows)
         inside = (picked >= 0) & (picked < case.plane_size)
-        planes = trial.content.values.reshape(case.planes, case.plane_size)
+        planes = trial.content.values.astype(np.float64).reshape(case.planes, case.plane_size)
         pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
         right = (trial.first.output("out").astype(np.float64).ravel() == maxima) & (pointed == maxima) & inside.ravel()
         wrong += int((~right).sum())
@@ -67,7 +67,8 @@ def _seen(experiment: Experiment, recipes: tuple[str, ...]) -> tuple[NDArray, Bo
         trial = experiment.forward(recipe)
         case = trial.case
         cells, valid = window_cells(case.axes)
-        values.append(trial.content.values.reshape(case.planes, case.plane_size)[:, cells])
+        planes = trial.content.values.astype(np.float64).reshape(case.planes, case.plane_size)
+        values.append(planes[:, cells])
         indices = trial.output_indices
         picked.append(indices.reshape(case.planes, case.plane_windows))
     gathered = np.concatenate(values)

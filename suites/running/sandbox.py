@@ -30,6 +30,7 @@ from typing import Self
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create
+from poolproof.references.core.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
@@ -358,6 +359,7 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     connection.send(Survey(said, asked, backend.product, brought))
     work = partial(_answer, connection, backend, backend_name, note)
+    compile_all()
     if not backend.survives_fork:
         os._exit(work())
     _warm_up(backend)

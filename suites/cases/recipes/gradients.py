@@ -32,11 +32,16 @@ class Landing:
     @cached_property
     def multiplicity(self) -> Int64:
         """How many gradients share gradient i's cell, itself included."""
-        return np.bincount(self.cells, minlength=self.size)[self.cells]
+        return self._counts[self.cells]
 
     @property
     def largest_multiplicity(self) -> int:
-        return int(self.multiplicity.max(initial=1))
+        return int(self._counts.max(initial=1))
+
+    @cached_property
+    def _counts(self) -> Int64:
+        """How many gradients each cell gets."""
+        return np.bincount(self.cells, minlength=self.size)
 
     @cached_property
     def rank(self) -> Int64:

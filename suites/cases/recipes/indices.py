@@ -7,49 +7,59 @@ Any cell of its own window is a legal index (the library's pages demand no more)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from poolproof.references.formats import Float64
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.cases.recipes.stream import Stream
 
-Recipe = Callable[[Sequence[Axis], Float64, Stream], Int64]
+Recipe = Callable[[Sequence[Axis], NDArray, Stream], Int64]
 """(axes, self as (planes, *sizes), stream) -> flat indices of shape (planes, *windows); every window has a cell."""
 
 
-def forward(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def forward(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The indices of the forward maximum of ``self``."""
     return forward_maximum(values, axes)[1]
 
 
-def in_window(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Any cell of the window, all equally likely."""
-    shape = (len(values), *(axis.windows for axis in axes))
-    flat = np.zeros(shape, np.int64)
+    windows = tuple(axis.windows for axis in axes)
+    indices = np.empty((len(values), *windows), np.int64)
+    flat = indices.reshape(-1)
+    for part, own in stream.parts(flat.size, prod(windows)):
+        flat[part] = _in_window(axes, ((part.stop - part.start) // prod(windows), *windows), own)
+    return indices
+
+
+def _in_window(axes: Sequence[Axis], shape: tuple[int, ...], stream: Stream) -> Int64:
+    """The same, flat, for some planes; ``shape`` is (planes, *windows)."""
+    flat = np.zeros(prod(shape), np.int64)
     for number, axis in enumerate(axes):
         choices = axis.valid.sum(axis=1)
         window = np.arange(axis.windows).reshape(-1, *(1,) * (len(axes) - 1 - number))
         window = np.broadcast_to(window, shape).ravel()
         tap = axis.valid.argmax(axis=1)[window] + stream.below(choices[window], window.size)
-        flat = flat * axis.size + axis.positions[window, tap].reshape(shape)
+        flat = flat * axis.size + axis.positions[window, tap]
     return flat
 
 
-def shared(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """All on one cell as far as windows reach it, the others on their nearest cell."""
     anchors = [int(stream.below(axis.size, 1)[0]) for axis in axes]
     distances = [-np.abs(np.arange(axis.size) - anchor) for axis, anchor in zip(axes, anchors, strict=True)]
     return _best(axes, distances, len(values))
 
 
-def crowded(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def crowded(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Each window on its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
     return _best(axes, [axis.coverage() for axis in axes], len(values))
 
 
-def lattice(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Peaks one window apart, every window on its cell nearest to one: those that can meet do so all over the plane,
     dilated windows whole strides apart included.
     """
@@ -61,22 +71,22 @@ def lattice(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
     return _best(axes, distances, len(values))
 
 
-def first(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def first(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The first cell of each window: column 0 and row 0 of the plane included."""
     return _best(axes, [-np.arange(axis.size) for axis in axes], len(values))
 
 
-def last(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def last(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The last cell of each window: the plane's last row and column included."""
     return _best(axes, [np.arange(axis.size) for axis in axes], len(values))
 
 
-def plane_edges(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def plane_edges(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The cell nearest to the plane's border along every axis."""
     return _best(axes, [np.abs(2 * np.arange(axis.size) - (axis.size - 1)) for axis in axes], len(values))
 
 
-def tile_borders(axes: Sequence[Axis], values: Float64, stream: Stream) -> Int64:
+def tile_borders(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that preference."""
     return _best(axes, [_border_rank(axis.size) for axis in axes], len(values))
 

@@ -1,34 +1,48 @@
 """Random numbers that depend on a seed and a purpose alone.
 
-Only the raw Philox stream is used, whose output numpy guarantees across versions; its distributions are not.
+Only the raw Philox stream is used, whose output numpy guarantees across versions; its distributions are not. What is
+drawn for many elements can be made in parts (`Stream.parts`), with the same numbers for each element.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
+
+PART = 1 << 16
+"""Elements that are made at a time: what they take stays in the cache."""
+
+_BLOCK = 4
+"""Raw numbers that Philox makes at once."""
 
 
 class Stream:
     """Independent random numbers for one purpose of one seed."""
 
     def __init__(self, seed: int, purpose: str) -> None:
-        digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
-        self._bits = np.random.Philox(key=np.frombuffer(digest[:16], np.uint64))
+        self._key = _Key(np.frombuffer(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:16], np.uint64))
+        self._bits = self._key.generator()
 
     def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
         """Integers in [0, bound), each bound at most 2**32."""
-        high = self._bits.random_raw(size) >> np.uint64(32)
-        return ((high * np.asarray(bounds, np.uint64)) >> np.uint64(32)).astype(np.int64)
+        raw = self._raw(size)
+        raw >>= np.uint64(32)
+        raw *= np.asarray(bounds, np.uint64)
+        raw >>= np.uint64(32)
+        return raw.view(np.int64)
 
     def uniform(self, size: int) -> Float64:
         """Multiples of 2**-53 in [0, 1)."""
-        return (self._bits.random_raw(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        raw = self._raw(size)
+        raw >>= np.uint64(11)
+        return np.multiply(raw, 2.0**-53)
 
     def signs(self, size: int) -> Float64:
         """-1.0 and 1.0."""
@@ -36,4 +50,62 @@ class Stream:
 
     def normal(self, size: int) -> Float64:
         """Close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
-        return sum((self.uniform(size) for _ in range(12)), np.zeros(size)) - 6.0
+        total = self.uniform(size)
+        for _ in range(11):
+            total += self.uniform(size)
+        total -= 6.0
+        return total
+
+    def from_middle(self, size: int) -> Float64:
+        """How far behind the middle of all elements each of them lies."""
+        return np.arange(size) - size / 2.0
+
+    def parts(self, size: int, unit: int = 1) -> Iterator[tuple[slice, Stream]]:
+        """``size`` elements in parts of whole ``unit``s, each with the stream that its elements are drawn from.
+
+        Only for elements of which each takes one number in every draw, and as the last thing that is drawn.
+        """
+        step = max(PART // unit, 1) * unit
+        if size <= step:
+            yield slice(0, size), self
+            return
+        for first in range(0, size, step):
+            yield slice(first, min(first + step, size)), _Part(self._key, first, size)
+
+    def _raw(self, size: int) -> NDArray[np.uint64]:
+        return self._bits.random_raw(size)
+
+
+class _Part(Stream):
+    """What the elements from ``first`` on get of each draw of a stream for ``whole`` elements."""
+
+    def __init__(self, key: _Key, first: int, whole: int) -> None:
+        self._key = key
+        self._first = first
+        self._whole = whole
+        self._drawn = 0
+
+    def from_middle(self, size: int) -> Float64:
+        return np.arange(self._first, self._first + size) - self._whole / 2.0
+
+    def _raw(self, size: int) -> NDArray[np.uint64]:
+        bits = self._key.generator()
+        blocks, before = divmod(self._drawn + self._first, _BLOCK)
+        bits.advance(blocks)
+        self._drawn += self._whole
+        return bits.random_raw(before + size)[before:]
+
+
+class _Key(ISeedSequence):
+    """Philox's key as it is; given as ``key`` it has numpy ask the system for entropy first, which takes longer."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: object = np.uint32) -> NDArray[np.uint64]:
+        assert (n_words, dtype) == (2, np.uint64)
+        return self._words
+
+    def generator(self) -> np.random.Philox:
+        """Philox with this key, at its beginning."""
+        return np.random.Philox(self)  # type: ignore[arg-type]  # numpy's stubs do not know what numpy takes

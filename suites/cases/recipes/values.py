@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.suites.cases.recipes.stream import Stream
 
 Recipe = Callable[[int, FloatFormat, Stream], Float64]
+"""(how many, format, stream) -> values, of which each takes one number in every draw (`Stream.parts`)."""
+
+
+def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: Stream) -> NDArray:
+    """``size`` values of a recipe, flat, in the format's own dtype."""
+    values = np.empty(size, fmt.dtype)
+    for part, own in stream.parts(size):
+        values[part] = VALUES[recipe](part.stop - part.start, fmt, own)
+    return values
 
 
 def normal(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -58,12 +68,12 @@ def infinities(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
 
 def ascending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Growing along memory: each window's last cell wins."""
-    return fmt.round(np.arange(size) - size / 2.0)
+    return fmt.round(stream.from_middle(size))
 
 
 def descending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Falling along memory: each window's first cell wins."""
-    return fmt.round(size / 2.0 - np.arange(size))
+    return fmt.round(0.0 - stream.from_middle(size))
 
 
 def after_relu(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
