@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
@@ -94,11 +94,17 @@ class Call:
     @property
     def dtype(self) -> str:
         """Name of the data dtype, e.g. ``bfloat16``."""
-        return self.tensors["self"].dtype.name
+        return dtype_name(self.tensors["self"].dtype)
 
     @property
     def index_dtype(self) -> str:
-        return self.tensors["indices"].dtype.name
+        return dtype_name(self.tensors["indices"].dtype)
+
+
+@cache
+def dtype_name(dtype: np.dtype) -> str:
+    """``dtype.name``, which numpy puts together anew each time it is asked."""
+    return dtype.name
 
 
 class Status(StrEnum):

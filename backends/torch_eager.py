@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor
+from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor, dtype_name
 from poolproof.backends.torch_streams import TorchStreams
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.operators import Direction, Operator
@@ -115,7 +115,7 @@ class TorchEager(Backend):
         return self._torch.from_numpy(tensor.buffer).to(self._device)
 
     def _view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
-        typed = buffer.view(getattr(self._torch, tensor.dtype.name))
+        typed = buffer.view(getattr(self._torch, dtype_name(tensor.dtype)))
         guard = 0 if self._device == "cpu" else tensor.guard // tensor.dtype.itemsize
         return typed.as_strided(tensor.shape, tensor.strides, guard + tensor.offset)
 

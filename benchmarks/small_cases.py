@@ -241,9 +241,14 @@ STAGES = (
     ("describe", ("suites/cases/classes.py", "suites/judging/judge.py:describe")),
     ("backend", ("backends/",)),
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
-    ("facts", ("references/oracle.py", "references/forward.py")),
-    ("criterion", ("references/criterion.py", "references/core/")),
-    ("measure", ("suites/judging/measure.py", "references/statistics.py", "references/deviations.py")),
+    (
+        "facts and criterion",
+        ("references/oracle.py", "references/forward.py", "references/criterion.py", "references/core/"),
+    ),
+    (
+        "measure",
+        ("suites/judging/measure.py", "references/statistics.py", "references/summary.py", "references/deviations.py"),
+    ),
     ("checks", ("suites/judging/",)),
 )
 """Stages of a case by where they are written: folders, files, or functions of a file. The first that fits counts."""

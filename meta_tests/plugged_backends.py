@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import numpy as np
 
@@ -128,6 +129,18 @@ class UnforkableDiesOfThrees(DiesOfThrees):
 
 class LosesThreesAndRemembers(LosesThrees, RemembersCeiling):
     """One kernel is wrong by itself, and another after a third that is right."""
+
+
+class SlowAtFirst(Scatter):
+    """Loads in every process, at its first call, for longer than a case may take."""
+
+    loaded = False
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        if not self.loaded:
+            time.sleep(3.0)
+            self.loaded = True
+        return super().run(call, mode)
 
 
 class TellsWhatIsImported(Scatter):

@@ -18,7 +18,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import judge
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.sandbox import Sandbox
+from poolproof.suites.running.sandbox import Sandbox, surveyed
 
 ASPECT = holding("interval", "unreached")
 
@@ -150,7 +150,7 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     rows = sandbox.judge(QUESTIONS[2:3])
     sandbox.start()
     note = tmp_path / "in-flight-sandbox.json"
-    sandbox._server.connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
+    sandbox._server.connection.send(sandbox._asking(QUESTIONS[2:3]))  # type: ignore[union-attr]
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
         time.sleep(0.05)
@@ -159,6 +159,30 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     rows.close()
     assert record["backend"] == "scatter_backends:hanging"
     assert Case.from_record(record["case"]) == QUESTIONS[2].case
+
+
+def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path: Path) -> None:
+    sandbox = Sandbox("plugged_backends:SlowAtFirst", tmp_path, "sandbox", timeout=2.0)
+    try:
+        rows = [*sandbox.judge(QUESTIONS[:2]), sandbox.judge_alone(QUESTIONS[2])]
+    finally:
+        sandbox.close()
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * 3
+
+
+def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(tmp_path: Path) -> None:
+    said, sandbox = surveyed("scatter_backends:crashing")
+    assert said.subjects
+    server = sandbox._server
+    sandbox.take(tmp_path, "runner", timeout=20.0)
+    try:
+        rows = list(sandbox.judge(QUESTIONS[:3]))
+        assert sandbox._server is server
+    finally:
+        sandbox.close()
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, Verdict.CONFORMS, Verdict.CRASHED]
+    assert {row["worker"] for row in rows} == {"runner"}
+    assert [path.name for path in tmp_path.iterdir()] == ["stderr-runner.txt"]
 
 
 def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.comparing import anywhere, trespassed
+from poolproof.suites.judging.trial import Trial
+from scatter_backends import Scatter
 
 
 def laid_out(layout: str) -> Contents:
@@ -82,3 +84,9 @@ def test_the_last_of_many_slabs_is_compared_too(view: Any) -> None:
         second[element] = 1
         assert anywhere(np.not_equal, first, second)
         second[element] = 0
+
+
+def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:
+    trial = Trial(laid_out("sliced").case, Scatter())
+    assert set(trial.repetition().call.tensors) == {"grad_input"}
+    assert set(trial.first.call.tensors) == {"self", "grad_output", "indices", "grad_input"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -56,7 +56,16 @@ class Axis:
 
     def has_empty_window(self) -> bool:
         """Whether some window has no coordinate inside the input."""
+        return self._has_empty_window
+
+    @cached_property
+    def _has_empty_window(self) -> bool:
         return not self.valid.any(axis=1).all()
+
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether some coordinate is visited by several windows."""
+        return bool((self.coverage() > 1).any())
 
 
 def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:

@@ -128,6 +128,8 @@ FORWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direc
 
 def find_operator(name: str) -> Operator:
     """The operator called ``name``: its own name, with or without ``aclnn``, or its aten name. KeyError if none."""
+    if name in OPERATORS:
+        return OPERATORS[name]
     for operator in _FAMILY:
         if name in (operator.name, f"aclnn{operator.name}", operator.aten):
             return operator

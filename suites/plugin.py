@@ -36,7 +36,7 @@ from poolproof.suites.running.interrupts import keep_interrupts
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
-from poolproof.suites.running.sandbox import survey
+from poolproof.suites.running.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.running.selection import Selection
 
 
@@ -58,6 +58,9 @@ class OutOfRange(BadInput):
 
 
 _SESSION = pytest.StashKey[Session]()
+
+_LOADED = pytest.StashKey[dict[str, Sandbox]]()
+"""The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
 
 _UNAVAILABLE = (BackendUnavailable, UnknownBackend)
 _BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
@@ -159,6 +162,11 @@ def pytest_configure(config: pytest.Config) -> None:
     recorder.open_rows(config, session.folder, name)
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for sandbox in config.stash.get(_LOADED, {}).values():
+        sandbox.close()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Hand the session to an xdist worker."""
@@ -217,6 +225,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
+    loaded = config.stash.get(_LOADED, {})
     runner = Runner(
         session.folder,
         name=worker.get("workerid", "main"),
@@ -226,7 +235,9 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
         shrinks=not config.getoption("no_shrink"),
         already_judged=session.done.cases,
         most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
+        loaded=loaded,
     )
+    config.stash[_LOADED] = {}
     yield runner
     runner.close()
 
@@ -353,7 +364,7 @@ def _selection(config: pytest.Config) -> Selection:
     plan, cases = PLANS[option("plan")], option("cases")
     operators = tuple(find_operator(name).name for name in option("operator") or [])
     return Selection(
-        {name: survey(name) for name in dict.fromkeys(option("backend") or ["torch-cpu"])},
+        _surveys(config),
         plan if cases is None else Plan(plan.name, cases, plan.purpose),
         option("seed"),
         tuple(option("aspect") or ASPECTS),
@@ -361,6 +372,20 @@ def _selection(config: pytest.Config) -> Selection:
         tuple(option("dtype") or []),
         tuple(option("case") or []),
     )
+
+
+def _surveys(config: pytest.Config) -> dict[str, Survey]:
+    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
+    judges_here = config.getoption("dist", "no") == "no"
+    loaded = config.stash[_LOADED] = {}
+    said = {}
+    for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"]):
+        said[name], sandbox = surveyed(name)
+        if judges_here:
+            loaded[name] = sandbox
+        else:
+            sandbox.close()
+    return said
 
 
 def _waivers(config: pytest.Config) -> Waivers:

@@ -79,7 +79,11 @@ class Case:
 
     def to_json(self) -> str:
         """Canonical one-line JSON; fields at their default are left out."""
-        return json.dumps(dict(_spelled(self)), separators=(",", ":"))
+        return self._line
+
+    @cached_property
+    def _line(self) -> str:
+        return _ENCODER.encode(dict(_spelled(self)))
 
     @classmethod
     def of(cls, operator: str, **fields: Any) -> Case:
@@ -171,7 +175,11 @@ class Case:
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
         """Shape of one of ``api.tensors``."""
-        return self.api.tensor_shape(tensor, self.shape, self.axes)
+        return self._tensor_shapes[tensor]
+
+    @cached_property
+    def _tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {tensor: self.api.tensor_shape(tensor, self.shape, self.axes) for tensor in self.api.tensors}
 
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
@@ -298,12 +306,21 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 
 def _spelled(owner: Case | Windows) -> Iterator[tuple[str, Any]]:
     """(name, value) of every field that is not at its default, those of the windows in their owner's midst."""
-    for field in fields(owner):
-        value = getattr(owner, field.name)
-        if field.name == "attributes":
+    for name, default in _defaults(type(owner)):  # type: ignore[arg-type]
+        value = getattr(owner, name)
+        if name == "attributes":
             yield from _spelled(value)
-        elif field.default is MISSING or value != field.default:
-            yield field.name, dict(value) if field.name in ("layouts", "literals") else value
+        elif default is MISSING or value != default:
+            yield name, dict(value) if name in ("layouts", "literals") else value
+
+
+@cache
+def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
+    """(name, default) of every field."""
+    return tuple((field.name, field.default) for field in fields(kind))
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 _ITEM_SIZES = {name: fmt.dtype.itemsize for name, fmt in FORMATS.items()} | {"int8": 1, "int32": 4, "int64": 8}

@@ -94,12 +94,13 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Form:
-    """How the elements of a tensor are spread over its storage, of ``extent`` elements."""
+    """How the elements of a tensor are spread over its storage, of ``extent`` elements, and whether these are all."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
     placed: Placement
     extent: int
+    is_dense: bool
     tag: str
 
     def tensor(self, guard: int, beyond: int = 0) -> Tensor:
@@ -120,21 +121,32 @@ def _form_of(shape: tuple[int, ...], dtype: str, layout: Layout, spatial_rank: i
     """Kept, because the runs of one case lay out the same tensors."""
     numpy_dtype = FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)
     placed = layout.place(shape, spatial_rank)
-    return _Form(shape, numpy_dtype, placed, placed.start + extent(shape, placed.strides), layout.tag)
+    elements = placed.start + extent(shape, placed.strides)
+    is_dense = elements == prod(shape) and not layout.repeats_elements
+    return _Form(shape, numpy_dtype, placed, elements, is_dense, layout.tag)
 
 
 def _input(form: _Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
     tensor = form.tensor(guard)
-    tensor.buffer[:] = poison
+    _surround(tensor, form.is_dense, poison)
     _fill(tensor, content, name)
     return tensor
 
 
 def _output(form: _Form, beyond: int, poison: int, guard: int) -> Tensor:
     tensor = form.tensor(guard, beyond)
-    tensor.buffer[:] = SURROUNDINGS
+    _surround(tensor, form.is_dense, SURROUNDINGS)
     as_bits(tensor.array)[...] = _pattern(poison, form.dtype.itemsize)
     return tensor
+
+
+def _surround(tensor: Tensor, is_dense: bool, byte: int) -> None:
+    """Fill guard bands and gaps. What an element is going to hold is not written twice where there are no gaps."""
+    if not is_dense:
+        tensor.buffer[:] = byte
+        return
+    tensor.buffer[: tensor.guard] = byte
+    tensor.buffer[len(tensor.buffer) - tensor.guard :] = byte
 
 
 def _pattern(byte: int, length: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Status
+from poolproof.backends.base import Status, dtype_name
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.criterion import admissible
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
@@ -106,8 +106,8 @@ def _other_shape(run: Run) -> Mismatch | None:
     """The first output that came back with another shape or dtype."""
     for name, (shape, dtype) in run.outcome.results.items():
         tensor = run.call.tensors[name]
-        if (shape, dtype) != (tensor.shape, tensor.dtype.name):
-            given = f"{tensor.dtype.name}{list(tensor.shape)}"
+        if (shape, dtype) != (tensor.shape, dtype_name(tensor.dtype)):
+            given = f"{dtype_name(tensor.dtype)}{list(tensor.shape)}"
             return mismatch(f"{name} as it came back", f"{dtype}{list(shape)}", given)
     return None
 

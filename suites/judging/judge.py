@@ -7,9 +7,8 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, cast
-
-import numpy as np
 
 from poolproof.backends.base import Backend, Status
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
@@ -122,10 +121,10 @@ def describe(question: Question) -> Row:
         "shape": _list_text(case.shape),
         "batched": len(case.shape) == case.api.spatial_rank + 2,
         "planes": case.planes,
-        "elements": int(np.prod(case.shape)),
-        "windows": int(np.prod(case.pooled_shape)),
+        "elements": prod(case.shape),
+        "windows": prod(case.pooled_shape),
         "kernel_size": _list_text(case.attributes.sizes),
-        "overlapping": any(bool((axis.coverage() > 1).any()) for axis in case.axes),
+        "overlapping": any(axis.overlaps for axis in case.axes),
         "dilated": case.attributes.is_dilated,
         "padded": case.attributes.is_padded,
         "ceil_mode": case.attributes.rounds_up,

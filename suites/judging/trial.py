@@ -41,6 +41,11 @@ class Run:
         tensor = self.call.tensors[name]
         return tensor.restrided(self.strides(name)).array
 
+    def without_inputs(self) -> Run:
+        """The same, with no memory but that of the outputs."""
+        outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
+        return Run(replace(self.call, tensors=outputs), self.outcome)
+
     def strides(self, name: str) -> tuple[int, ...]:
         """The strides through which the caller reads an output: those of the call, or those it was left with."""
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
@@ -275,8 +280,8 @@ class Trial:
 
     def _kept(self, key: object, build: Callable[[], Call]) -> Run:
         if key not in self._runs:
-            run = self._execute(build())
-            self._runs[key] = self._completed(run, f"varied by {key}")
+            run = self._completed(self._execute(build()), f"varied by {key}")
+            self._runs[key] = run.without_inputs()
         return self._runs[key]
 
     def _possible(self, run: Run, how: str) -> Run | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +51,8 @@ class Runner:
 
     ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
-    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for.
+    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for. ``loaded`` are sandboxes
+    in which a backend is loaded already, by its name.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Runner:
         shrinks: bool,
         already_judged: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
+        loaded: Mapping[str, Sandbox] | None = None,
     ) -> None:
         self._folder = folder
         self._scratch = folder / "processes"
@@ -77,6 +79,9 @@ class Runner:
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._sandboxes: dict[str, Sandbox] = {}
+        for backend, sandbox in (loaded or {}).items():
+            sandbox.take(self._scratch, self._name_of(backend), timeout)
+            self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._led_to: set[tuple[str, str]] = set()
 
@@ -162,9 +167,12 @@ class Runner:
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            name = f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self._timeout)
         return self._sandboxes[backend]
+
+    def _name_of(self, backend: str) -> str:
+        """The name of a sandbox, of which files are made."""
+        return f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
 
     def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
         """Add the column with the smallest question that fails alike, and ask that once more for its evidence."""

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from mmap import mmap
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -205,19 +206,38 @@ class _Serving:
     pid: int
 
 
+@dataclass(frozen=True)
+class _Asking:
+    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
+
+    questions: Sequence[Asked]
+    note: Path
+    errors: Path
+
+
 def survey(backend: str) -> Survey:
     """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here.
 
     Its environment then tells its libraries by their content, too.
+    """
+    said, sandbox = surveyed(backend)
+    sandbox.close()
+    return said
+
+
+def surveyed(backend: str) -> tuple[Survey, Sandbox]:
+    """What `survey` says, and the sandbox that was asked, in which the backend is loaded: it has to be closed, or to be
+    given a folder (`Sandbox.take`) before it is asked anything.
     """
     check_name(backend)
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "survey", timeout=0.0)
         try:
             said = sandbox.start()
-        finally:
+            return replace(said, environment=said.environment | identify(said.libraries)), sandbox
+        except BaseException:
             sandbox.close()
-    return replace(said, environment=said.environment | identify(said.libraries))
+            raise
 
 
 class Sandbox:
@@ -229,17 +249,22 @@ class Sandbox:
 
     def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
         self.backend = backend
-        self._timeout = timeout
-        self._note = scratch / f"in-flight-{name}.json"
-        self._errors = scratch / f"stderr-{name}.txt"
         self._labels = {"backend": backend, "product": "", "worker": name}
         self._server: Process | None = None
         self._worker = 0
+        self.take(scratch, name, timeout)
+
+    def take(self, scratch: Path, name: str, timeout: float) -> None:
+        """Go on with another folder, name and time limit; whatever is loaded stays."""
+        self._timeout = timeout
+        self._note = scratch / f"in-flight-{name}.json"
+        self._errors = scratch / f"stderr-{name}.txt"
+        self._labels["worker"] = name
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
         program = "from poolproof.suites.running.sandbox import main; main()"
-        self._server = Process.launched(program, [self.backend, str(self._note)], self._errors)
+        self._server = Process.launched(program, [self.backend], self._errors)
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
             self._labels["product"] = answer.product.name if answer.product else ""
@@ -269,7 +294,7 @@ class Sandbox:
         """The row of a question that is the first to be put to its process."""
         if self._server is not None:
             with suppress(ConnectionError):
-                self._server.connection.send(_NO_MORE)
+                self._server.connection.send(self._asking(_NO_MORE))
         (row,) = self.judge([question])
         return row
 
@@ -301,7 +326,7 @@ class Sandbox:
             self.start()
         assert self._server is not None
         with suppress(ConnectionError):
-            self._server.connection.send(questions)
+            self._server.connection.send(self._asking(questions))
         for question in questions:
             answer = self._receive(self._timeout * question.patience)
             if answer == Ended(_RETIRED):
@@ -315,12 +340,19 @@ class Sandbox:
             if answer["verdict"] in FAILED:
                 return
 
+    def _asking(self, questions: Sequence[Asked]) -> _Asking:
+        return _Asking(questions, self._note, self._errors)
+
     def _receive(self, seconds: float) -> object:
-        """The next answer; a worker that is too slow is killed, and its server then reports its end."""
+        """The next answer; a worker that is too slow is killed, and its server then reports its end.
+
+        No time of a case is what passes before there is a worker.
+        """
         assert self._server is not None
         overdue: Overdue | None = None
         while True:
-            answer = self._server.receive(None if overdue else seconds)
+            allowed = seconds if self._worker else START_SECONDS
+            answer = self._server.receive(None if overdue else allowed)
             if isinstance(answer, _Serving):
                 self._worker = answer.pid
             elif isinstance(answer, Overdue):
@@ -329,6 +361,8 @@ class Sandbox:
             else:
                 if self._server.ended:
                     self.close()
+                if isinstance(answer, Ended):
+                    self._worker = 0
                 died = isinstance(answer, Ended) and answer.status != _RETIRED
                 return overdue if overdue and died else answer
 
@@ -346,7 +380,7 @@ class Sandbox:
         return ""
 
 
-def _serve(connection: Connection, backend_name: str, note: Path) -> None:
+def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
     before = mapped_libraries()
     try:
@@ -358,75 +392,120 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     connection.send(Survey(said, asked, backend.product, brought))
-    work = partial(_answer, connection, backend, backend_name, note)
+    work = partial(_answer, connection, backend, backend_name)
     compile_all()
     if not backend.survives_fork:
         os._exit(work())
-    _warm_up(backend)
-    while True:
+    gc.freeze()  # the garbage collector then leaves the pages that all workers share alone
+    status = _first_worker(backend, work)
+    if status == _RETIRED or _tells_of(status):
+        _tell(connection, status)
+        _make_first_calls(backend)
+        gc.freeze()
+    while status != _HUNG_UP:
         status = _wait(fork(work))
-        if status == _HUNG_UP:
-            return
-        if status != _RETIRED:
-            connection.send(Ended(status))
+        _tell(connection, status)
 
 
 def _wait(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def _tell(connection: Connection, status: int) -> None:
+    """Tell the sandbox how a worker ended."""
+    if _tells_of(status):
+        connection.send(Ended(status))
+    elif status == _RETIRED:
+        connection.send(_Serving(0))
+
+
+def _tells_of(status: int) -> bool:
+    """Whether a worker that ended so may owe an answer."""
+    return status not in (_HUNG_UP, _RETIRED, _COLD)
+
+
 _WARM_UP_SECONDS = 20
 """How long the calls of a warm-up may take."""
 
 
-def _warm_up(backend: Backend) -> None:
-    """Touch now what every worker would otherwise load anew, and keep the garbage collector off the shared pages.
+def _first_worker(backend: Backend, work: Callable[[], int]) -> int:
+    """How the first worker ended, which touches at its beginning what every worker would otherwise load anew.
 
-    An implementation that dies of such calls, which is tried out first, is left cold: it must cost cases, not the run.
+    Once it has survived that, the server may do the same before it forks the next. An implementation that dies of such
+    calls is left cold: it must cost cases, not the run.
     """
-    if _wait(fork(partial(_make_first_calls, backend, _WARM_UP_SECONDS))) == 0:
-        _make_first_calls(backend)
-    gc.collect()
-    gc.freeze()
+    with mmap(-1, 1) as survived:
+        status = _wait(fork(partial(_work_warmed_up, backend, work, survived)))
+        return status if survived[0] else _COLD
+
+
+def _work_warmed_up(backend: Backend, work: Callable[[], int], survived: mmap) -> int:
+    signal.alarm(_WARM_UP_SECONDS)
+    _make_first_calls(backend)
+    signal.alarm(0)
+    survived[0] = 1
+    return work()
 
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 
 
-def _make_first_calls(backend: Backend, seconds: int = 0) -> None:
-    signal.alarm(seconds)
+def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
         Question(Case.smallest(operator), _WARM_UP).judge(backend)
 
 
-_HUNG_UP, _RETIRED = 90, 91
-"""Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced."""
+_HUNG_UP, _RETIRED, _COLD = 90, 91, 92
+"""Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced. The
+third stands for whatever ended one before it was ready to answer."""
 
 _NO_MORE: tuple[Asked, ...] = ()
 """The list of questions that tells a worker to let another take its place."""
 
 
-def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> int:
+def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
-    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
+    note: Path | None = None
     try:
         while True:
-            questions = connection.recv()
-            if not questions:
+            asking = connection.recv()
+            if not asking.questions:
                 return _RETIRED
-            for question in questions:
-                _note_in_flight(descriptor, backend_name, question)
-                row = answer_of(question, backend)
-                connection.send(row)
-                if row["verdict"] in FAILED:
-                    if backend.survives_fork or not backend.is_usable():
-                        return _RETIRED
-                    break
-            os.ftruncate(descriptor, 0)
+            note = asking.note
+            _print_to(asking.errors)
+            if not _answer_all(connection, backend, backend_name, asking):
+                return _RETIRED
     except (EOFError, ConnectionError):
-        note.unlink(missing_ok=True)
+        if note is not None:
+            note.unlink(missing_ok=True)
         return _HUNG_UP
+
+
+def _answer_all(connection: Connection, backend: Backend, backend_name: str, asking: _Asking) -> bool:
+    """Answer the questions up to the first that is answered by a broken claim; whether this process may go on."""
+    descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
+    try:
+        for question in asking.questions:
+            _note_in_flight(descriptor, backend_name, question)
+            row = answer_of(question, backend)
+            connection.send(row)
+            if row["verdict"] in FAILED:
+                if backend.survives_fork or not backend.is_usable():
+                    return False
+                break
+        os.ftruncate(descriptor, 0)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _print_to(errors: Path) -> None:
+    """Let what this process prints go there, whatever it printed to before."""
+    descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
 
 
 def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
@@ -437,5 +516,5 @@ def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    descriptor, backend, note = sys.argv[1:]
-    _serve(Connection(int(descriptor)), backend, Path(note))
+    descriptor, backend = sys.argv[1:]
+    _serve(Connection(int(descriptor)), backend)

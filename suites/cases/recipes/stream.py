@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -28,7 +29,6 @@ class Stream:
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._key = _Key(np.frombuffer(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:16], np.uint64))
-        self._bits = self._key.generator()
 
     def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
         """Integers in [0, bound), each bound at most 2**32."""
@@ -74,6 +74,11 @@ class Stream:
 
     def _raw(self, size: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(size)
+
+    @cached_property
+    def _bits(self) -> np.random.Philox:
+        """Made when something is drawn, which many recipes do not."""
+        return self._key.generator()
 
 
 class _Part(Stream):
