@@ -186,7 +186,7 @@ def test_rounds_ask_everything_once(a2: Survey) -> None:
     assert {each.aspect.id for each in first} >= {"values", "layouts", "state", "contract"}
     halves = len(first) // 2
     assert {each.aspect.id for each in first[:halves]} == {each.aspect.id for each in first[halves:]}
-    contract = [each.block for part in (first, *others) for each in part if each.aspect == CONTRACT]
+    contract = [each.block for part in (first, *others) for each in part if each.aspect.id == CONTRACT.id]
     assert Counter(contract) == {block.id: block.count for block in blocks(a2.subjects, [CONTRACT], plan, 0)}
 
 

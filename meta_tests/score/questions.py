@@ -21,7 +21,7 @@ from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock
+from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.running.phase_blocks import PhaseBlock
 from poolproof.suites.running.plans import Block, Plan, blocks
 from poolproof.suites.running.sandbox import Survey
@@ -38,6 +38,7 @@ LARGEST_ROUND = 20_000
 _Drawn = tuple[str, str, str, str, int]
 """What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number."""
 
+_OfCases = CaseBlock | ListedBlock
 
 _Asked = tuple[Case, int | None]
 """A case and how often it may be repeated, where it says so itself."""
@@ -113,15 +114,15 @@ class _Part:
     def ends_first_rounds(self) -> bool:
         return self.end == min(self.size, _FIRST_ROUNDS[-1])
 
-    def of_block(self, block: CaseBlock, plan: Plan) -> tuple[int, int]:
+    def of_block(self, block: _OfCases, plan: Plan) -> tuple[int, int]:
         """Numbers of the cases of a block, first and past the last: a hunt begins as a smaller plan would.
 
-        Cases that are listed, not drawn, come first.
+        Cases that are listed, not drawn, come first unless they cost much.
         """
         aspect = block.aspect
-        if aspect.listed:
-            return self._bounds(block.count, lambda cases: float(cases > 0))
-        over = self._costly_over if aspect.least == 0 else self._drawn_over
+        if isinstance(block, ListedBlock):
+            return self._bounds(block.count, self._costly_over if aspect.costly else lambda cases: float(cases > 0))
+        over = self._costly_over if aspect.costly else self._drawn_over
         skipped = block.number * BLOCK_SIZE
         start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(aspect.count(plan), over))
         return start, end
@@ -141,7 +142,7 @@ class _Part:
         return min(cases / min(self.size, _FIRST_ROUNDS[-1]), 1.0)
 
     def _costly_over(self, cases: int) -> float:
-        """What only large plans have comes in one piece, once the first rounds have left few defects at large."""
+        """What costs much comes in one piece, once the first rounds have left few defects at large."""
         return float(cases > _FIRST_ROUNDS[-1] or cases == self.size)
 
 
@@ -176,7 +177,7 @@ def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQues
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _draw(planned: Sequence[CaseBlock], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
+def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
     """The cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork hunts.
@@ -190,16 +191,16 @@ def _draw(planned: Sequence[CaseBlock], plan: Plan, part: _Part, workers: int) -
         return dict(zip(wanted, made, strict=True))
 
 
-def _key(block: CaseBlock) -> _Drawn:
+def _key(block: _OfCases) -> _Drawn:
     subject = block.subject
     return subject.operator.name, subject.dtype, subject.index_dtype, block.aspect.id, block.number
 
 
-def _cases(block: CaseBlock, start: int, end: int) -> list[_Asked]:
-    return [(asked.case, asked.repeats) for asked in replace(block, count=end).questions()[start:end]]
+def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
+    return [(asked.case, asked.repeats) for asked in block.first(end)[start:]]
 
 
-def _questions(planned: Sequence[CaseBlock], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Asked]]:
+def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Asked]]:
     for block in planned:
         yield [Question(case, block.aspect, block.id, repeats) for case, repeats in drawn.get(_key(block), ())]
 

@@ -1,7 +1,8 @@
 """Calls that are asked as they stand: examples of the published pages, and geometries that kernels are suspected in.
 
 An example that its page prints with an illegal index is asked with a legal one instead. A target is the smallest call
-that is known to reach the branch its name tells of; drawn cases reach most of these branches too, but not surely.
+that is known to reach the branch its name tells of; drawn cases reach most of these branches too, but not surely. The
+layers of networks (`models`) and the sizes at which offsets overflow (`huge`) are targets, too.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from poolproof.suites.cases.geometries import known_geometries
 
 @dataclass(frozen=True)
 class Target:
-    """A case under a name, asked ``repeats`` times where the implementation claims to be deterministic."""
+    """A case under a name, asked ``repeats`` times where the implementation claims to be deterministic.
+
+    Plans with fewer than ``plan_cases`` cases leave it out.
+    """
 
     name: str
     case: Case
     repeats: int = 1
+    plan_cases: int = 0
+
+
+ACCEPTANCE = 800
+"""``plan_cases`` of what is too costly for the smoke plan."""
 
 
 def examples(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:

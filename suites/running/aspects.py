@@ -13,6 +13,7 @@ from poolproof.references.contract import ContractCall
 from poolproof.references.products import Product
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.models import models
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
 from poolproof.suites.judging.asked import Asked, Aspect
@@ -87,14 +88,16 @@ CASE_ASPECTS = {
         CaseAspect(
             "examples",
             "the examples of the published pages give what they should",
-            profile=Profile(),
+            weight=0,
+            least=0,
             directions=("backward",),
             listed=examples,
         ),
         CaseAspect(
             "targets",
             "calls at the limits of known kernels give what they should",
-            profile=Profile(),
+            weight=0,
+            least=0,
             listed=targets,
         ),
         CaseAspect(
@@ -158,6 +161,7 @@ CASE_ASPECTS = {
             profile=Profile(values=("normal",), budgets=(256,)),
             weight=1 / 1600,
             least=0,
+            costly=True,
             repeats=2000,
             checks=("interval", "maximum", "memory_kept"),
         ),
@@ -175,11 +179,20 @@ CASE_ASPECTS = {
             weight=0.15,
         ),
         CaseAspect(
+            "models",
+            "the pooling layers of well-known networks at training sizes, on data like theirs, give what they should",
+            weight=0,
+            least=0,
+            listed=models,
+            costly=True,
+        ),
+        CaseAspect(
             "huge",
             "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
             profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
             weight=1 / 1600,
             least=0,
+            costly=True,
             directions=("backward",),
             checks=("written", "interval", "unreached"),
         ),

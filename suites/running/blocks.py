@@ -30,8 +30,9 @@ BLOCK_SIZE = 200
 class CaseAspect(Aspect):
     """An aspect about cases: what is drawn for it and why.
 
-    ``weight`` scales a plan's number of cases; ``least`` is how many cases even the smallest plan has. ``listed``
-    gives the cases where they are not drawn; every plan asks them all. ``on_streams``: only of devices with streams.
+    ``weight`` scales a plan's number of drawn cases; ``least`` is how many of them even the smallest plan has.
+    ``listed`` gives cases that are not drawn. ``on_streams``: only of devices with streams. ``costly``: who looks for
+    defects asks everything else first.
     """
 
     checks: tuple[str, ...] = USUAL
@@ -41,6 +42,7 @@ class CaseAspect(Aspect):
     listed: Callable[[Operator, str, str], list[Target]] | None = None
     least: int = 1
     on_streams: bool = False
+    costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
         if subject.is_whole or subject.unsupported is not None:
@@ -59,21 +61,23 @@ class CaseAspect(Aspect):
         return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
-        """How many cases each subject gets."""
+        """How many cases are drawn for each subject."""
         return max(self.least, round(plan.cases * self.weight))
 
-    def targets(self, subject: Subject) -> list[Target]:
-        """The cases that are listed for a subject."""
-        return self.listed(subject.operator, subject.dtype, subject.index_dtype) if self.listed else []
+    def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
+        """The cases that are listed for a subject, in a plan of so many cases."""
+        listed = self.listed(subject.operator, subject.dtype, subject.index_dtype) if self.listed else []
+        return [target for target in listed if target.plan_cases <= plan_cases]
 
-    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock]:
-        if self.listed:
-            yield CaseBlock(subject, self, 0, len(self.targets(subject)), seed)
-            return
-        count = self.count(plan)
-        for number, start in enumerate(range(0, count, BLOCK_SIZE)):
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
+        """Those of drawn cases, then one with the listed."""
+        number, count = 0, self.count(plan)
+        for start in range(0, count, BLOCK_SIZE):
             name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
             yield CaseBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+            number += 1
+        if self.targets(subject, plan.cases):
+            yield ListedBlock(subject, self, number, plan.cases)
 
 
 @dataclass(frozen=True)
@@ -97,18 +101,18 @@ class CaseBlock:
         return cases(subject.operator, subject.dtype, subject.index_dtype, self.aspect.profile)
 
     def questions(self) -> list[Question]:
+        return self.first(self.count)
+
+    def first(self, count: int) -> list[Question]:
+        """So many of its questions, or of those of a longer block."""
         aspect = self.aspect.alone
-        if self.aspect.listed:
-            return [Question(item.case, aspect, self.id, item.repeats) for item in self.aspect.targets(self.subject)]
-        return [Question(case, aspect, self.id) for case in generate(self.make, self.count, self.seed)]
+        return [Question(case, aspect, self.id) for case in generate(self.make, count, self.seed)]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Question | None:
-        """Draws the block again, to shrink that failure; listed cases are what they are for a reason."""
-        if self.aspect.listed:
-            return None
+        """Draws the block again, to shrink that failure."""
         from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
 
         aspect = replace(self.aspect.alone, standards=False)
@@ -121,6 +125,43 @@ class CaseBlock:
             seconds,
         )
         return Question(found, aspect, self.id)
+
+
+@dataclass(frozen=True)
+class ListedBlock:
+    """The cases that an aspect lists for one subject in a plan of ``plan_cases`` cases."""
+
+    subject: Subject
+    aspect: CaseAspect
+    number: int
+    plan_cases: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
+
+    @property
+    def count(self) -> int:
+        return len(self._targets)
+
+    def questions(self) -> list[Question]:
+        return self.first(self.count)
+
+    def first(self, count: int) -> list[Question]:
+        """So many of its questions."""
+        aspect = self.aspect.alone
+        return [Question(target.case, aspect, self.id, target.repeats) for target in self._targets[:count]]
+
+    def groups(self) -> dict[Group, int]:
+        return {self.subject.group(self.aspect): self.count}
+
+    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:  # noqa: ARG002
+        """None: listed cases are what they are for a reason."""
+        return
+
+    @property
+    def _targets(self) -> list[Target]:
+        return self.aspect.targets(self.subject, self.plan_cases)
 
 
 @dataclass(frozen=True)

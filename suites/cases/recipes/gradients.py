@@ -234,6 +234,14 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
     return np.where((place >= 0) & (place < digits), np.exp2(bits * np.clip(place, 0, digits - 1)), 0.0)
 
 
+def backpropagated(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+    """What comes back to a layer far from a mean loss: normal values, most of them tiny, in twelve binades from 2**-4
+    down, the last of which are subnormal in float16.
+    """
+    size = len(landing.cells)
+    return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
+
+
 GRADIENTS: dict[str, Recipe] = {
     recipe.__name__: recipe
     for recipe in (
@@ -253,5 +261,6 @@ GRADIENTS: dict[str, Recipe] = {
         colour_ids,
         binary_weights,
         base_four_weights,
+        backpropagated,
     )
 }

@@ -76,6 +76,22 @@ def descending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     return fmt.round(0.0 - stream.from_middle(size))
 
 
+def after_relu(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """What a rectifier leaves of normally distributed values: half of them are zeros, in which windows tie."""
+    return np.maximum(normal(size, fmt, stream), 0.0)
+
+
+def batch_normalised(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """What a trained batch normalisation gives: normal values, with the gains and shifts of several channels mixed."""
+    gain, shift = np.exp2(stream.below(4, size) - 2.0), 0.25 * (stream.below(9, size) - 4.0)
+    return fmt.round(gain * stream.normal(size) + shift)
+
+
+def saturated(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """As large as the format allows: one value in twenty is clamped to the largest, where windows tie."""
+    return fmt.round(np.clip(stream.normal(size), -2.0, 2.0) * (fmt.max / 2.0))
+
+
 VALUES: dict[str, Recipe] = {
     recipe.__name__: recipe
     for recipe in (
@@ -90,5 +106,8 @@ VALUES: dict[str, Recipe] = {
         infinities,
         ascending,
         descending,
+        after_relu,
+        batch_normalised,
+        saturated,
     )
 }

@@ -1,0 +1,119 @@
+"""The layers of networks: runnable, sized as their sources say, in the plans that are meant to have them."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
+from poolproof.references.operators import OPERATORS
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.models import LAYERS, SMALL, Layer, models
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.values import VALUES
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, Subject, blocks
+
+POOLED = {
+    ("ResNet-50", "stem"): (56, 56),
+    ("ResNet-50", "pool1 of Caffe"): (56, 56),
+    ("VGG-16", "pool5"): (7, 7),
+    ("GoogLeNet", "maxpool1"): (56, 56),
+    ("GoogLeNet", "inception5a"): (7, 7),
+    ("SqueezeNet 1.0", "second pool"): (27, 27),
+    ("Inception v3", "Mixed_6a"): (17, 17),
+    ("DenseNet-121", "pool0"): (56, 56),
+    ("AlexNet", "last pool"): (6, 6),
+    ("U-Net", "first level"): (284, 284),
+    ("U-Net", "fourth level"): (32, 32),
+    ("YOLOv3-SPP", "13x13"): (13, 13),
+    ("PointNet", "1024 points"): (1, 1),
+    ("CIFAR-10 tutorial", "second pool"): (5, 5),
+    ("C3D", "pool1"): (16, 56, 56),
+    ("C3D", "pool5"): (1, 4, 4),
+    ("3-D ResNet-18", "stem"): (8, 28, 28),
+    ("3-D U-Net", "second level"): (30, 30, 26),
+    ("S3D", "first pool"): (32, 56, 56),
+}
+"""What the next layer of the network takes, by its source: typed a second time, for the windows to lead there."""
+
+
+def layer_called(network: str, name: str) -> Layer:
+    return next(layer for layer in LAYERS if (layer.network, layer.name) == (network, name))
+
+
+@pytest.mark.parametrize(("network", "name"), POOLED)
+def test_windows_lead_to_the_size_that_the_network_goes_on_with(network: str, name: str) -> None:
+    layer = layer_called(network, name)
+    axes = layer.windows.axes(layer.shape[2:])
+    assert tuple(axis.windows for axis in axes) == POOLED[network, name]
+
+
+def test_every_layer_has_a_name_of_its_own_a_source_and_an_operator_each_way() -> None:
+    assert len({(layer.network, layer.name) for layer in LAYERS}) == len(LAYERS)
+    for layer in LAYERS:
+        assert layer.source
+        runs = [operator.direction for operator in OPERATORS.values() if layer.is_run_by(operator)]
+        assert len(set(runs)) == 2, layer
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_every_layer_is_a_legal_case_in_what_networks_are_trained_in(operator: object) -> None:
+    for dtype in ("float32", "float16", "bfloat16"):
+        listed = models(operator, dtype, "int32")  # type: ignore[arg-type]
+        assert listed
+        for target in listed:
+            assert Case.from_json(target.case.to_json()) == target.case
+    assert models(operator, "float64", "int32") == []  # type: ignore[arg-type]
+
+
+def planned(plan: str) -> list[int]:
+    """Elements of ``self`` of every case that a plan has of the aspect."""
+    subjects = [Subject("any", operator, "float16", "int32") for operator in OPERATORS.values()]
+    found = blocks(subjects, [CASE_ASPECTS["models"]], PLANS[plan], 0)
+    return [prod(question.case.shape) for block in found for question in block.questions()]
+
+
+def test_the_smoke_plan_has_the_small_layers_and_the_acceptance_plan_all() -> None:
+    smoke, acceptance = planned("smoke"), planned("acceptance")
+    assert smoke and max(smoke) < SMALL
+    assert sorted(smoke) == sorted(size for size in acceptance if size < SMALL)
+    assert len(acceptance) == sum(layer.is_run_by(operator) for layer in LAYERS for operator in OPERATORS.values())
+
+
+FORMATS = pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16, FLOAT64), ids=lambda fmt: fmt.name)
+SIZE = 10_000
+
+
+@FORMATS
+def test_half_of_what_a_rectifier_leaves_is_zero(fmt: FloatFormat) -> None:
+    values = VALUES["after_relu"](SIZE, fmt, Stream(1, "values"))
+    assert values.min() == 0.0
+    assert 0.48 < (values == 0.0).mean() < 0.52
+
+
+@FORMATS
+def test_saturated_values_tie_at_the_largest_number(fmt: FloatFormat) -> None:
+    values = VALUES["saturated"](SIZE, fmt, Stream(1, "values"))
+    assert np.isfinite(values).all()
+    assert 0.015 < (values == fmt.max).mean() < 0.035
+    assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
+
+
+@FORMATS
+def test_batch_normalised_values_have_several_gains_and_shifts(fmt: FloatFormat) -> None:
+    values = VALUES["batch_normalised"](SIZE, fmt, Stream(1, "values"))
+    assert abs(values.mean()) < 0.1
+    assert 1.0 < values.std() < 1.6
+    kurtosis = np.mean((values - values.mean()) ** 4) / values.var() ** 2
+    assert kurtosis > 3.5, "one normal distribution has 3"
+    assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
+
+
+def test_backpropagated_gradients_are_small_and_some_are_subnormal_in_float16() -> None:
+    gradient = np.abs(GRADIENTS["backpropagated"](Landing(np.arange(SIZE), SIZE), FLOAT16, Stream(1, "gradient")))
+    assert gradient.max() < 1.0
+    assert 0.05 < ((gradient > 0.0) & (gradient < FLOAT16.smallest_normal)).mean() < 0.5
