@@ -22,7 +22,14 @@ from poolproof.reports.recorder import DEFAULT_FOLDER
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
-from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, SafeConsole, give_up
+from poolproof.reports.terminal.command_line import (
+    EXIT_STATUSES,
+    PATH,
+    SECONDS,
+    CommandGroup,
+    SafeConsole,
+    give_up,
+)
 from poolproof.score.command import score
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
@@ -135,16 +142,18 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     show_default=True,
     help="Backend to judge, repeatable.",
 )
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
+@click.option("--timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds the case may take.")
 @click.option(
     "--evidence",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
     "it again and make the call without this suite.",
 )
 def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     verdicts = []
     for name in backend_names:
         with tempfile.TemporaryDirectory() as scratch:

@@ -113,13 +113,23 @@ def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
             listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
             options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
             read = f"SELECT * FROM read_parquet([{listed}], {options})"
-            connection.execute(f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
+            _create(connection, f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
     return connection
+
+
+def _create(connection: duckdb.DuckDBPyConnection, view: str) -> None:
+    """`HistoryError` where a file of the history cannot be read."""
+    try:
+        connection.execute(view)
+    except _duckdb().Error as error:
+        raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
 
 
 def query(entries: Entries, sql: str) -> pd.DataFrame:
     """The answer to a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
     duckdb = _duckdb()
+    if not sql.strip():
+        raise HistoryError("there is no query in an empty text: ask something like SELECT run, verdict FROM runs")
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
     try:
@@ -200,7 +210,10 @@ def _read_entry(folder: Path) -> dict[str, Any]:
 def _checked_entry(folder: Path) -> dict[str, Any]:
     """The entry without its sizes, once all files are there as large as they were written."""
     entry = _read_entry(folder)
-    for name, size in entry.pop("sizes").items():
+    sizes = entry.pop("sizes")
+    if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):
+        raise HistoryError(f"{folder / ENTRY} is damaged: run, started or sizes are not as they were written")
+    for name, size in sizes.items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
             raise HistoryError(f"{folder} is half-written: {name} is not whole")

@@ -159,6 +159,6 @@ def read_call(text: str) -> ContractCall | None:
     """The low-level call that ``text`` is the JSON of, None if it is no such JSON."""
     try:
         record = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

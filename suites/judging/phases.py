@@ -113,7 +113,7 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
     """The question that ``line`` is the JSON of, None if it names no way; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or "way" not in record:
         return None

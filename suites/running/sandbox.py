@@ -137,7 +137,7 @@ class Process:
 
     def receive(self, seconds: float | None = None) -> object:
         """The next message; `Overdue` if none comes in time, `Ended` if none ever will. `OwnFault` passes through."""
-        if seconds is not None and not self.connection.poll(seconds):
+        if seconds is not None and not self.connection.poll(min(seconds, _LONGEST_WAIT)):
             return Overdue(seconds)
         try:
             message = self.connection.recv()
@@ -166,6 +166,10 @@ class Process:
 
     def _has_ended(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+_LONGEST_WAIT = 1e6
+"""Seconds that the system can be asked to wait at once, about."""
 
 
 def _say(connection: Connection, work: Callable[[Callable[[object], None]], None]) -> None:
