@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from poolproof.backends.emulator.build import library
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.evidence import shrunk_path
 from poolproof.reports.rows.failures import message, replay_line
@@ -20,6 +23,7 @@ from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.repetition import ENOUGH, MOST, asked_again
 from poolproof.suites.running.runner import Runner
+from seeded_calls import SEEDED_CALLS
 from test_run import ENVIRONMENT, command, replay
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
@@ -84,6 +88,27 @@ def test_what_does_not_always_fail_is_asked_more_often(answers: str, asked: int,
 def test_asking_again_ends_with_its_time() -> None:
     question = Question(CASE, ASPECTS["values"])
     assert asked_again(question, lambda _: {"verdict": "timed out"}, seconds=0.0).columns["asked_again"] == 1
+
+
+def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
+    """Clause, sentence and what in the call brings it up: terminal, page, summary, JUnit, and replay in a shell."""
+    call = SEEDED_CALLS["rank_two_indices_accepted"]()
+    options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
+    seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
+    ended = subprocess.run(
+        command(*options), cwd=tmp_path, env=ENVIRONMENT | seeded, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1, ended.stdout
+    (line,) = set(printed_lines(ended.stdout))
+    (tmp_path / "away").mkdir()
+    texts = {name: (tmp_path / "out" / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
+    texts |= {"terminal": ended.stdout, "replay": replay(line, tmp_path / "away").stdout}
+    sentence = (
+        "2d-bwd.rank.indices decides (indices has rank 3 or 4.), for indices has shape [4, 4], else as the legal call"
+    )
+    assert [name for name, text in texts.items() if sentence not in html.unescape(text)] == []
+    (row,) = tables.load(tmp_path / "out").to_dict("records")
+    assert json.loads(row["findings"])[0]["message"] == row["reason"]
 
 
 @pytest.fixture

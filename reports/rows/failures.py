@@ -72,7 +72,8 @@ _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
 def failure_text(row: Row) -> str:
     """One failed row in a few lines: what, why, and the line that reruns it."""
     case = f"case {row['case_id']}{', made smaller' if _is_shrunk(row) else ''}"
-    title = f"{row['verdict']}: {what_failed(row)} ({row['backend']} {row['operator']} {row['dtype']}, {case})"
+    asked = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
+    title = f"{row['verdict']}: {what_failed(row)} ({asked}, {case})"
     return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
 
 
