@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from poolproof.backends.base import Call, Outcome, Status
-from scatter_backends import KilledOnce, Lost, Scatter
+from scatter_backends import FirstCellForEmptyWindow, KilledOnce, Lost, Scatter
 
 
 class RefusesEverything(Scatter):
@@ -145,3 +145,10 @@ class LosesNowAndThen(Lost):
         if self.process != os.getpid():
             self.process, self.loses = os.getpid(), self._draw()
         return super().route_terms(call, cells, terms) if self.loses else (cells, terms)
+
+
+class DiesInForward(FirstCellForEmptyWindow):
+    """Its forward kills its process; its backward is right."""
+
+    def forward(self, call: Call) -> None:
+        os.abort()
