@@ -34,10 +34,10 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cli import main
 from poolproof.suites.running import sandbox
 
-SECONDS = 20.0
+SECONDS = 60.0
 """How long a command may take on a busy machine; most take a tenth of a second."""
 
-START_SECONDS = 4.0
+START_SECONDS = 15.0
 """In place of the minutes that a framework may take to load, which no input here waits for."""
 
 _CI_OF_OURS = ("GITHUB_ACTIONS", "GITLAB_CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")
@@ -54,7 +54,7 @@ class Tried:
     objections: tuple[str, ...]
 
 
-def try_all(inputs: Sequence[Given], real: frozenset[str] = frozenset(), workers: int = 2) -> list[Tried]:
+def try_all(inputs: Sequence[Given], real: frozenset[str] = frozenset(), workers: int = 3) -> list[Tried]:
     """Each input with what is wrong with its ending, so many at a time; those named ``real`` in fresh interpreters."""
     prepare()
     waiting, running, ended = list(reversed(inputs)), list[_Attempt](), list[Tried]()
