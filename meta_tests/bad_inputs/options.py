@@ -164,7 +164,8 @@ def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
 def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name = option.lstrip("-")
-    return tuple(filter(None, (name.replace("_", " "), name.upper(), value)))
+    missing_first = "attestation" if option == "--signer" else ""
+    return tuple(filter(None, (name.replace("_", " "), name.upper(), value, *value.split()[-1:], missing_first)))
 
 
 def _by_type(parameter: click.Parameter) -> tuple[str, ...]:

@@ -145,4 +145,12 @@ def _given(name: str, module: str, ending: Ending = Ending.REFUSED) -> Given:
 
 def _named(name: str, backend: str, module: str, ending: Ending = Ending.REFUSED) -> Given:
     arguments = small_session(backend=backend)
-    return Given(name, "pytest", arguments, (backend,), ending, "pytest --backend", texts({"mine.py": module}))
+    return Given(
+        name,
+        "pytest",
+        arguments,
+        (backend, "no backend has an operator"),
+        ending,
+        "pytest --backend",
+        texts({"mine.py": module}),
+    )

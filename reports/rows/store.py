@@ -91,10 +91,6 @@ class RowWriter:
         self._journal.unlink()
 
 
-_NEVER_NULL = {"backend", "operator", "aspect", "verdict"}
-"""Columns that every row has had in every schema."""
-
-
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
     """The rows of a run for which ``where`` holds, in no particular order.
 
@@ -109,9 +105,6 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
         tables = [source.to_table(columns=names, filter=where) for source in _sources(rows)]
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise NotARun(f"the rows of {folder} are damaged: {str(error).splitlines()[0]}") from error
-    for name in _NEVER_NULL & set(names):
-        if any(table[name].null_count for table in tables):
-            raise NotARun(f"the rows of {folder} are damaged: not all have the column {name}")
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 
 

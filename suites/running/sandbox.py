@@ -358,10 +358,11 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
+        asked = subjects(backend_name, backend)
+        _check_reasons(asked)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    asked = subjects(backend_name, backend)
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
@@ -376,6 +377,14 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
             return
         if status != _RETIRED:
             connection.send(Ended(status))
+
+
+def _check_reasons(asked: Sequence[Subject]) -> None:
+    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do."""
+    for subject in asked:
+        if not isinstance(subject.unsupported, str | None):
+            said = f"gives {subject.unsupported!r:.80} from unsupported: it must be a reason, or None"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
 def _wait(pid: int) -> int:
