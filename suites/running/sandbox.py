@@ -29,7 +29,7 @@ from subprocess import DEVNULL, Popen
 from typing import Self
 
 from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, check_name, create
+from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
@@ -204,6 +204,12 @@ class Survey:
     given: tuple[str, ...] = ()
 
 
+def _say_aside(sentence: str) -> None:
+    """Tell whoever waits at a terminal; what a command prints stays as it is."""
+    sys.stderr.write(f"poolproof: {sentence}\n")
+    sys.stderr.flush()
+
+
 @dataclass(frozen=True)
 class _Serving:
     """A worker's first message, so that it can be ended when it hangs."""
@@ -244,6 +250,7 @@ class Sandbox:
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+        prepare(self.backend, _say_aside)
         program = "from poolproof.suites.running.sandbox import main; main()"
         self._server = Process.launched(program, [self.backend, str(self._note)], self._errors)
         answer = self._receive(START_SECONDS)
