@@ -7,6 +7,7 @@ to the process that controls it.
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -83,6 +84,18 @@ class SessionFaults:
         except Exception as error:
             self.note(error)
             raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Generator[None, object, object]:
+        """The last that others are asked for: nothing is caught or shown behind it."""
+        try:
+            return (yield)
+        except Exception as error:
+            self.note(error)
+            sys.stderr.write(f"{self.first}\n")
+            if self._session is not None:
+                self._session.exitstatus = Overall.COULD_NOT_RUN
+            return None
 
 
 def sentence(error: Exception) -> str:
