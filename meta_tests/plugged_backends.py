@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from poolproof.backends.base import Call, Outcome, Status
-from scatter_backends import KilledOnce, Scatter
+from scatter_backends import FirstCellForEmptyWindow, KilledOnce, Scatter
 
 
 class RefusesEverything(Scatter):
@@ -127,3 +127,10 @@ class UnforkableDiesOfThrees(DiesOfThrees):
 
 class LosesThreesAndRemembers(LosesThrees, RemembersCeiling):
     """One kernel is wrong by itself, and another after a third that is right."""
+
+
+class DiesInForward(FirstCellForEmptyWindow):
+    """Its forward kills its process; its backward is right."""
+
+    def forward(self, call: Call) -> None:
+        os.abort()
