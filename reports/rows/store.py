@@ -198,8 +198,9 @@ def _replace_journal(journal: Path, rows: list[Row]) -> None:
     part = journal.with_suffix(".parquet")
     if rows:
         with replacing(part) as aside:
-            told = to_table(rows).replace_schema_metadata({_REPLACES: journal.name})
-            pq.write_table(told, aside, compression="zstd")
+            table = to_table(rows)
+            told = {**table.schema.metadata, _REPLACES: journal.name}
+            pq.write_table(table.replace_schema_metadata(told), aside, compression="zstd")
     with writing(journal):
         journal.unlink(missing_ok=True)
 
