@@ -64,7 +64,8 @@ def test_the_other_call_is_accused(
     assert check in guilty["checks_violated"]
     assert Case.from_json(guilty["case"]).attributes.sizes != RIGHT.attributes.sizes or guilty["ceil_mode"]
     said = "asked without a call that came before and deviates by itself: poolproof replay --backend plugged_backends:"
-    assert row["reason"] == f"{said}{backend} '{guilty['case']}'"
+    assert row["reason"].startswith(f"{said}{backend} ")
+    assert row["reason"].endswith(f" '{guilty['case']}'")
     assert not evidence_path(tmp_path, RIGHT.id, guilty["backend"]).exists()
     assert evidence_path(tmp_path, guilty["case_id"], guilty["backend"]).exists()
 
@@ -115,7 +116,8 @@ def test_a_backward_is_not_accused_of_its_forward(
 
 
 def test_replay_tells_of_both(tmp_path: Path) -> None:
-    ended = replay(f"poolproof replay --backend plugged_backends:{DiesOfThrees.__name__} '{RIGHT.to_json()}'", tmp_path)
+    given = f"--backend plugged_backends:{DiesOfThrees.__name__} --pythonpath '{Path(__file__).parent}'"
+    ended = replay(f"poolproof replay {given} '{RIGHT.to_json()}'", tmp_path)
     assert ended.returncode == 1
     assert "conforms: asked without a call that came before" in ended.stdout
     assert "crashed: crashed" in ended.stdout

@@ -114,7 +114,8 @@ def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], st
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        return row | verdict(Verdict.VIOLATES, f"{findings[0].message}; {what_decides()}", findings)
+        findings[0] = findings[0].explained(what_decides())
+        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 
