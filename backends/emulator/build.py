@@ -66,7 +66,7 @@ class CompilerMissing(Exception):
 
 
 class BuildFailed(Exception):
-    """The compiler refused; the text is what it said."""
+    """The compiler refused, which is told in its words, or was to be told what it cannot."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:

@@ -33,6 +33,7 @@ from poolproof.backends.registry import UnknownBackend, check_name, create, prep
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -137,14 +138,17 @@ class Process:
         return cls(popen.pid, Connection(ours.detach()))
 
     def receive(self, seconds: float | None = None) -> object:
-        """The next message; `Overdue` if none comes in time, `Ended` if none ever will. `OwnFault` passes through."""
+        """The next message; `Overdue` if none comes in time, `Ended` if none ever will.
+
+        `OwnFault` and `CannotWrite` of the other side are raised here.
+        """
         if seconds is not None and not self.connection.poll(min(seconds, _LONGEST_WAIT)):
             return Overdue(seconds)
         try:
             message = self.connection.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             return self.end(patience=1.0)
-        if isinstance(message, OwnFault):
+        if isinstance(message, OwnFault | CannotWrite):
             raise message
         return message
 
@@ -432,14 +436,16 @@ _NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
-    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
+        with writing(note):
+            descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
         while True:
             questions = connection.recv()
             if not questions:
                 return _RETIRED
             for question in questions:
-                _note_in_flight(descriptor, backend_name, question)
+                with writing(note):
+                    _note_in_flight(descriptor, backend_name, question)
                 row = answer_of(question, backend)
                 connection.send(row)
                 if row["verdict"] in FAILED:
@@ -447,8 +453,12 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
                         return _RETIRED
                     break
             os.ftruncate(descriptor, 0)
+    except CannotWrite as fault:
+        connection.send(fault)
+        return _HUNG_UP
     except (EOFError, ConnectionError):
-        note.unlink(missing_ok=True)
+        with suppress(OSError):
+            note.unlink(missing_ok=True)
         return _HUNG_UP
 
 
