@@ -32,7 +32,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cli import main
-from poolproof.suites.running import sandbox
+from poolproof.suites.running import processes, sandbox
 
 SECONDS = 60.0
 """How long a command may take on a busy machine; most take a tenth of a second."""
@@ -93,7 +93,7 @@ def _about(given: Given, case: str) -> Given:
 def prepare() -> None:
     """Let sandboxes be forked from this process, and wait for them no longer than for a command."""
     sandbox.START_SECONDS = START_SECONDS
-    sandbox.Process.launched = classmethod(_forked)  # type: ignore[assignment]
+    processes.Process.launched = classmethod(_forked)  # type: ignore[assignment]
 
 
 class _Attempt:
@@ -230,7 +230,7 @@ def _become(given: Given, here: Path, output: Path) -> NoReturn:
     _end_like_an_interpreter([given.program, *given.arguments], lambda: sys.exit(_PROGRAMS[given.program]()))
 
 
-def _forked(cls: type[sandbox.Process], program: str, arguments: Sequence[str], errors: Path) -> sandbox.Process:
+def _forked(cls: type[processes.Process], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
     """In place of `Process.launched`: the program in a fork."""
     ours, theirs = socket.socketpair()
     errors.touch()
