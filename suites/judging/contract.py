@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -114,7 +114,9 @@ def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], st
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        return row | verdict(Verdict.VIOLATES, f"{findings[0].message}; {what_decides()}", findings)
+        first, *others = findings
+        told = replace(first.mismatch, message=f"{first.message}; {what_decides()}")
+        return row | verdict(Verdict.VIOLATES, told.message, [Finding(first.check, told), *others])
     return row | verdict(Verdict.CONFORMS)
 
 
