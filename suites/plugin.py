@@ -19,24 +19,26 @@ from typing import Any, NoReturn
 
 import pytest
 
-from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
 from poolproof.suites.running.interrupts import keep_interrupts
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
-from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
+from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
 from poolproof.suites.running.sandbox import survey
 from poolproof.suites.running.selection import Selection
 
@@ -123,7 +125,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--case-timeout",
         type=float,
-        default=60.0,
+        default=USUAL_TIMEOUT,
         metavar="SECONDS",
         help="how long one case may take before it counts as hung (default: 60)",
     )
@@ -148,8 +150,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     worker = getattr(config, "workerinput", None)
     keep_interrupts()
-    if config.getoption("aclnn_library"):
-        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(config.getoption("aclnn_library"))
+    give_libraries(config.getoption("aclnn_library") or ())
     if worker is not None:
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
@@ -257,7 +258,7 @@ def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Call
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
-            pytest.skip(rows[0]["reason"])
+            pytest.skip(without_commands(rows[0]["reason"]))
 
     return examine_question
 
@@ -271,7 +272,7 @@ def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callabl
         assert subject.unsupported is not None
         if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in noted:
             rows.append(not_supported(subject))
-        pytest.skip(subject.unsupported)
+        pytest.skip(without_commands(visible(subject.unsupported)))
 
     return note
 
@@ -322,7 +323,7 @@ def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _stop(reason: str) -> NoReturn:
-    pytest.exit(reason, returncode=Overall.COULD_NOT_RUN)
+    pytest.exit(without_commands(visible(reason)), returncode=Overall.COULD_NOT_RUN)
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:

@@ -6,7 +6,6 @@ is shown as the case's own failure is: with its cause and the line that judges i
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 import sys
@@ -21,20 +20,20 @@ from typing import Any, NoReturn
 import click
 from rich.text import Text
 
-from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.bundle.verification import unpacked
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
 from poolproof.reports.terminal.command_line import console, ending, give_up
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
-from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox
 
 _COMPARED = ("backend", "block", "case_id", "operator", "verdict", "checks_judged", "checks_violated", "output_digest")
@@ -132,8 +131,7 @@ def rerun(
 
     Exits with 0 when all verdicts agree, with 1 when one does not.
     """
-    if libraries:
-        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(libraries)
+    give_libraries(libraries)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
-from poolproof.reports.rows.failures import replay_line, what_failed
+from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -73,7 +73,7 @@ def _failures(digest: Digest) -> list[Annotation]:
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
         title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
         place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
-        remarks.append(Annotation("error", place, title, f"{row['reason']}\n{replay_line(row)}"))
+        remarks.append(Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}"))
     return remarks
 
 

@@ -164,18 +164,18 @@ PRECISION = ("verdict", *COMBINED, "bias_ulp")
 
 
 def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
-    """Failed rows, one per ``kind``: the smallest of those that left most to look at.
+    """Failed rows, one per ``kind``: the smallest of those that most is known of and that left most to look at.
 
     ``cases`` counts its kind, ``violated`` names the checks.
     """
-    wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
+    wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED))
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
-    failed["grown"] = failed["shrunk"].isna()
+    failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}
     stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
     failed["bare"] = ~stems.isin(left)
-    smallest = failed.sort_values(["grown", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
+    smallest = failed.sort_values(["grown", "once", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     key = ["backend", "aspect", "case_id"]
     chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)

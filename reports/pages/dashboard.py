@@ -236,7 +236,20 @@ def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
 
 
 _TOLD_ELSEWHERE = frozenset(
-    {"case_id", "case", "shrunk", "reason", "findings", "backend", "product", "operator", "dtype", "aspect"}
+    {
+        "case_id",
+        "case",
+        "shrunk",
+        "shrunk_reason",
+        "reason",
+        "given",
+        "findings",
+        "backend",
+        "product",
+        "operator",
+        "dtype",
+        "aspect",
+    }
     | {"verdict", "checks_violated", "judged_at"}
 )
 

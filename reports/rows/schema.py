@@ -86,6 +86,9 @@ JUDGEMENT = (
     Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
     Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
     Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
+    Column("shrunk_reason", _TEXT, "what is wrong with that one"),
+    Column("asked_again", _COUNT, "how often the first failure of a kind, or its smallest case, was asked again alone"),
+    Column("failed_again", _COUNT, "how often it failed then"),
 )
 
 STATISTICS = (
@@ -148,6 +151,7 @@ EXECUTION = (
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
     Column("seconds", _REAL, "time of the whole judgement", "s"),
     Column("worker", _TEXT, "process that judged"),
+    Column("given", _WORDS, "what the backend was given besides, as poolproof replay takes it: variables, options"),
     Column("judged_at", _REAL, "Unix time of the verdict", "s"),
 )
 

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
@@ -59,16 +59,22 @@ def _refuse(error: click.UsageError) -> NoReturn:
 
 def give_up(reason: str) -> NoReturn:
     """End the command with one sentence."""
-    click.echo(f"poolproof: {visible(reason)}", err=True)
+    click.echo(without_commands(f"poolproof: {visible(reason)}"), err=True)
     sys.exit(Overall.COULD_NOT_RUN)
 
 
 class SafeConsole(Console):
-    """A console that shows what text from outside would make the terminal do."""
+    """A console that shows what text from outside would make the terminal do, or the CI service that keeps the log."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        line = ""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            if segment.control:
+                yield segment
+                continue
+            before, text = "." if line.strip() else "", visible(segment.text)
+            yield Segment(without_commands(before + text)[len(before) :], segment.style)
+            line = (line + text).rpartition("\n")[2]
 
 
 def console() -> Console:

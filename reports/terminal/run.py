@@ -15,7 +15,7 @@ from poolproof.reports.figures.conclusion import Conclusion, count_of
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.rows.failures import replay_line, what_failed
+from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.terminal.command_line import ending
 from poolproof.reports.waivers.review import Review, State
 
@@ -216,7 +216,7 @@ def _failures(failed: pd.DataFrame) -> list[RenderableType]:
     for row in records(failed.head(_MOST_FAILURES)):
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
-        lines.append(Text(f"  {row['reason']}"))
+        lines.append(Text(f"  {message(row)}"))
         lines.append(Text(f"  {replay_line(row)}", style="cyan"))
     if len(failed) > _MOST_FAILURES:
         more = count_of(len(failed) - _MOST_FAILURES, "more kind")

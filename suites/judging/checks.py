@@ -414,8 +414,8 @@ def empty_window(trial: Trial) -> Mismatch | None:
     )
 
 
-IN_COMPANY = (state.__name__,)
-"""Checks that make other calls, those of `neighbours.companions`, in the process of the call that they judge."""
+IN_COMPANY = (state.__name__, round_trip.__name__)
+"""Checks that make calls of other cases in the process of the call that they judge: companions, and producers."""
 
 _COSTLY = tuple(check.__name__ for check in (modes, state, streams, round_trip, memory_kept))
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -114,9 +114,8 @@ def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], st
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        first, *others = findings
-        told = replace(first.mismatch, message=f"{first.message}; {what_decides()}")
-        return row | verdict(Verdict.VIOLATES, told.message, [Finding(first.check, told), *others])
+        findings[0] = findings[0].explained(what_decides())
+        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 

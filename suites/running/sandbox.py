@@ -40,6 +40,7 @@ from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify, mapped_libraries
 from poolproof.suites.running.plans import Subject, subjects
 
@@ -188,13 +189,15 @@ START_SECONDS = 300.0
 class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
-    ``libraries`` are the paths of the shared libraries that it brought into its process.
+    ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
+    `poolproof.suites.running.given`.
     """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
     libraries: frozenset[str] = frozenset()
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ class Sandbox:
         self._timeout = timeout
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
-        self._labels = {"backend": backend, "product": "", "worker": name}
+        self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._server: Process | None = None
         self._worker = 0
 
@@ -242,6 +245,7 @@ class Sandbox:
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
             self._labels["product"] = answer.product.name if answer.product else ""
+            self._labels["given"] = [*answer.given, *timeout_words(self._timeout)] or None
             return answer
         self.close()
         if isinstance(answer, Ended | Overdue):
@@ -347,7 +351,7 @@ class Sandbox:
 
 def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
-    before = mapped_libraries()
+    before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
     except (BackendUnavailable, UnknownBackend) as error:
@@ -356,7 +360,8 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     asked = subjects(backend_name, backend)
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
-    connection.send(Survey(said, asked, backend.product, brought))
+    given = given_words(backend_name, environment, list(sys.modules.values()))
+    connection.send(Survey(said, asked, backend.product, brought, given))
     work = partial(_answer, connection, backend, backend_name, note)
     if not backend.survives_fork:
         os._exit(work())
