@@ -56,7 +56,7 @@ CLAUSES = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "contract",
 
 HONEST = RealRun("", "honest", VALUES, "")
 FAILING = (
-    RealRun("assign_not_accumulate", "value", VALUES, "interval"),
+    RealRun("assign_not_accumulate", "value", (*VALUES, *QUICK), "interval"),
     RealRun("decode_by_output_width", "index", (*_drawn(*ADAPTIVE, "values", 4), *QUICK), "interval"),
     RealRun(
         "last_maximum_wins", "forward", (*_drawn("AdaptiveMaxPool3d", "float32", "values", 6), *QUICK), "index_rule"

@@ -134,9 +134,9 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
 def _libraries(runs: pd.DataFrame) -> pd.DataFrame:
     """The library that each backend of each run brought, see `library_of`."""
     lines = [
-        (run.run, backend, library_of(environment))
-        for run in runs.itertuples()
-        for backend, environment in json.loads(run.backends).items()
+        (run["run"], backend, library_of(environment))
+        for run in tables.records(runs)
+        for backend, environment in json.loads(run["backends"]).items()
     ]
     return pd.DataFrame(lines, columns=["run", "backend", "library"], dtype=str)
 

@@ -142,7 +142,11 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, li
         squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
         pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
     changes = _changes(entries, trends.last_two)
-    return [Implementation(*key, operators, changes[key], pages[key]) for key, operators in squares.items()]
+    return [
+        Implementation(backend, product, library, operators, changes[key], pages[key])
+        for key, operators in squares.items()
+        for backend, product, library in [key]
+    ]
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Comparison | None]:
