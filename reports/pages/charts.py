@@ -58,7 +58,9 @@ def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) 
     They are the table ``source``; a series has a colour, and ``implementation`` is what a point is called.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    legend = {"orient": "top"} if len({point["series"] for point in points}) > 1 else None
+    legend = (
+        {"orient": "top", "columns": 1, "labelLimit": 0} if len({point["series"] for point in points}) > 1 else None
+    )
     axis = {"tickCount": 5}
     return {
         "height": 170,
