@@ -36,6 +36,17 @@ def create(name: str) -> Backend:
     return _factory(name)()
 
 
+def prepare(name: str, tell: Callable[[str], object]) -> None:
+    """Make what a backend needs once and keeps, and ``tell`` what takes long; `BackendUnavailable` if it cannot be.
+
+    Without it whoever creates the backend makes it, in silence.
+    """
+    if name in _EMULATED:
+        from poolproof.backends.emulator.backend import prepare
+
+        prepare(tell)
+
+
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
     if ":" not in name and name not in names():

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import html
 import json
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from poolproof.backends.emulator.build import library
 from poolproof.reports.figures import tables
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import shrunk_path
 from poolproof.reports.rows.failures import message, replay_line
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.reports.terminal.run import show
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.repetition import ENOUGH, MOST, asked_again
 from poolproof.suites.running.runner import Runner
+from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from seeded_calls import SEEDED_CALLS
 from test_run import ENVIRONMENT, command, replay
 
@@ -142,6 +151,31 @@ def test_a_failure_that_does_not_repeat_is_told_with_its_rate(
     assert row is rows[0]
     assert row["verdict"] == Verdict.VIOLATES
     assert message(row) == row["reason"] + said
+
+
+@pytest.mark.parametrize(("lots", "said", "status"), [("..L", "fails 1 of 3", 1), ("", "fails 0 of 3", 0)])
+def test_replay_says_how_often_a_case_fails(tmp_path: Path, lots: str, said: str, status: int) -> None:
+    (tmp_path / "lots").write_text(lots)
+    given = f"--backend {BACKEND} --pythonpath {shlex.quote(str(Path(__file__).parent))} --repeat 3"
+    ended = replay(f"LOTS=lots poolproof replay {given} {shlex.quote(CASE.to_json())}", tmp_path)
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines()[-1] == f"{said} on {BACKEND}"
+    assert ("violates: " in ended.stdout) is bool(status)
+
+
+def test_a_rate_is_told_wherever_the_failure_is(tmp_path: Path) -> None:
+    rows = made_up_rows(Recipe(verdicts={("MaxPool2dWithIndicesBackward", "float32", "values"): ["violates"]}))
+    for name, value in (("asked_again", 10), ("failed_again", 3)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array([value] * len(rows), pa.int64()))
+    write_rows(tmp_path, rows)
+    write_run(tmp_path, made_up_record(Recipe()))
+    digest = read_digest(tmp_path)
+    publish(digest, tmp_path)
+    console = Console(file=StringIO(), width=200)
+    show(digest, console)
+    texts = {name: (tmp_path / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
+    texts["terminal"] = console.file.getvalue()  # type: ignore[attr-defined]
+    assert [name for name, text in texts.items() if "fails 3 of 10 when asked again alone" not in text] == []
 
 
 @dataclass(frozen=True)

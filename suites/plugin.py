@@ -27,6 +27,7 @@ from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
+from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
@@ -158,7 +159,10 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         session, name = _begin(config), "main"
     config.stash[_SESSION] = session
-    recorder.open_rows(config, session.folder, name)
+    try:
+        recorder.open_rows(config, session.folder, name)
+    except CannotWrite as error:
+        _stop(str(error))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -219,16 +223,17 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
-    runner = Runner(
-        session.folder,
-        name=worker.get("workerid", "main"),
-        waive=session.waive,
-        record=rows.append,
-        timeout=config.getoption("case_timeout"),
-        shrinks=not config.getoption("no_shrink"),
-        already_judged=session.done.cases,
-        most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
-    )
+    with among_ours():
+        runner = Runner(
+            session.folder,
+            name=worker.get("workerid", "main"),
+            waive=session.waive,
+            record=rows.append,
+            timeout=config.getoption("case_timeout"),
+            shrinks=not config.getoption("no_shrink"),
+            already_judged=session.done.cases,
+            most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
+        )
     yield runner
     runner.close()
 
@@ -238,7 +243,8 @@ def examine(runner: Runner, rows: RowWriter, count_cases: Callable[[int, int], N
     """Judge a block; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
-        tally = runner.judge(block)
+        with among_ours():
+            tally = runner.judge(block)
         rows.finish_block(block.id)
         count_cases(tally.rows, len(tally.failures))
         if tally.failures:
@@ -252,7 +258,8 @@ def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Call
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
-        rows = runner.judge_one(question, backend)
+        with among_ours():
+            rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
         count_cases(1, len(failed))
         if failed:
@@ -292,6 +299,8 @@ def _begin(config: pytest.Config) -> Session:
         recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
+    except OSError as error:
+        _stop(told(error))
     return Session(folder, selection, waivers, done)
 
 

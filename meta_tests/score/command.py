@@ -14,7 +14,6 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import console, give_up
@@ -93,7 +92,6 @@ def run(
 
     ``most_rounds`` ends the plan early, where the first rounds are all that is wanted.
     """
-    library()  # built once, before every hunt wants it
     surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
     asked = islice(rounds(surveys, plan, seed, workers), most_rounds)
     hunts = Hunts(workers, timeout, shrink, notice)

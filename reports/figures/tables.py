@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -84,8 +84,8 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
 
 def records(frame: pd.DataFrame) -> list[Record]:
     """The lines of a frame, its index left out."""
-    found = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return cast("list[Record]", found)
+    lines = frame.to_numpy(object, na_value=None).tolist()  # type: ignore[arg-type]
+    return [dict(zip(frame.columns, line, strict=True)) for line in lines]
 
 
 def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:

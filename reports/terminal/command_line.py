@@ -20,7 +20,12 @@ EXIT_STATUSES = "\n\n".join(
 """What ``poolproof --help`` says below the commands."""
 
 
-STYLES = {Overall.CONFORMS: "green", Overall.VIOLATES: "red", Overall.INCOMPLETE: "yellow"}
+STYLES = {
+    Overall.CONFORMS: "green",
+    Overall.VIOLATES: "red",
+    Overall.INCOMPLETE: "yellow",
+    Overall.COULD_NOT_RUN: "red",
+}
 """How an overall verdict is painted."""
 
 

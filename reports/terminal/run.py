@@ -16,6 +16,7 @@ from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import ending
 from poolproof.reports.waivers.review import Review, State
 
@@ -33,9 +34,15 @@ _NOTED = (
 """Counts that a square of the table tells besides the cases judged, each with its mark, style and meaning."""
 
 
-def show(digest: Digest, console: Console) -> None:
-    """Print the summary; long lines are left whole, so that a reproducer can be copied."""
-    for part in summary(digest, console):
+def show(digest: Digest, console: Console, fault: str = "") -> None:
+    """Print the summary; long lines are left whole, so that a reproducer can be copied.
+
+    ``fault`` of the surroundings is the conclusion, where there is one, whatever the rows so far say.
+    """
+    parts = summary(digest, console)
+    if fault:
+        parts[-1] = ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault)
+    for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -59,13 +60,18 @@ class _Charged(_ChargedPart):
 
 
 def answer(question: Asked, backend: Backend) -> Row:
-    """The row of the question, whatever is raised while it is judged."""
+    """The row of the question, whatever is raised while it is judged.
+
+    But for `CannotWrite`: that is neither's, and no question can be judged and recorded while it lasts.
+    """
     try:
         return question.judge(cast(Backend, _Charged(backend)))
     except AdapterFault as fault:
         cause = fault.__cause__
         told = f"the adapter {_raised(cause) if cause else fault}"
         return _not_judged(question, Verdict.ADAPTER_ERROR, told, cause or fault)
+    except CannotWrite:
+        raise
     except Exception as error:
         return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", error)
 

@@ -29,10 +29,11 @@ from subprocess import DEVNULL, Popen
 from typing import Self
 
 from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, check_name, create
+from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -137,14 +138,17 @@ class Process:
         return cls(popen.pid, Connection(ours.detach()))
 
     def receive(self, seconds: float | None = None) -> object:
-        """The next message; `Overdue` if none comes in time, `Ended` if none ever will. `OwnFault` passes through."""
+        """The next message; `Overdue` if none comes in time, `Ended` if none ever will.
+
+        `OwnFault` and `CannotWrite` of the other side are raised here.
+        """
         if seconds is not None and not self.connection.poll(seconds):
             return Overdue(seconds)
         try:
             message = self.connection.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             return self.end(patience=1.0)
-        if isinstance(message, OwnFault):
+        if isinstance(message, OwnFault | CannotWrite):
             raise message
         return message
 
@@ -200,6 +204,12 @@ class Survey:
     given: tuple[str, ...] = ()
 
 
+def _say_aside(sentence: str) -> None:
+    """Tell whoever waits at a terminal; what a command prints stays as it is."""
+    sys.stderr.write(f"poolproof: {sentence}\n")
+    sys.stderr.flush()
+
+
 @dataclass(frozen=True)
 class _Serving:
     """A worker's first message, so that it can be ended when it hangs."""
@@ -240,6 +250,7 @@ class Sandbox:
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+        prepare(self.backend, _say_aside)
         program = "from poolproof.suites.running.sandbox import main; main()"
         self._server = Process.launched(program, [self.backend, str(self._note)], self._errors)
         answer = self._receive(START_SECONDS)
@@ -412,14 +423,16 @@ _NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str, note: Path) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or a claim is broken."""
     connection.send(_Serving(os.getpid()))
-    descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
     try:
+        with writing(note):
+            descriptor = os.open(note, os.O_WRONLY | os.O_CREAT)
         while True:
             questions = connection.recv()
             if not questions:
                 return _RETIRED
             for question in questions:
-                _note_in_flight(descriptor, backend_name, question)
+                with writing(note):
+                    _note_in_flight(descriptor, backend_name, question)
                 row = answer_of(question, backend)
                 connection.send(row)
                 if row["verdict"] in FAILED:
@@ -427,8 +440,12 @@ def _answer(connection: Connection, backend: Backend, backend_name: str, note: P
                         return _RETIRED
                     break
             os.ftruncate(descriptor, 0)
+    except CannotWrite as fault:
+        connection.send(fault)
+        return _HUNG_UP
     except (EOFError, ConnectionError):
-        note.unlink(missing_ok=True)
+        with suppress(OSError):
+            note.unlink(missing_ok=True)
         return _HUNG_UP
 
 
