@@ -150,7 +150,7 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     rows = sandbox.judge(QUESTIONS[2:3])
     sandbox.start()
     note = tmp_path / "in-flight-sandbox.json"
-    sandbox._server.connection.send(QUESTIONS[2:3])  # type: ignore[union-attr]
+    sandbox._server.connection.send((1, QUESTIONS[2:3]))  # type: ignore[union-attr]
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
         time.sleep(0.05)

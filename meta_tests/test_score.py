@@ -26,7 +26,8 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Plan, blocks
-from poolproof.suites.running.sandbox import OwnFault, Survey, survey
+from poolproof.suites.running.processes import OwnFault
+from poolproof.suites.running.sandbox import Survey, survey
 from seeded_calls import SEEDED_CALLS
 
 LATE = {

@@ -36,7 +36,8 @@ from poolproof.suites.judging.asked import Asked
 from poolproof.suites.probe.command import all_accounts
 from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
-from poolproof.suites.running.interrupts import keep_interrupts
+from poolproof.suites.running.guardian import die_with
+from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
@@ -62,6 +63,7 @@ class OutOfRange(BadInput):
 
 
 _SESSION = pytest.StashKey[Session]()
+_WORKERS = pytest.StashKey[list[Any]]()
 
 _UNAVAILABLE = (BackendUnavailable, UnknownBackend)
 _BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
@@ -153,6 +155,8 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_interrupts()
     give_libraries(config.getoption("aclnn_library") or ())
     if worker is not None:
+        if os.getppid() == worker["poolproof_controller"]:
+            die_with(os.getppid())
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
         name = worker["workerid"]
@@ -171,6 +175,22 @@ def pytest_configure_node(node: Any) -> None:
     session = node.config.stash.get(_SESSION, None)
     if session is not None:
         node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
+        node.workerinput["poolproof_controller"] = os.getpid()
+        node.config.stash.setdefault(_WORKERS, []).append(node)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Where the session is interrupted, so are its workers: SIGTERM reaches the controlling process alone."""
+    if _SESSION not in session.config.stash:
+        return
+    ignore_termination()
+    if exitstatus != pytest.ExitCode.INTERRUPTED:
+        return
+    for node in session.config.stash.get(_WORKERS, []):
+        process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # one that is elsewhere is told by xdist
+        if process is not None and process.poll() is None:
+            process.terminate()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
