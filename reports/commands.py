@@ -184,6 +184,7 @@ def history_query(folder: Path, sql: str, form: str) -> None:
       runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
       cells  one line per run and group of its matrix: counts, precision, times
       rows   one line per run and case, with all columns of the report
+      libraries  one line per run and backend: which library it judged
 
     \b
     Example: which operators got slower?

@@ -316,6 +316,7 @@ def _begin(config: pytest.Config) -> Session:
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.what_is_done(folder)
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
+        to_do += len(selection.questions())
         recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])

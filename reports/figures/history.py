@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.rows.libraries import library_of
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import content_hash, read_rows
@@ -43,8 +44,9 @@ ROWS = "rows/rows.parquet"
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
 """What every entry holds that this suite asks for."""
 
-_LATER_COLUMNS = {CELLS.partition(".")[0]: " UNION ALL BY NAME SELECT 0::BIGINT AS undocumented WHERE false"}
-"""What to add to the view of files that an earlier suite may have written, so that it has all columns."""
+_OFTEN_ABSENT = ", ".join(f"0::BIGINT AS {name}" for name in ("undocumented", "planned", "missing"))
+_LATER_COLUMNS = {CELLS.partition(".")[0]: f" UNION ALL BY NAME SELECT {_OFTEN_ABSENT} WHERE false"}
+"""What to add to a view so that it has all columns: an earlier suite wrote fewer, a run of given cases owes none."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -103,10 +105,11 @@ def read_entries(history: Path) -> Entries:
 
 
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with the views ``runs``, ``cells`` and ``rows``; the latter two have a column ``run``."""
+    """A DuckDB connection with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``."""
     connection = _duckdb().connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("runs", entries.runs)
+    connection.register("libraries", _libraries(entries.runs))
     for view, file in (("cells", CELLS), ("rows", ROWS)):
         files = [str(path / file) for path in entries.paths.values()]
         if files:
@@ -137,6 +140,16 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
     except duckdb.Error as error:
         raise HistoryError(str(error)) from error
     return relation.df() if relation is not None else pd.DataFrame()
+
+
+def _libraries(runs: pd.DataFrame) -> pd.DataFrame:
+    """The library that each backend of each run brought, see `library_of`."""
+    lines = [
+        (run["run"], backend, library_of(environment))
+        for run in tables.records(runs)
+        for backend, environment in json.loads(run["backends"]).items()
+    ]
+    return pd.DataFrame(lines, columns=["run", "backend", "library"], dtype=str)
 
 
 def _fill(folder: Path, digest: Digest) -> None:

@@ -187,6 +187,8 @@ class Sandbox:
             row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
             return row | {"checks_judged": [], "judged_at": time.time()} | self._labels
         row = self._row(question, answer)
+        if row["verdict"] in FAILED:
+            return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
