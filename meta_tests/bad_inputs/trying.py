@@ -93,7 +93,8 @@ def _about(given: Given, case: str) -> Given:
 def prepare() -> None:
     """Let sandboxes be forked from this process, and wait for them no longer than for a command."""
     sandbox.START_SECONDS = START_SECONDS
-    processes.Process.launched = classmethod(_forked)  # type: ignore[assignment]
+    assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
+    processes.Guarded.launched = classmethod(_forked)  # type: ignore[assignment]
 
 
 class _Attempt:
@@ -230,8 +231,8 @@ def _become(given: Given, here: Path, output: Path) -> NoReturn:
     _end_like_an_interpreter([given.program, *given.arguments], lambda: sys.exit(_PROGRAMS[given.program]()))
 
 
-def _forked(cls: type[processes.Process], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Process.launched`: the program in a fork."""
+def _forked(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
+    """In place of `Guarded.launched`: the program in a fork, without a guardian."""
     ours, theirs = socket.socketpair()
     errors.touch()
     pid = os.fork()
@@ -242,7 +243,7 @@ def _forked(cls: type[processes.Process], program: str, arguments: Sequence[str]
         _close_all_but(theirs.fileno())
         _end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
     theirs.close()
-    return cls(pid, Connection(ours.detach()))
+    return processes.Process(pid, Connection(ours.detach()))
 
 
 def _speak_into(path: Path) -> None:
