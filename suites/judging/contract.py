@@ -69,6 +69,9 @@ class ContractQuestion:
             "statement": self.title,
         }
 
+    def owed_checks(self) -> tuple[str, ...]:
+        return self.aspect.checks
+
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         expected = expectations(self.product, self.call)

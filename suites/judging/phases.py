@@ -72,6 +72,10 @@ class PhaseQuestion:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
+    def owed_checks(self) -> tuple[str, ...]:
+        """None: some ways need an occasion, such as a call that takes a workspace."""
+        return ()
+
     def company(self) -> None:
         """The calls that a way takes are alike but for their data."""
 
