@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.suites.running.identity import mapped_libraries
+from shared_runs import made_once, make_failing_run
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +23,22 @@ def _no_emulator_in_this_process() -> Iterator[None]:
     """The emulator reads its product and its defect once, and every copy loaded later would call into the first one."""
     yield
     assert not [path for path in mapped_libraries() if path.endswith(SINGLE_NAME)], "a test loaded the emulator itself"
+
+
+@pytest.fixture(scope="session")
+def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a real ``run`` that conforms, violates, crashes and waives, and its ``bundle.zip``; to be read."""
+    pytest.importorskip("torch")
+    return made_once(tmp_path_factory, "failing", make_failing_run)
+
+
+@pytest.fixture
+def run(failing_run: Path, tmp_path: Path) -> Path:
+    """A copy of that run, to be changed."""
+    return Path(shutil.copytree(failing_run / "run", tmp_path / "run"))
+
+
+@pytest.fixture
+def bundle(failing_run: Path, tmp_path: Path) -> Path:
+    """A copy of its bundle, to be changed."""
+    return Path(shutil.copy(failing_run / "bundle.zip", tmp_path / "bundle.zip"))

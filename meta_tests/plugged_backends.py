@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 from poolproof.backends.base import Call, Outcome, Status
-from scatter_backends import KilledOnce, Scatter
+from scatter_backends import FirstCellForEmptyWindow, KilledOnce, Lost, Scatter
 
 
 class RefusesEverything(Scatter):
@@ -148,3 +149,27 @@ class TellsWhatIsImported(Scatter):
 
     def route(self, call: Call) -> str:
         return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
+
+
+class LosesNowAndThen(Lost):
+    """Loses in those processes that draw the letter L from a file; each takes the letter that it draws."""
+
+    process, loses = 0, False
+
+    def _draw(self) -> bool:
+        lots = Path(os.environ["LOTS"])
+        letters = lots.read_text()
+        lots.write_text(letters[1:])
+        return letters[:1] == "L"
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.process != os.getpid():
+            self.process, self.loses = os.getpid(), self._draw()
+        return super().route_terms(call, cells, terms) if self.loses else (cells, terms)
+
+
+class DiesInForward(FirstCellForEmptyWindow):
+    """Its forward kills its process; its backward is right."""
+
+    def forward(self, call: Call) -> None:
+        os.abort()

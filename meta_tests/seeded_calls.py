@@ -41,6 +41,12 @@ def null_list_and_wrong_dtype() -> ContractCall:
     return tensor_changed(MP2, "gradOutput", dtype="FLOAT16").with_lists({"stride": None})
 
 
+def empty_and_wrong_dtype() -> ContractCall:
+    """Without a batch there is nothing to do, and that is looked at after the dtypes."""
+    call = made(MP2, shape=(0, 3, 6, 7))
+    return call.with_tensors({"gradOutput": replace(call.tensor("gradOutput"), dtype="FLOAT16")})
+
+
 SEEDED_CALLS: dict[str, Callable[[], ContractCall]] = {
     "rank_two_indices_accepted": lambda: tensor_changed(MP2, "indices", shape=(4, 4)),
     "rank_without_channels_accepted": lambda: of_rank_three(made(AD3)),
@@ -68,6 +74,7 @@ SEEDED_CALLS: dict[str, Callable[[], ContractCall]] = {
     "null_out_as_invalid": lambda: made(FORWARD_2D).with_tensors({"out": None}),
     "null_dilation_accepted": lambda: made(MP2).with_lists({"dilation": None}),
     "null_lists_checked_late": null_list_and_wrong_dtype,
+    "dtypes_checked_late": empty_and_wrong_dtype,
 }
 """A call that its defect answers wrongly on its home product, and that is answered rightly without it."""
 

@@ -18,7 +18,7 @@ from poolproof.reports.rows.evidence import evidence_path, read_evidence
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.sandbox import fork
+from poolproof.suites.running.processes import fork
 from reports_made_up import write_lost_gradient
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

@@ -23,7 +23,8 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox, fork, survey
+from poolproof.suites.running.processes import fork
+from poolproof.suites.running.sandbox import Sandbox, survey
 from scatter_backends import (
     FirstCellForEmptyWindow,
     IndexOutsideForEmptyWindow,

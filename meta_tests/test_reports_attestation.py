@@ -15,7 +15,6 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from sessions import run_session
 
 pytest.importorskip("securesystemslib")
 
@@ -28,21 +27,6 @@ KEYS: dict[str, Callable[[], object]] = {
     "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
     "rsa": lambda: rsa.generate_private_key(65537, 2048),
 }
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("judged")
-    options = ["--dtype", "float32", "--dtype", "float64", "--no-shrink"]
-    ended = run_session(folder / "run", "reports_backends:Mixed", *options)
-    assert ended.status == Overall.VIOLATES, ended.output
-    return ended.folder
-
-
-@pytest.fixture
-def run(judged: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(judged, tmp_path / "run"))
 
 
 def make_key(folder: Path, name: str, kind: str = "ed25519", form: str = "OpenSSH") -> None:
@@ -68,6 +52,20 @@ def signed(run: Path, folder: Path, key: str = "key") -> Path:
     return folder / "bundle.zip"
 
 
+@pytest.fixture(scope="module")
+def signed_once(failing_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signed")
+    make_key(folder, "key")
+    signed(failing_run / "run", folder)
+    return folder
+
+
+@pytest.fixture
+def signed_bundle(signed_once: Path, tmp_path: Path) -> Path:
+    """A copy of a bundle, beside its attestation and the key that signed it."""
+    return Path(shutil.copytree(signed_once, tmp_path / "signed")) / "bundle.zip"
+
+
 @pytest.mark.parametrize("form", ["OpenSSH", "PEM"])
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys_that_people_have(run: Path, tmp_path: Path, kind: str, form: str) -> None:
@@ -77,10 +75,9 @@ def test_keys_that_people_have(run: Path, tmp_path: Path, kind: str, form: str) 
     assert "signed with the key of key.pub" in result.output
 
 
-def test_another_ones_key_did_not_sign(run: Path, tmp_path: Path) -> None:
-    make_key(tmp_path, "key")
+def test_another_ones_key_did_not_sign(signed_bundle: Path, tmp_path: Path) -> None:
     make_key(tmp_path, "other")
-    result = poolproof("verify", signed(run, tmp_path), "--signer", tmp_path / "other.pub")
+    result = poolproof("verify", signed_bundle, "--signer", tmp_path / "other.pub")
     assert result.exit_code == Overall.VIOLATES
     assert "no signature of bundle.zip.intoto.json was made with the key of other.pub" in result.output
 
@@ -88,19 +85,16 @@ def test_another_ones_key_did_not_sign(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "forgery", [each for each in FORGERIES if each.caught == SIGNATURE], ids=lambda each: each.title
 )
-def test_what_nothing_else_tells_the_signature_tells(forgery: Forgery, run: Path, tmp_path: Path) -> None:
-    make_key(tmp_path, "key")
-    bundle = signed(run, tmp_path)
+def test_what_nothing_else_tells_the_signature_tells(forgery: Forgery, run: Path, signed_bundle: Path) -> None:
     forgery.forge(run)
-    assert poolproof("package", run, "-o", bundle).exit_code == 0
-    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+    assert poolproof("package", run, "-o", signed_bundle).exit_code == 0
+    result = poolproof("verify", signed_bundle, "--signer", signed_bundle.with_name("key.pub"))
     assert result.exit_code == Overall.VIOLATES
     assert "it was signed for bundle" in result.output
 
 
-def test_the_statement_names_bundle_libraries_and_result(run: Path, tmp_path: Path) -> None:
-    make_key(tmp_path, "key")
-    envelope = json.loads(Path(f"{signed(run, tmp_path)}.intoto.json").read_text())
+def test_the_statement_names_bundle_libraries_and_result(run: Path, signed_bundle: Path) -> None:
+    envelope = json.loads(Path(f"{signed_bundle}.intoto.json").read_text())
     statement = json.loads(b64decode(envelope["payload"]))
     named = {subject["name"] for subject in statement["subject"]}
     libraries = [name for name in read_run(run)["backends"]["reports_backends:Mixed"] if name.startswith("library ")]
@@ -109,24 +103,20 @@ def test_the_statement_names_bundle_libraries_and_result(run: Path, tmp_path: Pa
     assert statement["predicate"]["result"] == "FAILED"
 
 
-def test_a_statement_that_was_changed_is_not_signed(run: Path, tmp_path: Path) -> None:
-    make_key(tmp_path, "key")
-    bundle = signed(run, tmp_path)
-    path = Path(f"{bundle}.intoto.json")
+def test_a_statement_that_was_changed_is_not_signed(signed_bundle: Path) -> None:
+    path = Path(f"{signed_bundle}.intoto.json")
     envelope = json.loads(path.read_text())
     payload = b64decode(envelope["payload"]).replace(b"FAILED", b"PASSED")
     path.write_text(json.dumps(envelope | {"payload": b64encode(payload).decode()}))
-    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+    result = poolproof("verify", signed_bundle, "--signer", signed_bundle.with_name("key.pub"))
     assert result.exit_code == Overall.VIOLATES
     assert "no signature" in result.output
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"payload": 1, "signatures": []}', b"\xff", b"[" * 100_000])
-def test_an_attestation_that_is_none(run: Path, tmp_path: Path, content: bytes) -> None:
-    make_key(tmp_path, "key")
-    bundle = signed(run, tmp_path)
-    Path(f"{bundle}.intoto.json").write_bytes(content)
-    result = poolproof("verify", bundle, "--signer", tmp_path / "key.pub")
+def test_an_attestation_that_is_none(signed_bundle: Path, content: bytes) -> None:
+    Path(f"{signed_bundle}.intoto.json").write_bytes(content)
+    result = poolproof("verify", signed_bundle, "--signer", signed_bundle.with_name("key.pub"))
     assert result.exit_code == Overall.COULD_NOT_RUN
     assert len(result.output.strip().splitlines()) == 1
 
@@ -150,7 +140,7 @@ def test_a_sample_finds_rows_that_were_made_up(run: Path, tmp_path: Path) -> Non
     (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
     retold.forge(run)
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
-    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 48)
+    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 64)
     assert again.exit_code == Overall.VIOLATES, again.output
     assert "conforms in the bundle, violates (interval" in again.output
     assert "poolproof replay --backend reports_backends:Mixed" in again.output

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from datetime import date, timedelta
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.reports.bundle import verification
 from poolproof.reports.bundle.packing import SUMS, package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.replanned import Draw, Drawn
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
@@ -27,50 +27,23 @@ from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from poolproof.suites.running.replanning import drawn_again, mandatory
 from reports_made_up import Recipe, make_run
-from sessions import ROOT, run_session
+from sessions import ROOT
 
 ROWS = "rows/main-0000.parquet"
-DRAW = Draw(drawn_again, mandatory)
-WAIVER = f"""
-[[waiver]]
-id = "known"
-reason = "loses its largest gradient"
-owner = "somebody"
-expires = {date.today() + timedelta(days=90)}
-checks = ["interval", "plane_sum", "layout_invariance", "scale_equivariance", "index_dtype_invariance"]
-scope = {{ backend = "reports_backends:Mixed", operator = "AdaptiveMaxPool2dBackward" }}
-"""
-ASKED = [
-    *("--operator", "MaxPool2dWithIndicesBackward", "--operator", "AdaptiveMaxPool2dBackward"),
-    *("--dtype", "float32", "--dtype", "float64", "--aspect", "values", "--aspect", "layouts", "--cases", "8"),
-]
-
 Files = dict[str, bytes]
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run with rows that conform, violate, crash and are waived."""
-    pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("judged")
-    (folder / "waivers.toml").write_text(WAIVER)
-    given = ["--waivers", str(folder / "waivers.toml"), "--no-shrink"]
-    ended = run_session(folder / "run", "reports_backends:Mixed", *given, asked=ASKED)
-    assert ended.status == Overall.VIOLATES, ended.output
-    kinds = set(read_rows(ended.folder, ["verdict"])["verdict"].to_pylist())
-    assert {"conforms", "violates", "crashed", "waived"} <= kinds
-    return ended.folder
+@cache
+def _everything(asked: str) -> list[Drawn]:
+    return list(drawn_again(json.loads(asked)))
 
 
-@pytest.fixture
-def run(judged: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(judged, tmp_path / "run"))
+def drawn_once(run: Mapping[str, Any]) -> list[Drawn]:
+    """What `drawn_again` draws, once for all records that ask the same."""
+    return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed") if name in run}))
 
 
-@pytest.fixture
-def bundle(run: Path, tmp_path: Path) -> Path:
-    package(run, tmp_path / "bundle.zip")
-    return tmp_path / "bundle.zip"
+DRAWN_ONCE = Draw(drawn_once, mandatory)
 
 
 def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
@@ -87,13 +60,13 @@ def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
 
 
 def problems(bundle: Path) -> str:
-    found = verify(bundle, draw=DRAW)
+    found = verify(bundle, draw=DRAWN_ONCE)
     assert found.overall is Overall.VIOLATES
     return "\n".join(problem for step in found.steps for problem in step.problems)
 
 
 def test_a_bundle_stands(bundle: Path) -> None:
-    found = verify(bundle, draw=DRAW)
+    found = verify(bundle, draw=Draw(drawn_again, mandatory))
     assert found.overall is Overall.CONFORMS, found.steps
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")
@@ -104,7 +77,7 @@ def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> Non
     """By a forger who has the suite, and makes tables, pages and hashes agree; what nobody can tell is listed."""
     forgery.forge(run)
     package(run, tmp_path / "forged.zip")
-    found = verify(tmp_path / "forged.zip", draw=DRAW)
+    found = verify(tmp_path / "forged.zip", draw=DRAWN_ONCE)
     told = "\n".join(problem for step in found.steps for problem in step.problems)
     assert (found.overall is Overall.VIOLATES) == bool(forgery.caught), told
     assert forgery.caught in told

@@ -10,24 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from hostile import HOSTILE, Files
-from poolproof.reports.bundle.packing import package
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from sessions import run_session
 
 SECONDS = 30.0
 MEBIBYTES = 512
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Files:
+def standing(failing_run: Path) -> Files:
     """The members of a bundle that stands, of a real failing run."""
-    pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("standing")
-    ended = run_session(folder / "run", "reports_backends:Mixed", "--dtype", "float32", "--no-shrink")
-    assert ended.status == Overall.VIOLATES, ended.output
-    package(ended.folder, folder / "bundle.zip")
-    with ZipFile(folder / "bundle.zip") as archive:
+    with ZipFile(failing_run / "bundle.zip") as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 

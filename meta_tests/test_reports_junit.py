@@ -12,7 +12,9 @@ import pytest
 from poolproof.reports.ci import services as ci
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.tables import HAS_FAILED, load, records
 from poolproof.reports.pages.run import write_run_summary
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.store import write_run
 from reports_made_up import OPERATORS, Recipe, made_up_record, made_up_rows, make_run, write_rows
 
@@ -49,16 +51,46 @@ def test_a_cell_without_rows_is_an_error(tmp_path: Path) -> None:
     assert messages == {"4 of 4 planned cases were not judged: never asked"}
 
 
-def test_characters_that_xml_does_not_have_are_replaced(tmp_path: Path) -> None:
+def test_every_test_case_opens_with_its_own_failure(tmp_path: Path) -> None:
+    """Three of one operator fail alike, and so does another's."""
+    cells = [CELL, GAP, (CELL[0], "float16", "values"), (OPERATORS[0], "float32", "precision")]
+    write_rows(tmp_path, made_up_rows(Recipe(verdicts={cell: ["violates"] for cell in cells})))
+    write_run(tmp_path, made_up_record(Recipe()))
+    digest = read_digest(tmp_path)
+    failed = {row["case_id"]: row for row in records(load(tmp_path, where=HAS_FAILED))}
+    root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
+    told = [(case, failure.text or "") for case in root.iter("testcase") for failure in case.iter("failure")]
+    assert len(told) == len(failed) == len(cells)
+    for case, text in told:
+        row = failed[text[text.index("case ") + 5 :][:12]]
+        assert text == failure_text(row)
+        assert (case.get("classname"), case.get("name")) == (
+            f"torch-cpu.{row['operator']}",
+            f"{row['dtype']} {row['aspect']}",
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("\x1b[31mdied\x00 <&>", "?[31mdied? <&>"),
+        ("]]><failure/>", "]]><failure/>"),
+        ("\ufffe\uffff \U0001f600", "?? \U0001f600"),
+        ("a\x85b\x0bc", "a\x85b?c"),
+    ],
+)
+def test_whatever_a_library_says_the_xml_is_well_formed(tmp_path: Path, reason: str, told: str) -> None:
     rows = made_up_rows(Recipe(verdicts={CELL: ["crashed"]}))
     place = rows.schema.get_field_index("reason")
-    rows = rows.set_column(place, "reason", pa.array(["\x1b[31mdied\x00 <&>"] * len(rows)))
+    rows = rows.set_column(place, "reason", pa.array([reason] * len(rows)))
     write_rows(tmp_path, rows)
-    write_run(tmp_path, made_up_record(Recipe()))
+    record = made_up_record(Recipe())
+    write_run(tmp_path, record | {"host": {"cpu": f"{reason}\ud800"}})
     root = ElementTree.parse(write_junit(read_digest(tmp_path), tmp_path / "junit.xml")).getroot()
     text = root.findtext(".//failure")
     assert text is not None
-    assert "?[31mdied? <&>" in text
+    assert told in text
+    assert f"{told}?" in {entry.get("value") for entry in root.iter("property")}
 
 
 def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -> None:

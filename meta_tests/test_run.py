@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -35,16 +34,11 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def replay(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    program = "from poolproof.suites.cli import main; main()"
-    arguments = shlex.split(line)
-    assert arguments.pop(0) == "poolproof"
+    """What a shell makes of a printed line, pasted as it is; of the session that printed it nothing is left."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    bare = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "LD_LIBRARY_PATH") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=cwd,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", "-c", line], cwd=cwd, env=bare | {"PATH": path}, capture_output=True, text=True, check=False
     )
 
 
@@ -103,6 +97,7 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
     assert "owed" in again.stdout or "was in memory before the call" in again.stdout
     smallest = min(json.loads(case)["shape"] for case in shrunk)
     assert len(smallest) in (3, 4)
+    assert lines[-1] in again.stdout
 
 
 def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
+from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.terminal.painting import SafeConsole
 
 
@@ -28,3 +30,32 @@ def test_a_console_shows_foreign_text_and_paints_its_own() -> None:
     assert "\\x1b]0;title" in target.getvalue()
     assert "\x1b]0;" not in target.getvalue()
     assert "\x1b[1m" in target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("lost\n::error title=x::y", "lost\n\\x3a:error title=x::y"),
+        ("  \t::set-output name=a::b", "  \t\\x3a:set-output name=a::b"),
+        ("\x1b[31m::stop-commands::x", "\x1b[31m\\x3a:stop-commands::x"),
+        ("said ##[error]x", "said \\x23#[error]x"),
+        ("##vso[task.complete]x", "\\x23#vso[task.complete]x"),
+        ("a::b, # [1] ## x: y", "a::b, # [1] ## x: y"),
+    ],
+)
+def test_no_line_of_a_log_is_a_command(text: str, shown: str) -> None:
+    assert without_commands(text) == shown
+
+
+def test_what_a_console_prints_is_no_command_wherever_its_lines_are_broken() -> None:
+    target = StringIO()
+    console = SafeConsole(file=target, width=30)
+    console.print(Text("words that take the whole line ::error::from a library"))
+    table = Table(box=None)
+    table.add_row("", Text("folded at some width::error::x ::warning::y", overflow="fold"))
+    console.print(table)
+    console.print(Text("a"), Text("::notice::z"))
+    lines = [line.strip() for line in target.getvalue().splitlines()]
+    assert not [line for line in lines if line.startswith("::")]
+    assert "a ::notice::z" in lines
+    assert "\\x3a:error::from a library" in target.getvalue()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -33,6 +33,7 @@ from poolproof.reports.rows.store import (
     write_run,
 )
 from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.reports.session_faults import SessionFaults
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class _Run:
         self.folder = folder
         self.record = record
         self.digest: Digest | None = None
+        self.remarks: list[str] = []
         self.done = self.failed = 0
         self._to_do, self._planned = record["planned_cases"], _planned(record["mandatory"])
         self._began = self._last_line = time.monotonic()
@@ -79,21 +81,28 @@ class _Run:
         done = f"{self.done:,} of {planned:,} cases, {self.failed:,} failed"
         return f"{done}, {rate:,.0f} a second, {_duration(left)} left"
 
-    def finish(self, pytest_status: int) -> int:
-        """Close the run, publish it, and return the status that the session shall exit with.
+    def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
+        """Close the run, publish it, tell the CI ``service``, and return the status that the session shall exit with.
 
         The rows decide. Where they have nothing against the implementation, what pytest has to say still counts,
         for other tests may run in the same session; finding nothing to do, all having been done before, does not.
+        A fault of the surroundings outweighs all: something is not on record, or not published.
         """
+        from poolproof.reports.ci.services import annotate
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
-        compact_leftovers(self.folder)
-        self.record["finished"] = time.time()
-        write_run(self.folder, self.record)
-        self.digest = read_digest(self.folder)
-        publish(self.digest, self.folder)
-        if pytest_status == pytest.ExitCode.INTERNAL_ERROR:
+        with faults.noted():
+            compact_leftovers(self.folder)
+        with faults.noted():
+            self.record["finished"] = time.time()
+            write_run(self.folder, self.record)
+        with faults.noted():
+            self.digest = read_digest(self.folder)
+            with faults.noted():
+                publish(self.digest, self.folder)
+            annotate(self.digest, service, os.environ, self.remarks.append)
+        if self.digest is None or faults.first or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
         done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -117,6 +126,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 _RUN = pytest.StashKey[_Run]()
 _ROWS = pytest.StashKey[RowWriter]()
+_FAULTS = pytest.StashKey[SessionFaults]()
 
 
 @dataclass(frozen=True)
@@ -148,11 +158,11 @@ def run_folder(given: Path | None, resume: bool) -> Path:
         except NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
         lock(folder)
-        compact_leftovers(folder)
         return folder
-    if folder.exists() and not folder.is_dir():
-        raise CannotOpen(f"{folder} is no folder: name another --report folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
     lock(folder)
     if any(folder.iterdir()):
         if given is not None:
@@ -200,6 +210,7 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
         require_same(folder, record)
         before = read_run(folder)
         identity = {name: before[name] for name in identity}
+        compact_leftovers(folder)
     added = {
         "finished": None,
         "host": host_environment(),
@@ -216,8 +227,10 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
-    """Make this process write its rows into the run in ``folder``."""
+    """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
     config.stash[_ROWS] = RowWriter(folder, worker)
+    config.stash[_FAULTS] = SessionFaults(config)
+    config.pluginmanager.register(config.stash[_FAULTS])
 
 
 @pytest.fixture(scope="session")
@@ -271,22 +284,39 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     _progress.attach(session.config)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    writer = session.config.stash.get(_ROWS, None)
-    if writer is not None:
-        writer.close()
-        del session.config.stash[_ROWS]
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Behind all others, and whatever becomes of them: close what this process recorded, and the run."""
+    faults = session.config.stash.get(_FAULTS, None)
+    if faults is None:
+        return (yield)
+    try:
+        yield
+    except pytest.exit.Exception:
+        raise
+    except Exception as error:
+        faults.note(error)
+    finally:
+        _finish(session, faults)
+    return None
+
+
+def _finish(session: pytest.Session, faults: SessionFaults) -> None:
+    with faults.noted():
+        session.config.stash[_ROWS].close()
     run = session.config.stash.get(_RUN, None)
     if run is not None:
-        session.exitstatus = run.finish(session.exitstatus)
+        from poolproof.reports.ci import services as ci
+
+        chosen = session.config.getoption("ci")
+        service = ci.service(os.environ) if chosen == "auto" else chosen
+        session.exitstatus = run.finish(session.exitstatus, faults, service)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     run = config.stash.get(_RUN, None)
     if run is None or run.digest is None:
         return
-    from poolproof.reports.ci import services as ci
     from poolproof.reports.terminal import run as terminal
     from poolproof.reports.terminal.painting import SafeConsole
 
@@ -294,12 +324,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     writer = config.get_terminal_writer()
     width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
     text = StringIO()
-    terminal.show(run.digest, SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup))
+    shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
+    terminal.show(run.digest, shown, config.stash[_FAULTS].first)
     writer.write(text.getvalue())
     say = terminalreporter.write_line
     say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
-    chosen = config.getoption("ci")
-    ci.annotate(run.digest, ci.service(os.environ) if chosen == "auto" else chosen, os.environ, say)
+    for remark in run.remarks:
+        say(remark)
 
 
 _FIXED = ("suite", "selection", "backends")

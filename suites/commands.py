@@ -17,18 +17,19 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
-from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
+from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
 from poolproof.suites.running.plans import PLANS, Subject, blocks
-from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox, Survey, survey
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -116,42 +117,89 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     show_default=True,
     help="Backend to judge, repeatable.",
 )
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds the case may take.")
+@click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
+@click.option(
+    "--pythonpath",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="Folder to import a backend from that is named as module:attribute; repeatable.",
+)
+@click.option(
+    "--timeout",
+    type=SECONDS,
+    default=USUAL_TIMEOUT,
+    show_default=True,
+    help="Seconds the case may take.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Judge it so many times, each time first and alone in its process, and say how often it fails.",
+)
 @click.option(
     "--evidence",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
     "it again and make the call without this suite.",
 )
-def replay(case: str, backend_names: tuple[str, ...], timeout: float, folder: Path | None) -> None:
+def replay(
+    case: str,
+    backend_names: tuple[str, ...],
+    libraries: tuple[str, ...],
+    folders: tuple[str, ...],
+    timeout: float,
+    repeat: int,
+    folder: Path | None,
+) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    give_libraries(libraries)
+    give_import_folders(folders)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     verdicts = []
     for name in backend_names:
-        with tempfile.TemporaryDirectory() as scratch:
-            sandbox = Sandbox(name, Path(scratch), "replay", timeout)
-            try:
-                check_lines([case])
-                (question,) = given_questions([case], sandbox.start().product)
-                evidence = EvidenceFolder(folder, name) if folder else None
-                rows = _judged(sandbox, question.leaving(evidence) if evidence else question)
-                if evidence:
-                    evidence.put_unfinished(rows[0])
-            except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
-                give_up(str(error))
-            finally:
-                sandbox.close()
-        for row in rows:
-            verdicts.append(Verdict(row["verdict"]))
+        answers = _answers(case, name, timeout, repeat, folder)
+        shown = next((rows for rows in answers if _fails(rows)), answers[0])
+        for row in shown:
             _print_row(row)
             if row["verdict"] in FAILED:
                 _print_evidence(row, folder)
+        if repeat > 1:
+            _console.print(f"fails {sum(map(_fails, answers))} of {repeat} on {name}")
+        verdicts += [Verdict(row["verdict"]) for rows in answers for row in rows]
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
+
+
+def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path | None) -> list[tuple[Row, ...]]:
+    """What a backend answers, as often as it is asked: the row of the case, and that of a call to blame instead."""
+    with tempfile.TemporaryDirectory() as scratch:
+        sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
+        try:
+            check_lines([case])
+            (question,) = given_questions([case], sandbox.start().product)
+            evidence = EvidenceFolder(folder, backend) if folder else None
+            answers = [_judged(sandbox, question.leaving(evidence) if evidence else question) for _ in range(repeat)]
+            for row, *_ in answers:
+                if evidence:
+                    evidence.put_unfinished(row)
+            return answers
+        except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
+            give_up(str(error))
+        finally:
+            sandbox.close()
 
 
 def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
     """The row of the question, and that of another call that is to blame instead."""
     return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
+
+
+def _fails(rows: Sequence[Row]) -> bool:
+    return any(row["verdict"] in FAILED for row in rows)
 
 
 def _print_row(row: Row) -> None:

@@ -13,29 +13,33 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
+from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
+from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS, check_lines
-from poolproof.suites.running.interrupts import keep_interrupts
-from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
+from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
+from poolproof.suites.running.guardian import die_with
+from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
+from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
-from poolproof.suites.running.runner import MOST_EVIDENCE, Runner, failure_text
+from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
 from poolproof.suites.running.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.running.selection import Selection
 
@@ -58,6 +62,7 @@ class OutOfRange(BadInput):
 
 
 _SESSION = pytest.StashKey[Session]()
+_WORKERS = pytest.StashKey[list[Any]]()
 
 _LOADED = pytest.StashKey[dict[str, Sandbox]]()
 """The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
@@ -125,7 +130,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--case-timeout",
         type=float,
-        default=60.0,
+        default=USUAL_TIMEOUT,
         metavar="SECONDS",
         help="how long one case may take before it counts as hung (default: 60)",
     )
@@ -150,16 +155,20 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     worker = getattr(config, "workerinput", None)
     keep_interrupts()
-    if config.getoption("aclnn_library"):
-        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(config.getoption("aclnn_library"))
+    give_libraries(config.getoption("aclnn_library") or ())
     if worker is not None:
+        if os.getppid() == worker["poolproof_controller"]:
+            die_with(os.getppid())
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
         name = worker["workerid"]
     else:
         session, name = _begin(config), "main"
     config.stash[_SESSION] = session
-    recorder.open_rows(config, session.folder, name)
+    try:
+        recorder.open_rows(config, session.folder, name)
+    except CannotWrite as error:
+        _stop(str(error))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -173,6 +182,22 @@ def pytest_configure_node(node: Any) -> None:
     session = node.config.stash.get(_SESSION, None)
     if session is not None:
         node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
+        node.workerinput["poolproof_controller"] = os.getpid()
+        node.config.stash.setdefault(_WORKERS, []).append(node)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Where the session is interrupted, so are its workers: SIGTERM reaches the controlling process alone."""
+    if _SESSION not in session.config.stash:
+        return
+    ignore_termination()
+    if exitstatus != pytest.ExitCode.INTERRUPTED:
+        return
+    for node in session.config.stash.get(_WORKERS, []):
+        process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # one that is elsewhere is told by xdist
+        if process is not None and process.poll() is None:
+            process.terminate()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -225,18 +250,18 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
-    loaded = config.stash.get(_LOADED, {})
-    runner = Runner(
-        session.folder,
-        name=worker.get("workerid", "main"),
-        waive=session.waive,
-        record=rows.append,
-        timeout=config.getoption("case_timeout"),
-        shrinks=not config.getoption("no_shrink"),
-        already_judged=session.done.cases,
-        most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
-        loaded=loaded,
-    )
+    with among_ours():
+        runner = Runner(
+            session.folder,
+            name=worker.get("workerid", "main"),
+            waive=session.waive,
+            record=rows.append,
+            timeout=config.getoption("case_timeout"),
+            shrinks=not config.getoption("no_shrink"),
+            already_judged=session.done.cases,
+            most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
+            loaded=config.stash.get(_LOADED, {}),
+        )
     config.stash[_LOADED] = {}
     yield runner
     runner.close()
@@ -247,7 +272,8 @@ def examine(runner: Runner, rows: RowWriter, count_cases: Callable[[int, int], N
     """Judge a block; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
-        tally = runner.judge(block)
+        with among_ours():
+            tally = runner.judge(block)
         rows.finish_block(block.id)
         count_cases(tally.rows, len(tally.failures))
         if tally.failures:
@@ -261,13 +287,14 @@ def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Call
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
-        rows = runner.judge_one(question, backend)
+        with among_ours():
+            rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
         count_cases(1, len(failed))
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
-            pytest.skip(rows[0]["reason"])
+            pytest.skip(without_commands(rows[0]["reason"]))
 
     return examine_question
 
@@ -281,7 +308,7 @@ def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callabl
         assert subject.unsupported is not None
         if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in noted:
             rows.append(not_supported(subject))
-        pytest.skip(subject.unsupported)
+        pytest.skip(without_commands(visible(subject.unsupported)))
 
     return note
 
@@ -298,9 +325,12 @@ def _begin(config: pytest.Config) -> Session:
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.what_is_done(folder)
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
+        to_do += len(selection.questions())
         recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
+    except OSError as error:
+        _stop(told(error))
     return Session(folder, selection, waivers, done)
 
 
@@ -320,10 +350,12 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 def _check_ranges(config: pytest.Config) -> None:
     """`OutOfRange` names an option whose value means nothing."""
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
-    if cases is not None and cases < 1:
-        raise OutOfRange(f"--cases {cases}: a plan needs at least 1 case per operator, dtypes and aspect")
-    if not 0.0 < timeout < inf:
-        raise OutOfRange(f"--case-timeout {timeout:g}: a case needs a number of seconds above 0")
+    if cases is not None and not 1 <= cases <= MOST_CASES:
+        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    if not 0.0 < timeout <= MOST_SECONDS:
+        raise OutOfRange(
+            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
+        )
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -334,7 +366,7 @@ def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _stop(reason: str) -> NoReturn:
-    pytest.exit(reason, returncode=Overall.COULD_NOT_RUN)
+    pytest.exit(without_commands(visible(reason)), returncode=Overall.COULD_NOT_RUN)
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:

@@ -6,7 +6,6 @@ is shown as the case's own failure is: with its cause and the line that judges i
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 import sys
@@ -21,21 +20,21 @@ from typing import Any, NoReturn
 import click
 from rich.text import Text
 
-from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.bundle.verification import unpacked
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
+from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
-from poolproof.reports.terminal.command_line import give_up
+from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
-from poolproof.suites.running.runner import failure_text
 from poolproof.suites.running.sandbox import Sandbox
 
 _COMPARED = ("backend", "block", "case_id", "operator", "verdict", "checks_judged", "checks_violated", "output_digest")
@@ -72,7 +71,7 @@ def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeou
     waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
     by_backend: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_backend[backend or row["backend"]].append(row)
+        by_backend[row["backend"] if backend is None else backend].append(row)
     for name, theirs in by_backend.items():
         with tempfile.TemporaryDirectory() as scratch:
             sandbox = Sandbox(name, Path(scratch), "rerun", timeout)
@@ -120,12 +119,12 @@ def _said(verdict: str, violated: Sequence[str]) -> str:
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True)
+@click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
 def rerun(
     bundle: Path, number: int, backend: str | None, libraries: tuple[str, ...], seed: int | None, timeout: float
 ) -> None:
@@ -133,8 +132,7 @@ def rerun(
 
     Exits with 0 when all verdicts agree, with 1 when one does not.
     """
-    if libraries:
-        os.environ[LIBRARY_VARIABLE] = os.pathsep.join(libraries)
+    give_libraries(libraries)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:
         try:

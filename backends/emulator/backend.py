@@ -8,7 +8,7 @@ from dataclasses import replace
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE, Aclnn
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable, Call
-from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, library
+from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, Tell, library
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.products import Product
 
@@ -34,6 +34,16 @@ class Emulated(Aclnn):
     def accumulation(self, call: Call) -> AccumulationModel:
         model = super().accumulation(call)
         return replace(NATIVE, saturates=model.saturates) if self._is_native and call.dtype != "float32" else model
+
+
+def prepare(tell: Tell) -> None:
+    """Build the emulator if need be; BackendUnavailable without a C++ compiler, or a folder to keep it in."""
+    try:
+        library(tell=tell)
+    except (BuildFailed, CompilerMissing) as error:
+        raise BackendUnavailable(str(error)) from error
+    except OSError as error:
+        raise BackendUnavailable(f"the emulator cannot be kept in {error.filename}: {error.strerror}") from error
 
 
 def emulated(product: Product) -> Emulated:

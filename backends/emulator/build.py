@@ -1,18 +1,22 @@
 """Builds the emulator with the system's C++ compiler on first use, and finds it in the user's cache afterwards.
 
 A build is keyed by everything that can change it: the sources, the flags and the compiler's own version. Object
-files are shared by all layouts. Nothing is ever changed in place, so that processes may build at the same time.
+files are shared by all layouts. Of several processes that want the same build one makes it, and the others wait; where
+files cannot be locked each makes its own, for nothing is ever changed in place.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import math
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -50,22 +54,29 @@ _EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *;
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
 
 
+_CPU_SECONDS = 45
+"""What compiling takes on one core that has nothing else to do (measured: 44, by g++ on x86)."""
+
+Tell = Callable[[str], object]
+"""Takes a sentence about what takes long, for a person who waits."""
+
+
 class CompilerMissing(Exception):
     """There is no C++ compiler; the text says what to install."""
 
 
 class BuildFailed(Exception):
-    """The compiler refused; the text is what it said."""
+    """The compiler refused, which is told in its words, or was to be told what it cannot."""
 
 
-def library(layout: Layout = "single", sanitizer: Sanitizer | None = None) -> Path:
-    """Build the emulator if need be.
+def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
+    """Build the emulator if need be, and ``tell`` that this is what takes long.
 
     For ``single`` the path of the one library. For the other layouts the root of an installation, with the
     libraries in ``lib64``, as ``ASCEND_HOME_PATH`` names one. Without ``sanitizer`` the environment variable
     POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
     """
-    root = _installation(layout, sanitizer or _environment_sanitizer())
+    root = _installation(layout, sanitizer or _environment_sanitizer(), tell)
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
@@ -79,16 +90,36 @@ def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
 def _environment_sanitizer() -> Sanitizer | None:
     name = os.environ.get("POOLPROOF_EMULATOR_SANITIZER", "")
     if name not in ("", *get_args(Sanitizer)):
-        raise ValueError(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
+        raise BuildFailed(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
     return cast(Sanitizer, name) if name else None
 
 
-@lru_cache
-def _installation(layout: Layout, sanitizer: Sanitizer | None) -> Path:
+def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
     flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
-    key = _fingerprint(flags)
-    objects = _once(_cache() / key / "objects", lambda folder: _compile(folder, flags))
-    return _once(_cache() / key / layout, lambda folder: _link(folder, layout, objects, flags))
+    build = _cache() / _fingerprint(flags)
+    if not (build / layout).exists():
+        with _alone(build, tell):
+            objects = _once(build / "objects", lambda folder: _compile(folder, flags, tell))
+            _once(build / layout, lambda folder: _link(folder, layout, objects, flags))
+    return build / layout
+
+
+@contextmanager
+def _alone(build: Path, tell: Tell) -> Iterator[None]:
+    """Keep other processes out of a build, or wait until they are done; the system's lock ends with its process."""
+    build.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(build, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("another process compiles the emulator: waiting for it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _cache() -> Path:
@@ -96,7 +127,8 @@ def _cache() -> Path:
     return Path(home) / "poolproof" / "emulator"
 
 
-def _fingerprint(flags: Sequence[str]) -> str:
+@lru_cache
+def _fingerprint(flags: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for part in (_run([_compiler(), "--version"]), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
         digest.update(part.encode())
@@ -123,13 +155,16 @@ def _once(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _compile(folder: Path, flags: Sequence[str]) -> None:
+def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
+    cores = len(os.sched_getaffinity(0))
+    seconds = math.ceil(_CPU_SECONDS / cores)
+    tell(f"compiling the emulator, once: about {seconds} s on {cores} core{'s' if cores > 1 else ''}")
     sources = [path for part in _PARTS for path in sorted((_SOURCES / part).glob("*.cpp"))]
     commands = [
         [_compiler(), *flags, "-c", str(path), "-o", str(folder / f"{path.parent.name}.{path.stem}.o")]
         for path in sources
     ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores) as pool:
         list(pool.map(_run, commands))
 
 

@@ -27,7 +27,8 @@ from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
-from poolproof.reports.rows.failures import replay_line, smallest_case
+from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
+from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
@@ -43,6 +44,7 @@ _COMPRESSED = (".parquet", ".npz")
 
 def package(run: Path, output: Path) -> str:
     """Write the bundle of a run; returns its fingerprint. `NotARun` if the folder is none."""
+    check_replaceable(output)
     digest = read_digest(run)
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")
@@ -91,9 +93,11 @@ def _failure_list(digest: Digest) -> pd.DataFrame:
     first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
     chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
-    failed = load(digest.folder, [*listed, "case", "shrunk", "checks_violated"], HAS_FAILED & chosen)
+    columns = list(dict.fromkeys([*listed, *SHOWN, "checks_violated"]))
+    failed = load(digest.folder, columns, HAS_FAILED & chosen)
     failed = with_violated(failed.merge(first, on=order).sort_values(order))
-    failed["replay"] = [replay_line(row) for row in records(failed)]
+    rows = records(failed)
+    failed["reason"], failed["replay"] = list(map(message, rows)), list(map(replay_line, rows))
     return failed[[*listed, "violated", "replay"]]
 
 
@@ -126,7 +130,7 @@ def _chosen_rows(digest: Digest) -> list[Record]:
 
 def _shell_script(run: Path, row: Record) -> str:
     """How to see a case again, and what was seen when it was judged."""
-    lines = ["#!/bin/sh", *(f"# {line}" for line in str(row["reason"]).splitlines())]
+    lines = ["#!/bin/sh", *(f"# {line}" for line in message(row).splitlines())]
     without = program_lines(run, row["case_id"], row["backend"])
     if without:
         lines += [

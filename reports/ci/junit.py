@@ -13,11 +13,12 @@ import pandas as pd
 
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.figures.tables import Record, failures, records
+from poolproof.reports.rows.failures import KIND, failure_text
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
+_MOST_EXAMPLES = 5
 
 
 def write_junit(digest: Digest, path: Path) -> Path:
@@ -25,7 +26,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
 
     So is an exception of the suite or of an adapter; what nobody owes is skipped.
     """
-    gaps = _gaps(digest.coverage)
+    gaps, examples = _gaps(digest.coverage), _examples(digest)
     suites: dict[str, ElementTree.Element] = {}
     root = ElementTree.Element("testsuites", name="poolproof")
     for counts in records(_with_never_asked(digest.counts.groupby(level=_TEST_CASE).sum(), gaps).reset_index()):
@@ -35,7 +36,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
         name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
         _refusals(case, counts)
-        _result(case, counts, gaps.get(key), digest)
+        _result(case, counts, gaps.get(key), examples.get(key, ""))
     for element in (*suites.values(), root):
         _total(element)
     _make_well_formed(root)
@@ -63,11 +64,11 @@ def _refusals(case: ElementTree.Element, counts: Record) -> None:
             ElementTree.SubElement(properties, "property", name=name, value=str(number))
 
 
-def _result(case: ElementTree.Element, counts: Record, gap: Record | None, digest: Digest) -> None:
+def _result(case: ElementTree.Element, counts: Record, gap: Record | None, examples: str) -> None:
     if counts["violates"]:
-        message = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
-        failure = ElementTree.SubElement(case, "failure", type="violates", message=message)
-        failure.text = _examples(digest, counts["backend"], counts["operator"])
+        told = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
+        failure = ElementTree.SubElement(case, "failure", type="violates", message=told)
+        failure.text = examples
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
         ElementTree.SubElement(case, "error", type="incomplete", message=message)
@@ -81,12 +82,14 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, diges
         ElementTree.SubElement(case, "skipped", message="the backend does not have it")
 
 
-def _examples(digest: Digest, backend: str, operator: str) -> str:
-    """What failed in the operator and how to see it again, one of each kind."""
-    failed = digest.failures
-    failed = failed[(failed["backend"] == backend) & (failed["operator"] == operator)]
-    texts = (f"{row['verdict']}: {row['reason']}\n{replay_line(row)}" for row in records(failed))
-    return "\n\n".join(texts)
+def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
+    """Per test case what failed in it and how to see it again, one of each kind."""
+    if not digest.counts["violates"].any():
+        return {}
+    texts: dict[tuple[str, ...], list[str]] = {}
+    for row in records(failures(digest.folder, tuple(dict.fromkeys((*_TEST_CASE, *KIND))))):
+        texts.setdefault(tuple(row[name] for name in _TEST_CASE), []).append(failure_text(row))
+    return {key: "\n\n".join(each[:_MOST_EXAMPLES]) for key, each in texts.items()}
 
 
 def _make_well_formed(root: ElementTree.Element) -> None:

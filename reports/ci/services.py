@@ -11,7 +11,8 @@ from pathlib import Path
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
-from poolproof.reports.rows.failures import replay_line, what_failed
+from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.surroundings import writing
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -44,7 +45,10 @@ def service(environment: Mapping[str, str]) -> str:
 
 
 def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Callable[[str], object]) -> None:
-    """Tell the service ``name`` about the run; ``say`` prints a line of the job's log."""
+    """Tell the service ``name`` about the run; ``say`` prints a line of the job's log.
+
+    `CannotWrite` names the file of the service that cannot be written.
+    """
     remarks = remarks_about(digest)
     if name == "github":
         for line in github_lines(remarks):
@@ -52,7 +56,8 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Cal
         _append_summary(digest, environment)
     elif name == "gitlab":
         path = digest.folder / GITLAB_FILE
-        path.write_text(gitlab_report(remarks), encoding="utf-8")
+        with writing(path):
+            path.write_text(gitlab_report(remarks), encoding="utf-8")
         say(f"annotations for the artifact codequality: {path}")
 
 
@@ -73,7 +78,7 @@ def _failures(digest: Digest) -> list[Annotation]:
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
         title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
         place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
-        remarks.append(Annotation("error", place, title, f"{row['reason']}\n{replay_line(row)}"))
+        remarks.append(Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}"))
     return remarks
 
 
@@ -100,7 +105,7 @@ def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
 def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
     target = environment.get("GITHUB_STEP_SUMMARY")
     if target:
-        with Path(target).open("a", encoding="utf-8") as summary:
+        with writing(Path(target)), Path(target).open("a", encoding="utf-8") as summary:
             summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
 
 

@@ -156,10 +156,10 @@ def precision_by_model(folder: Path) -> list[Precision]:
         _precision(str(backend), str(operator), str(dtype), str(model), rows)
         for (backend, operator, dtype, model), rows in frame.groupby(list(_TOGETHER), sort=True)
     ]
-    lines = _case_lines(folder, [row["case_id"] for precision in found for row in precision.worst])
+    calls = _calls(folder, [row["case_id"] for precision in found for row in precision.worst])
     for precision in found:
         for row in precision.worst:
-            row["case"] = lines[row["case_id"]]
+            row |= calls[row["backend"], row["case_id"]]
     return sorted(found, key=lambda precision: (precision.backend, precision.operator, DTYPES.index(precision.dtype)))
 
 
@@ -230,11 +230,11 @@ def agreements(folder: Path) -> list[Agreement]:
     said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
     by_standard = said.groupby(["backend", "standard"], sort=True)
     found = [_agreement(str(backend), str(standard), rows) for (backend, standard), rows in by_standard]
-    lines = _case_lines(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
+    calls = _calls(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
     for agreement in found:
         for row in (agreement.false_alarm, agreement.miss):
             if row:
-                row["case"] = lines[row["case_id"]]
+                row |= calls[row["backend"], row["case_id"]]
     return sorted(found, key=lambda agreement: (agreement.backend, -agreement.disagreements))
 
 
@@ -313,7 +313,7 @@ def _share(rows: pd.DataFrame, which: str) -> float:
     return float(rows[f"n_bitexact_{which}"].sum() / max(rows[f"n_{which}"].sum(), 1))
 
 
-def _case_lines(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    """Case id -> its JSON."""
-    table = read_rows(folder, ["case_id", "case"], having("case_id", dict.fromkeys(ids)))
-    return dict(zip(table["case_id"].to_pylist(), table["case"].to_pylist(), strict=True))
+def _calls(folder: Path, ids: Sequence[str]) -> dict[tuple[str, str], Record]:
+    """(backend, case id) -> the columns that it takes to show the case again."""
+    table = read_rows(folder, ["backend", "case_id", "case", "given"], having("case_id", dict.fromkeys(ids)))
+    return {(row["backend"], row["case_id"]): row for row in table.to_pylist()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -84,8 +84,8 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
 
 def records(frame: pd.DataFrame) -> list[Record]:
     """The lines of a frame, its index left out."""
-    found = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return cast("list[Record]", found)
+    lines = frame.to_numpy(object, na_value=None).tolist()  # type: ignore[arg-type]
+    return [dict(zip(frame.columns, line, strict=True)) for line in lines]
 
 
 def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
@@ -164,18 +164,18 @@ PRECISION = ("verdict", *COMBINED, "bias_ulp")
 
 
 def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
-    """Failed rows, one per ``kind``: the smallest of those that left most to look at.
+    """Failed rows, one per ``kind``: the smallest of those that most is known of and that left most to look at.
 
     ``cases`` counts its kind, ``violated`` names the checks.
     """
-    wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "checks_violated"]
+    wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED))
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
-    failed["grown"] = failed["shrunk"].isna()
+    failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}
     stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
     failed["bare"] = ~stems.isin(left)
-    smallest = failed.sort_values(["grown", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
+    smallest = failed.sort_values(["grown", "once", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     key = ["backend", "aspect", "case_id"]
     chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)

@@ -13,6 +13,7 @@ from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.rows.surroundings import CannotWrite, writing
 
 
 @dataclass(frozen=True)
@@ -51,5 +52,18 @@ def pages_of(digest: Digest) -> list[Page]:
 
 
 def publish(digest: Digest, folder: Path) -> dict[str, Path]:
-    """Write the pages of a run into a folder; returns their paths by name."""
-    return {page.name: page.write(digest, folder / page.name) for page in pages_of(digest)}
+    """Write the pages of a run into a folder; returns their paths by name.
+
+    `CannotWrite` names the first that cannot be written, once all others are.
+    """
+    written: dict[str, Path] = {}
+    first: CannotWrite | None = None
+    for page in pages_of(digest):
+        try:
+            with writing(folder / page.name):
+                written[page.name] = page.write(digest, folder / page.name)
+        except CannotWrite as fault:
+            first = first or fault
+    if first is not None:
+        raise first
+    return written

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.failures import replay_line, what_failed
+from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
@@ -74,6 +74,7 @@ def _environment() -> Environment:
         "breakable": _breakable,
         "replay_line": replay_line,
         "mark": _MARKS.__getitem__,
+        "message": message,
         "what_failed": what_failed,
         "cell": _table_cell,
         "script_json": _script_json,

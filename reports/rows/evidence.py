@@ -26,14 +26,12 @@ evidence of the smallest case that fails like it.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict, cast
+from typing import Any, TypedDict, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -41,6 +39,7 @@ from numpy.typing import NDArray
 
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
+from poolproof.reports.rows.surroundings import replacing
 from poolproof.reports.rows.verdicts import BadInput
 
 OWED = ("got", "low", "high", "flags")
@@ -114,7 +113,7 @@ def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -
     """Store the evidence of a case; `EvidenceError` when an array is not as it should be."""
     checked = {name: np.asarray(array, _dtype(name, path)) for name, array in arrays.items()}
     _check_shapes(checked, path)
-    with _aside(path) as file:
+    with replacing(path) as aside, aside.open("wb") as file:
         np.savez_compressed(file, meta=np.array(json.dumps(meta)), **checked)  # type: ignore[arg-type]
 
 
@@ -129,8 +128,8 @@ def write_programs(folder: Path) -> None:
     for name, text in programs().items():
         path = folder / "evidence" / name
         if not path.exists():
-            with _aside(path) as file:
-                file.write(text.encode())
+            with replacing(path) as aside:
+                aside.write_text(text, encoding="utf-8")
 
 
 def read_evidence(path: Path) -> Evidence:
@@ -174,16 +173,6 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
 def file_name(backend: str) -> str:
     """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
-    with aside.open("wb") as file:
-        yield file
-    aside.replace(path)
 
 
 def _dtype(name: str, path: Path) -> str:

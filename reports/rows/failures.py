@@ -5,14 +5,19 @@ Whoever shrinks failures, keeps their evidence or lists "one of each kind" asks 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import without_commands
 from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
 """Failures that agree in these are of the same kind; ``violated`` is the column that `violated_text` makes."""
+
+SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given")
+"""Columns that `message` and `replay_line` read."""
 
 
 def kind_of(row: Row) -> tuple[str, ...]:
@@ -32,10 +37,47 @@ def what_failed(row: Row) -> str:
 
 def smallest_case(row: Row) -> str:
     """The case that shows the failure of a row: the shrunk one where there is one."""
-    shrunk = row.get("shrunk")
-    return shrunk if isinstance(shrunk, str) and shrunk else str(row["case"])
+    return str(row["shrunk"] if _is_shrunk(row) else row["case"])
+
+
+def message(row: Row) -> str:
+    """What is wrong with the case that `replay_line` shows, and how often, where that is not always."""
+    told = row.get("shrunk_reason") if _is_shrunk(row) else None
+    return "; ".join(filter(None, (told or str(row["reason"]), _rate(row))))
+
+
+def _rate(row: Row) -> str:
+    """How often the case of a failed row fails, empty where it always did or was not asked again."""
+    asked, failed = row.get("asked_again"), row.get("failed_again")
+    if not asked or failed is None or failed == asked:
+        return ""
+    return f"fails {int(failed)} of {int(asked)} when asked again alone"
 
 
 def replay_line(row: Row) -> str:
-    """The command that judges the case again."""
-    return f"poolproof replay --backend {shlex.quote(row['backend'])} {shlex.quote(smallest_case(row))}"
+    """The command for a shell that judges the case again, given what the backend was given."""
+    given = row.get("given")
+    words = [] if given is None else list(given)
+    variables = [word for word in words if _VARIABLE.fullmatch(word)]
+    options = [word for word in words if word not in variables]
+    assigned = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in variables)]
+    command = ["poolproof", "replay", "--backend", row["backend"], *options, smallest_case(row)]
+    return " ".join([*assigned, *map(shlex.quote, command)])
+
+
+_VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
+"""A word that is assigned in front of a command; no row can name another variable there."""
+
+
+def failure_text(row: Row) -> str:
+    """One failed row in a few lines: what, why, and the line that reruns it."""
+    case = f"case {row['case_id']}{', made smaller' if _is_shrunk(row) else ''}"
+    asked = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
+    title = f"{row['verdict']}: {what_failed(row)} ({asked}, {case})"
+    return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
+
+
+def _is_shrunk(row: Row) -> bool:
+    """Whether a smaller case was found; missing values of tables are no texts."""
+    shrunk = row.get("shrunk")
+    return isinstance(shrunk, str) and bool(shrunk)

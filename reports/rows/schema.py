@@ -104,6 +104,9 @@ JUDGEMENT = (
     Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
     Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
     Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
+    Column("shrunk_reason", _TEXT, "what is wrong with that one"),
+    Column("asked_again", _COUNT, "how often the first failure of a kind, or its smallest case, was asked again alone"),
+    Column("failed_again", _COUNT, "how often it failed then"),
 )
 
 STATISTICS = (
@@ -166,6 +169,7 @@ EXECUTION = (
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
     Column("seconds", _REAL, "time of the whole judgement", "s"),
     Column("worker", _TEXT, "process that judged"),
+    Column("given", _WORDS, "what the backend was given besides, as poolproof replay takes it: variables, options"),
     Column("judged_at", _REAL, "Unix time of the verdict", "s"),
 )
 
@@ -184,6 +188,8 @@ COMBINED = {column.name: column.combines for column in COLUMNS if column.combine
 
 def known_columns(row: Row) -> Row:
     """The row without columns that the schema does not have, such as those of an earlier version."""
+    if not isinstance(row, dict):
+        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
     return {name: value for name, value in row.items() if name in _KNOWN}
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.run_record import ENTRIES, objection
 from poolproof.reports.rows.schema import COLUMNS, Row, known_columns
+from poolproof.reports.rows.surroundings import replacing, writing
 from poolproof.reports.rows.verdicts import BadInput
 
 if TYPE_CHECKING:
@@ -57,20 +58,22 @@ def lock(folder: Path) -> None:
 
 
 class RowWriter:
-    """Appends the rows of one process to a run. ``name`` must be unique among the processes that write to it."""
+    """Appends the rows of one process to a run. ``name`` must be unique among the processes that write to it.
+
+    `CannotWrite` where there is no room for a row, or none may be written: what was appended before is readable.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._rows = folder / "rows"
-        self._rows.mkdir(parents=True, exist_ok=True)
+        with writing(self._rows):
+            self._rows.mkdir(parents=True, exist_ok=True)
         self._name = name
         self._pending: list[Row] = []
-        self._journal = _unused(self._rows, name, "jsonl")
-        self._file = self._journal.open("a", encoding="utf-8")
+        self._journal = _unused(self._rows, name)
 
     def append(self, row: Row) -> None:
         """Write one row; it survives the death of this process from here on."""
-        self._file.write(json.dumps(row, separators=(",", ":")) + "\n")
-        self._file.flush()
+        _append_line(self._journal, json.dumps(row, separators=(",", ":")))
         self._pending.append(row)
         if len(self._pending) >= ROWS_PER_PART:
             self.compact()
@@ -78,22 +81,16 @@ class RowWriter:
     def compact(self) -> None:
         """Turn the journal into a Parquet part."""
         if self._pending:
-            _write_part(self._rows, self._name, self._pending)
-        self._file.close()
-        self._journal.unlink()
+            _replace_journal(self._journal, self._pending)
         self._pending = []
-        self._journal = _unused(self._rows, self._name, "jsonl")
-        self._file = self._journal.open("a", encoding="utf-8")
+        self._journal = _unused(self._rows, self._name)
 
     def finish_block(self, block: str) -> None:
         """Note that every case of a block has its row, so that a resumed run leaves it out."""
-        with (self._rows / f"{self._name}.done").open("a", encoding="utf-8") as done:
-            done.write(block + "\n")
+        _append_line(self._rows / f"{self._name}.done", block)
 
     def close(self) -> None:
         self.compact()
-        self._file.close()
-        self._journal.unlink()
 
 
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
@@ -112,7 +109,7 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     names = [column.name for column in COLUMNS] if columns is None else list(columns)
     try:
         tables = [source.to_table(columns=names, filter=where) for source in _sources(rows)]
-    except (pa.ArrowInvalid, json.JSONDecodeError, OSError) as error:
+    except (ValueError, TypeError, RecursionError, OSError) as error:
         raise NotARun(f"the rows of {folder} are damaged: {str(error).splitlines()[0]}") from error
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 
@@ -128,16 +125,16 @@ def having(column: str, values: Iterable[str]) -> pc.Expression:
 def finished_blocks(folder: Path) -> frozenset[str]:
     """Blocks of which every case has its row."""
     files = (folder / "rows").glob("*.done")
-    return frozenset(line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    return frozenset(line[:-1] for file in files for line in _whole_lines(file))
 
 
 def compact_leftovers(folder: Path) -> None:
     """Turn journals that dead processes left behind into parts. Call when no process writes any more."""
+    for aside in (folder / "rows").glob("*.tmp"):
+        with writing(aside):
+            aside.unlink()
     for journal in sorted((folder / "rows").glob("*.jsonl")):
-        leftover = list(_journal_rows(journal))
-        if leftover:
-            _write_part(journal.parent, journal.stem, leftover)
-        journal.unlink()
+        _replace_journal(journal, [] if _is_replaced(journal) else list(_journal_rows(journal)))
 
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -157,11 +154,9 @@ def content_hash(folder: Path) -> str:
 
 
 def write_run(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write ``run.json``: what was run, on what, and how it ended."""
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / "run.json.tmp"
-    aside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    aside.replace(folder / "run.json")
+    """Write ``run.json``: what was run, on what, and how it ended. `CannotWrite` leaves the one before as it was."""
+    with replacing(folder / "run.json") as aside:
+        aside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -183,30 +178,65 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
     if parts:
         yield ds.dataset(parts, SCHEMA)
     for journal in sorted(rows.glob("*.jsonl")):
-        yield ds.dataset(to_table(_journal_rows(journal)))
+        if not _is_replaced(journal):
+            yield ds.dataset(to_table(_journal_rows(journal)))
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:
-    """Rows of a journal, in columns of this schema; a last line that was cut off while being written is left out."""
-    with journal.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield known_columns(json.loads(line))
+    """Rows of a journal, in columns of this schema."""
+    return (known_columns(json.loads(line)) for line in _whole_lines(journal))
 
 
-def _write_part(folder: Path, name: str, rows: Sequence[Row]) -> None:
+def _whole_lines(file: Path) -> Iterator[str]:
+    """The lines of a file; a last one that was cut off while being written is left out."""
+    with file.open(encoding="utf-8") as lines:
+        yield from (line for line in lines if line.endswith("\n"))
+
+
+def _append_line(file: Path, line: str) -> None:
+    """Write a line at the end of a file, all of it or nothing."""
+    with writing(file), file.open("ab", buffering=0) as end:
+        size, rest = end.tell(), line.encode() + b"\n"
+        try:
+            while rest:
+                rest = rest[end.write(rest) :]
+        except OSError:
+            end.truncate(size)
+            raise
+
+
+_REPLACES = b"replaces journal"
+"""Entry in the metadata of a part: the journal whose rows it holds, whether or not that is still there."""
+
+
+def _replace_journal(journal: Path, rows: list[Row]) -> None:
+    """Put the part that holds ``rows``, if there are any, in the place of a journal, which is readable until then."""
+    if rows:
+        import pyarrow.parquet as pq
+
+        from poolproof.reports.rows.arrow import to_table
+
+        with replacing(journal.with_suffix(".parquet")) as aside:
+            table = to_table(rows)
+            told = {**table.schema.metadata, _REPLACES: journal.name}
+            pq.write_table(table.replace_schema_metadata(told), aside, compression="zstd")
+    with writing(journal):
+        journal.unlink(missing_ok=True)
+
+
+def _is_replaced(journal: Path) -> bool:
+    """Whether the part with a journal's rows has taken its place: its writer may have died before it removed that."""
+    part = journal.with_suffix(".parquet")
+    if not part.exists():
+        return False
     import pyarrow.parquet as pq
 
-    from poolproof.reports.rows.arrow import to_table
-
-    part = _unused(folder, name, "parquet")
-    aside = part.with_suffix(".tmp")
-    pq.write_table(to_table(rows), aside, compression="zstd")
-    aside.replace(part)
+    return _REPLACES in (pq.read_schema(part).metadata or {})
 
 
-def _unused(folder: Path, name: str, suffix: str) -> Path:
+def _unused(folder: Path, name: str) -> Path:
+    """A journal that neither is there nor has a part in its place."""
     number = 0
-    while (path := folder / f"{name}-{number:04d}.{suffix}").exists():
+    while any((folder / f"{name}-{number:04d}").with_suffix(suffix).exists() for suffix in (".jsonl", ".parquet")):
         number += 1
-    return path
+    return folder / f"{name}-{number:04d}.jsonl"

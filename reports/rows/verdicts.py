@@ -89,6 +89,7 @@ MEANINGS = {
     Overall.CONFORMS: "all that had to be judged was judged and nothing deviates; nothing regressed; a bundle stands",
     Overall.VIOLATES: "something deviates that nobody waived; something regressed; a bundle contradicts itself",
     Overall.INCOMPLETE: "nothing deviates as far as was judged, but something that had to be judged was not",
-    Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here",
+    Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here; or not "
+    "all was recorded or published: a full disk, a file not writable, a plugin that fails",
 }
 """What each exit status tells, in the words of ``poolproof --help``."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
@@ -19,10 +22,43 @@ EXIT_STATUSES = "\n\n".join(
 """What ``poolproof --help`` says below the commands."""
 
 
+class Number(click.FloatRange):
+    """A number in a range; what is no number lies in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail("a number is needed, not nan.", param, ctx)
+        return number
+
+
+class NamedPath(click.Path):
+    """A path that has a name: an empty text is what a script makes of a variable that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a path is needed, not an empty text.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = NamedPath(path_type=Path)
+
+MOST_SECONDS = 86_400.0
+"""A day: who waits longer for one case has mistyped."""
+
+SECONDS = Number(0, MOST_SECONDS, min_open=True)
+
+
 class CommandGroup(click.Group):
-    """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included."""
+    """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included.
+
+    What the terminal has no character for is spelled out, as in a log of ASCII.
+    """
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
@@ -80,5 +116,5 @@ def _refuse(error: click.UsageError) -> NoReturn:
 
 def give_up(reason: str) -> NoReturn:
     """End the command with one sentence."""
-    click.echo(f"poolproof: {visible(reason)}", err=True)
+    click.echo(without_commands(f"poolproof: {visible(reason)}"), err=True)
     sys.exit(Overall.COULD_NOT_RUN)

@@ -9,10 +9,15 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import Overall
 
-STYLES = {Overall.CONFORMS: "green", Overall.VIOLATES: "red", Overall.INCOMPLETE: "yellow"}
+STYLES = {
+    Overall.CONFORMS: "green",
+    Overall.VIOLATES: "red",
+    Overall.INCOMPLETE: "yellow",
+    Overall.COULD_NOT_RUN: "red",
+}
 """How an overall verdict is painted."""
 
 
@@ -23,11 +28,17 @@ def ending(word: str, overall: Overall, text: str) -> Text:
 
 
 class SafeConsole(Console):
-    """A console that shows what text from outside would make the terminal do."""
+    """A console that shows what text from outside would make the terminal do, or the CI service that keeps the log."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        line = ""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            if segment.control:
+                yield segment
+                continue
+            before, text = "." if line.strip() else "", visible(segment.text)
+            yield Segment(without_commands(before + text)[len(before) :], segment.style)
+            line = (line + text).rpartition("\n")[2]
 
 
 def console() -> Console:

@@ -15,7 +15,8 @@ from poolproof.reports.figures.conclusion import Conclusion, count_of
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.rows.failures import replay_line, what_failed
+from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import ending
 from poolproof.reports.waivers.review import Review, State
 
@@ -33,9 +34,15 @@ _NOTED = (
 """Counts that a square of the table tells besides the cases judged, each with its mark, style and meaning."""
 
 
-def show(digest: Digest, console: Console) -> None:
-    """Print the summary; long lines are left whole, so that a reproducer can be copied."""
-    for part in summary(digest, console):
+def show(digest: Digest, console: Console, fault: str = "") -> None:
+    """Print the summary; long lines are left whole, so that a reproducer can be copied.
+
+    ``fault`` of the surroundings is the conclusion, where there is one, whatever the rows so far say.
+    """
+    parts = summary(digest, console)
+    if fault:
+        parts[-1] = ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault)
+    for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
@@ -216,7 +223,7 @@ def _failures(failed: pd.DataFrame) -> list[RenderableType]:
     for row in records(failed.head(_MOST_FAILURES)):
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
-        lines.append(Text(f"  {row['reason']}"))
+        lines.append(Text(f"  {message(row)}"))
         lines.append(Text(f"  {replay_line(row)}", style="cyan"))
     if len(failed) > _MOST_FAILURES:
         more = count_of(len(failed) - _MOST_FAILURES, "more kind")

@@ -1,12 +1,14 @@
-"""Cases near another one: what an implementation that remembers too much confuses it with.
+"""Cases near another one: what an implementation that remembers too much confuses it with, and what feeds it.
 
-Each shares something that a cache might take for everything (shapes, attributes, dtypes) and differs in the rest.
+A neighbour shares something that a cache might take for everything (shapes, attributes, dtypes) and differs in the
+rest. A producer is the forward that a backward takes its indices or its mask from.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case, CaseError
 
 
@@ -32,8 +34,25 @@ def twin(case: Case) -> Case | None:
     return None
 
 
+def producers(case: Case) -> list[Case]:
+    """The forwards of the same geometry and data that can make what a backward takes, its own index dtype first."""
+    if case.api.producer is None:
+        return []
+    literals = tuple((name, values) for name, values in case.literals if name == "self")
+    forward = OPERATORS[case.api.producer]
+    return [
+        replace(case, operator=forward.name, index_dtype=index_dtype, layouts=(), literals=literals)
+        for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32"))
+    ]
+
+
+def needs_producer(case: Case) -> bool:
+    """Whether nobody but the implementation's own forward can make what a backward takes."""
+    return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window())
+
+
 def companions(case: Case) -> list[Case]:
-    """All of these."""
+    """The neighbours, and the twin."""
     other = twin(case)
     return neighbours(case) + ([other] if other else [])
 

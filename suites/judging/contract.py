@@ -69,6 +69,9 @@ class ContractQuestion:
             "statement": self.title,
         }
 
+    def owed_checks(self) -> tuple[str, ...]:
+        return self.aspect.checks
+
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
@@ -114,7 +117,8 @@ def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], st
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        return row | verdict(Verdict.VIOLATES, f"{findings[0].message}; {what_decides()}", findings)
+        findings[0] = findings[0].explained(what_decides())
+        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 
@@ -159,6 +163,6 @@ def read_call(text: str) -> ContractCall | None:
     """The low-level call that ``text`` is the JSON of, None if it is no such JSON."""
     try:
         record = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

@@ -7,7 +7,7 @@ something is; nothing of it is needed while all is well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,10 @@ class Finding:
     @property
     def message(self) -> str:
         return self.mismatch.message
+
+    def explained(self, why: str) -> Finding:
+        """The finding whose message ends with ``why`` it is one."""
+        return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {why}"))
 
     def to_record(self) -> dict[str, Any]:
         return {"check": self.check} | asdict(self.mismatch)

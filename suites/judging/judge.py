@@ -16,10 +16,10 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.classes import classes_of
-from poolproof.suites.cases.neighbours import companions
+from poolproof.suites.cases.neighbours import companions, needs_producer, producers
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, Company, verdict
-from poolproof.suites.judging.checks import IN_COMPANY, USUAL, run_checks
+from poolproof.suites.judging.checks import USUAL, owed_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
@@ -64,13 +64,19 @@ class Question:
     def describe(self) -> Row:
         return describe(self)
 
+    def owed_checks(self) -> tuple[str, ...]:
+        return (REFUSAL, *owed_checks(self.case, self.aspect.checks))
+
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
 
     def company(self) -> Company | None:
-        if not {*IN_COMPANY} & {*self.aspect.checks}:
+        cases = companions(self.case) if "state" in self.aspect.checks else []
+        if "round_trip" in self.aspect.checks or needs_producer(self.case):
+            cases += producers(self.case)
+        if not cases:
             return None
-        others = tuple(Question(case, BY_ITSELF, evidence=self.evidence) for case in companions(self.case))
+        others = tuple(Question(case, BY_ITSELF, evidence=self.evidence) for case in cases)
         return Company(others, lambda ids: replace(self, shunned=frozenset(ids)))
 
     def leaving(self, evidence: EvidenceFolder) -> Question:

@@ -19,11 +19,11 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_maximum, judge_forward
 from poolproof.references.geometry import Int64
-from poolproof.references.operators import OPERATORS
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
@@ -83,14 +83,12 @@ class Trial:
     def content(self) -> Contents:
         """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
         content, case = contents(self.case), self.case
-        if "indices" not in case.api.inputs or 0 in case.shape:
+        if not needs_producer(case):
             return content
         if case.has_bit_mask:
             return replace(content, mask=np.ascontiguousarray(self._made("a mask of bits").first.output("indices")))
-        if case.has_empty_window():
-            indices = self._made("the indices of windows without a cell").output_indices
-            return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
-        return content
+        indices = self._made("the indices of windows without a cell").output_indices
+        return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
 
     @property
     def fmt(self) -> FloatFormat:
@@ -231,9 +229,12 @@ class Trial:
             self.backend.run(call)
 
     def device_indices(self) -> Int64 | None:
-        """The indices that the backend's own forward makes of self, None where it has no forward for these dtypes."""
+        """The indices that the backend's own forward makes of self.
+
+        None where it has no forward for these dtypes, or where that one is shunned.
+        """
         producer = self._producer()
-        if producer is None:
+        if producer is None or producer.id in self.shunned:
             return None
         forward = Trial(producer, self.backend)
         if forward.first.outcome.status is not Status.COMPLETED:
@@ -256,6 +257,8 @@ class Trial:
         producer = self._producer()
         if producer is None:
             raise NotMade(f"{what} can only be made by the forward, which this backend does not have")
+        if producer.id in self.shunned:
+            raise NotMade(f"{what} can only be made by the forward, which deviates by itself")
         forward = Trial(producer, self.backend)
         outcome = forward.first.outcome
         if outcome.status is Status.COMPLETED:
@@ -264,13 +267,10 @@ class Trial:
         raise NotMade(f"the forward does not make {what}: {outcome.message}", refused=may)
 
     def _producer(self) -> Case | None:
-        """The forward case of the same geometry and data; its indices in the dtype wanted here, if it has that one."""
-        case = self.case
-        operator = OPERATORS[case.api.producer or ""]
-        for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32")):
-            if unsupported(self.backend, operator, case.dtype, index_dtype) is None:
-                literals = tuple((name, values) for name, values in case.literals if name == "self")
-                return replace(case, operator=operator.name, index_dtype=index_dtype, layouts=(), literals=literals)
+        """The first of the case's producers whose dtypes the backend has."""
+        for case in producers(self.case):
+            if unsupported(self.backend, case.api, case.dtype, case.index_dtype) is None:
+                return case
         return None
 
     def _completed(self, run: Run, how: str) -> Run:

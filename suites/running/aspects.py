@@ -7,6 +7,7 @@ and is held against all that any aspect claims.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from poolproof.references.contract import ContractCall
@@ -238,6 +239,10 @@ EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats
 """What a single case named on the command line is held against."""
 
 
+_GIVEN = "case"
+"""In place of a block: the question was given by itself. Rows without any block are of calls that were not planned."""
+
+
 def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked]:
     """The questions of some lines of JSON, cases or low-level calls, for a backend of ``product`` (None: of none).
 
@@ -257,7 +262,8 @@ def _given_question(line: str, product: Product | None) -> Asked:
     gone = read_phase_question(line, PHASES.alone)
     call = None if gone else read_call(line)
     if gone is None and call is None:
-        return Question(Case.from_json(line), EVERYTHING, block="case")
+        return Question(Case.from_json(line), EVERYTHING, _GIVEN)
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-    return gone or question_of(cast(ContractCall, call), product, CONTRACT.alone)
+    call = cast(ContractCall, call)
+    return replace(gone, block=_GIVEN) if gone else question_of(call, product, CONTRACT.alone, _GIVEN)

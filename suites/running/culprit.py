@@ -15,6 +15,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.checks import IN_COMPANY
+from poolproof.suites.running.repetition import deviates
 
 Ask = Callable[[Asked], Row]
 """Puts a question to a process of the backend that was asked nothing before; the row, deviations waived if accepted."""
@@ -29,7 +30,7 @@ def settled(question: Asked, row: Row, ask: Ask) -> tuple[Row, ...]:
         return (row,)
     if row["verdict"] in _DEATHS and ask(company.without([other.id for other in company.others]))["verdict"] in _DEATHS:
         return (row,)
-    guilty = [other for other in map(ask, company.others) if _deviates(other)]
+    guilty = [other for other in map(ask, company.others) if deviates(other)]
     if not guilty:
         return (row,)
     again = ask(company.without([other["case_id"] for other in guilty]))
@@ -40,10 +41,6 @@ def _may_be_anothers(row: Row) -> bool:
     """Whether the row fails by what is found only after other calls were made, or by a death, at whatever time."""
     found_late = {*IN_COMPANY, REFUSAL} & {*(row["checks_violated"] or ())}
     return row["verdict"] in _DEATHS or (row["verdict"] in FAILED and bool(found_late))
-
-
-def _deviates(row: Row) -> bool:
-    return row["verdict"] in FAILED or row["verdict"] == Verdict.WAIVED
 
 
 def _cleared(row: Row, guilty: Row) -> Row:

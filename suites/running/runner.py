@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from poolproof.reports.rows.evidence import evidence_path
-from poolproof.reports.rows.failures import kind_of, replay_line, what_failed
+from poolproof.reports.rows.evidence import evidence_path, shrunk_path
+from poolproof.reports.rows.failures import failure_text, kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.judging.asked import Asked
@@ -16,6 +17,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
+from poolproof.suites.running.repetition import Repetition, asked_again
 from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
@@ -83,18 +85,20 @@ class Runner:
             sandbox.take(self._scratch, self._name_of(backend), timeout)
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
+        self._kinds: set[tuple[str, ...]] = set()
         self._led_to: set[tuple[str, str]] = set()
 
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
 
-        Rows are recorded as they come but for the first that breaks a claim: those wait for their smaller cases,
-        which are looked for once the block is judged. An interruption costs the smaller case, never the row; after
-        the death of this very process a resumed run judges again whatever has no row.
+        Rows are recorded as they come but for the first of each kind that fails and the first that breaks a claim:
+        those wait until the block is judged, to be asked again and made smaller. An interruption costs what would be
+        learned of them, never the row; after the death of this very process a resumed run judges again whatever has no
+        row.
         """
         questions = [asked for asked in block.questions() if (block.id, asked.id) not in self._already_judged]
         tally = Tally()
-        first: dict[tuple[str, ...], tuple[Asked, Row]] = {}
+        waiting: list[tuple[Asked, Row]] = []
         try:
             judged = self._rows(block.subject.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
@@ -103,26 +107,37 @@ class Runner:
                     tally.add(other)
                     self._record_once(other)
                 tally.add(row)
-                if row["verdict"] in FAILED and self._shrinks and _claim_of(row) not in (*first, *self._shrunk):
-                    first[_claim_of(row)] = question, row
+                if row["verdict"] in FAILED and self._is_worth_a_look(row, waiting):
+                    waiting.append((question, row))
                 else:
                     self._record(row)
-            for claim, (question, row) in list(first.items()):
-                self._make_smaller(block, question, row)
-                del first[claim]
+            while waiting:
+                question, row = waiting[0]
+                again = self._ask_again(question, row)
+                if self._shrinks and _claim_of(row) not in self._shrunk:
+                    self._make_smaller(block, question, row, again)
+                del waiting[0]
                 self._record(row)
         finally:
-            for _, row in first.values():
+            for _, row in waiting:
                 self._record(row)
         return tally
 
     def judge_one(self, question: Asked, backend: str) -> tuple[Row, ...]:
         """Judge and record a single question; its row, and that of another call that is to blame instead."""
         ((row, *others),) = self._rows(backend, [question])
+        if row["verdict"] in FAILED:
+            self._ask_again(question, row)
         self._record(row)
         for other in others:
             self._record_once(other)
         return row, *others
+
+    def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Asked, Row]]) -> bool:
+        """Whether a failed row is the first of its kind, or may be made smaller and none that waits is to be."""
+        if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
+            return True
+        return self._shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
 
     def _record_once(self, led_to: Row) -> None:
         """Record the row of a call that several questions may have led to."""
@@ -147,13 +162,13 @@ class Runner:
             yield rows
 
     def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
-        sandbox = self._sandbox(backend)
-
-        def ask(asked: Asked) -> Row:
-            return self._waive(sandbox.judge_alone(asked))
-
-        rows = map(self._waive, sandbox.judge(questions))
+        rows = map(self._waive, self._sandbox(backend).judge(questions))
+        ask = partial(self._first, backend)
         return (settled(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
+
+    def _first(self, backend: str, question: Asked) -> Row:
+        """The row of a question that is the first to be put to its process."""
+        return self._waive(self._sandbox(backend).judge_alone(question))
 
     def _limit_evidence(self, row: Row) -> None:
         """Remove the evidence of the row where the run has enough of its kind."""
@@ -174,31 +189,54 @@ class Runner:
         """The name of a sandbox, of which files are made."""
         return f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
 
-    def _make_smaller(self, block: Block, question: Asked, row: Row) -> None:
-        """Add the column with the smallest question that fails alike, and ask that once more for its evidence."""
+    def _ask_again(self, question: Asked, row: Row) -> Repetition:
+        """Find out whether a failure repeats, and add to its row how often, if it is the first of its kind."""
+        if kind_of(row) in self._kinds:
+            return Repetition()
+        self._kinds.add(kind_of(row))
+        again = asked_again(question, partial(self._alone, row["backend"]))
+        row |= again.columns
+        return again
+
+    def _alone(self, backend: str, question: Asked) -> Row:
+        """The row of a question in processes of its own, and of the calls beside it in others."""
+        ask = partial(self._first, backend)
+        return settled(question, ask(question), ask)[0]
+
+    def _make_smaller(self, block: Block, question: Asked, row: Row, again: Repetition) -> None:
+        """Add the columns with the smallest question that fails alike, once it was seen to fail as often.
+
+        What does not fail ``again`` at all is left as it is: nothing smaller could be told from it.
+        """
 
         def still_fails(asked: Asked) -> bool:
             ((other, *_),) = self._judged(row["backend"], [asked])
-            return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(
-                other["checks_violated"]
-            )
+            return _fails_like(row, other)
 
+        if again.rows and not again.failures:
+            return
         smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
         if smaller is not None:
-            self._shrunk.add(_claim_of(row))
-            row["shrunk"] = smaller.describe()["case"]
-            evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
-            for other, *_ in self._judged(row["backend"], [smaller.leaving(evidence)]):
-                evidence.put_unfinished(other)
+            self._confirm(row, smaller, again)
+
+    def _confirm(self, row: Row, smaller: Asked, again: Repetition) -> None:
+        """Ask a smaller question once more, for its evidence and for whether it fails as often as the row's."""
+        evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
+        repeated = asked_again(smaller.leaving(evidence), partial(self._alone, row["backend"]))
+        alike = [other for other in repeated.failures if _fails_like(row, other)]
+        if not alike or not repeated.fails_as_often_as(again):
+            shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
+            return
+        evidence.put_unfinished(alike[0])
+        self._shrunk.add(_claim_of(row))
+        row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
+
+
+def _fails_like(row: Row, other: Row) -> bool:
+    """Whether another row ended as a failed one did, and breaks at least the first of its claims."""
+    return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(other["checks_violated"])
 
 
 def _claim_of(row: Row) -> tuple[str, ...]:
     """What a smaller case is sought for once: it has to break the first of the violated checks, and no more."""
     return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]
-
-
-def failure_text(row: Row) -> str:
-    """One failed row in a few lines: what, why, and the line that reruns it."""
-    about = f"{row['backend']} {row['operator']} {row['dtype']}, case {row['case_id']}"
-    title = f"{row['verdict']}: {what_failed(row)} ({about})"
-    return f"{title}\n  {row['reason']}\n  {replay_line(row)}"

@@ -1,10 +1,9 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-A `Process` answers over a connection and is heard to its end, whatever that is: hunts for defects are made of those. A
-`Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker* from
-itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim: its memory
-may be damaged then, so it is replaced too. Before every call it notes the case on disk: after a power cut the case in
-flight is still known.
+A `Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker*
+from itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim: its
+memory may be damaged then, so it is replaced too. Before every call it notes the case on disk: after a power cut the
+case in flight is still known.
 """
 
 from __future__ import annotations
@@ -13,28 +12,24 @@ import gc
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from mmap import mmap
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from subprocess import DEVNULL, Popen
-from typing import Self
 
 from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, check_name, create
+from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
 from poolproof.references.core.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
@@ -42,41 +37,10 @@ from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify, mapped_libraries
 from poolproof.suites.running.plans import Subject, subjects
-
-
-class OwnFault(Exception):
-    """The suite itself failed in another process; the text is the traceback there."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """In place of an answer: the process that owes it has ended, with that status as `subprocess` counts it."""
-
-    status: int
-    verdict = Verdict.CRASHED
-
-    @property
-    def reason(self) -> str:
-        how = f"signal {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
-        return f"ended by {how}"
-
-
-@dataclass(frozen=True)
-class Overdue:
-    """In place of an answer: it did not come in that many seconds."""
-
-    seconds: float
-    verdict = Verdict.TIMED_OUT
-
-    @property
-    def reason(self) -> str:
-        return f"gave no answer within {self.seconds:.3g} s"
-
-
-KILLED = Ended(-signal.SIGKILL)
-"""How a process ends that was killed from outside: no fault of memory or arithmetic raises that signal."""
+from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue, fork
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -87,101 +51,6 @@ def row_without_answer(question: Asked, why: Ended | Overdue, last_words: str = 
     return not_survived(question, why.verdict, f"the call {why.reason}{last_words}")
 
 
-def fork(work: Callable[[], int | None]) -> int:
-    """The id of a process that does ``work`` and ends with the status it returns, 1 where it raises."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        status = work() or 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-class Process:
-    """A process of its own group, heard over a connection until it ends."""
-
-    def __init__(self, pid: int, connection: Connection) -> None:
-        self.pid = pid
-        self.connection = connection
-        self.cpu_seconds = 0.0
-        self.ended: Ended | None = None
-
-    @classmethod
-    def forked(cls, work: Callable[[Callable[[object], None]], None]) -> Self:
-        """A fork of this process; ``work`` is given what takes its messages."""
-        ours, theirs = Pipe(duplex=False)
-        pid = fork(partial(_say, theirs, work))
-        theirs.close()
-        with suppress(PermissionError, ProcessLookupError):
-            os.setpgid(pid, pid)
-        return cls(pid, ours)
-
-    @classmethod
-    def launched(cls, program: str, arguments: Sequence[str], errors: Path) -> Self:
-        """A fresh interpreter that runs ``program``; the descriptor of its connection comes before its arguments."""
-        ours, theirs = socket.socketpair()
-        with theirs, errors.open("wb") as output:
-            popen = Popen(
-                [sys.executable, "-c", program, str(theirs.fileno()), *arguments],
-                pass_fds=[theirs.fileno()],
-                stdin=DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
-        popen.returncode = 0  # waited for by `end`
-        return cls(popen.pid, Connection(ours.detach()))
-
-    def receive(self, seconds: float | None = None) -> object:
-        """The next message; `Overdue` if none comes in time, `Ended` if none ever will. `OwnFault` passes through."""
-        if seconds is not None and not self.connection.poll(seconds):
-            return Overdue(seconds)
-        try:
-            message = self.connection.recv()
-        except (EOFError, ConnectionError):
-            return self.end(patience=1.0)
-        if isinstance(message, OwnFault):
-            raise message
-        return message
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-
-    def end(self, patience: float = 0.0) -> Ended:
-        """Make sure that the whole group is gone, at the latest after ``patience`` seconds."""
-        if self.ended is None:
-            self.connection.close()
-            deadline = time.monotonic() + patience
-            while not self._has_ended() and time.monotonic() < deadline:
-                time.sleep(0.002)
-            self.kill()
-            _, status, usage = os.wait4(self.pid, 0)
-            self.cpu_seconds = usage.ru_utime + usage.ru_stime
-            self.ended = Ended(os.waitstatus_to_exitcode(status))
-        return self.ended
-
-    def _has_ended(self) -> bool:
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _say(connection: Connection, work: Callable[[Callable[[object], None]], None]) -> None:
-    """What a forked process does: ``work``, and tell of a fault of ours, unless nobody listens any more."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.setpgid(0, 0)
-    try:
-        work(connection.send)
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass
-    except Exception:
-        connection.send(OwnFault(traceback.format_exc()))
-
-
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
 
@@ -190,13 +59,21 @@ START_SECONDS = 300.0
 class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
-    ``libraries`` are the paths of the shared libraries that it brought into its process.
+    ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
+    `poolproof.suites.running.given`.
     """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
     libraries: frozenset[str] = frozenset()
+    given: tuple[str, ...] = ()
+
+
+def _say_aside(sentence: str) -> None:
+    """Tell whoever waits at a terminal; what a command prints stays as it is."""
+    sys.stderr.write(f"poolproof: {sentence}\n")
+    sys.stderr.flush()
 
 
 @dataclass(frozen=True)
@@ -210,9 +87,25 @@ class _Serving:
 class _Asking:
     """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
 
+    ticket: int
     questions: Sequence[Asked]
     note: Path
     errors: Path
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A worker's message before it answers a list of questions: which it has read. Death from here on is about them."""
+
+    ticket: int
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A worker's answer to one of the questions of a list."""
+
+    ticket: int
+    row: Row
 
 
 def survey(backend: str) -> Survey:
@@ -249,9 +142,11 @@ class Sandbox:
 
     def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
         self.backend = backend
-        self._labels = {"backend": backend, "product": "", "worker": name}
-        self._server: Process | None = None
+        self._labels: Row = {"backend": backend, "product": "", "worker": name}
+        self._given: tuple[str, ...] = ()
+        self._server: Guarded | None = None
         self._worker = 0
+        self._ticket = self._taken = 0
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
@@ -260,14 +155,21 @@ class Sandbox:
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
         self._labels["worker"] = name
+        self._tell_given()
+
+    def _tell_given(self) -> None:
+        self._labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+        prepare(self.backend, _say_aside)
         program = "from poolproof.suites.running.sandbox import main; main()"
-        self._server = Process.launched(program, [self.backend], self._errors)
+        self._server = Guarded.launched(program, [self.backend], self._errors)
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
             self._labels["product"] = answer.product.name if answer.product else ""
+            self._given = answer.given
+            self._tell_given()
             return answer
         self.close()
         if isinstance(answer, Ended | Overdue):
@@ -302,7 +204,7 @@ class Sandbox:
         """End all processes; the sandbox may be started again."""
         if self._server is not None:
             self._server.end(patience=1.0)
-        self._server, self._worker = None, 0
+        self._server, self._worker, self._taken = None, 0, self._ticket
 
     def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
         if isinstance(answer, Ended | Overdue):
@@ -318,6 +220,8 @@ class Sandbox:
             row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
             return row | {"checks_judged": [], "judged_at": time.time()} | self._labels
         row = self._row(question, answer)
+        if row["verdict"] in FAILED:
+            return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
@@ -325,6 +229,7 @@ class Sandbox:
         if self._server is None:
             self.start()
         assert self._server is not None
+        self._ticket += 1
         with suppress(ConnectionError):
             self._server.connection.send(self._asking(questions))
         for question in questions:
@@ -341,35 +246,48 @@ class Sandbox:
                 return
 
     def _asking(self, questions: Sequence[Asked]) -> _Asking:
-        return _Asking(questions, self._note, self._errors)
+        return _Asking(self._ticket, questions, self._note, self._errors)
 
     def _receive(self, seconds: float) -> object:
         """The next answer; a worker that is too slow is killed, and its server then reports its end.
 
-        No time of a case is what passes before there is a worker.
+        No time of a case is what passes before there is a worker. Nothing is said of a question by the death of a
+        worker, killed from outside, that had not read it, nor by its silence.
         """
         assert self._server is not None
-        overdue: Overdue | None = None
+        overdue: Overdue | Ended | None = None
         while True:
             allowed = seconds if self._worker else START_SECONDS
             answer = self._server.receive(None if overdue else allowed)
-            if isinstance(answer, _Serving):
-                self._worker = answer.pid
-            elif isinstance(answer, Overdue):
-                overdue = answer
-                self._kill_worker()
-            else:
-                if self._server.ended:
-                    self.close()
-                if isinstance(answer, Ended):
-                    self._worker = 0
-                died = isinstance(answer, Ended) and answer.status != _RETIRED
-                return overdue if overdue and died else answer
+            is_known = self._taken == self._ticket
+            if isinstance(answer, Ended):
+                self._worker = 0
+            match answer:
+                case _Serving():
+                    self._worker = answer.pid
+                case _Taken():
+                    self._taken = answer.ticket
+                case _Answer():
+                    if answer.ticket == self._ticket:
+                        return answer.row
+                case Overdue():
+                    overdue = answer if is_known else KILLED
+                    self._kill_worker()
+                case Ended() if answer == KILLED and not (is_known or overdue or self._server.ended):
+                    continue
+                case _:
+                    if self._server.ended:
+                        self.close()
+                    died = isinstance(answer, Ended) and answer.status != _RETIRED
+                    return overdue if overdue and died else answer
 
     def _kill_worker(self) -> None:
         assert self._server is not None
+        if not self._worker:
+            self._server.kill()
+            return
         with suppress(ProcessLookupError):
-            os.kill(self._worker or self._server.pid, signal.SIGKILL)
+            os.kill(self._worker, signal.SIGKILL)
 
     def _last_words(self) -> str:
         """The last line of what the implementation printed."""
@@ -382,16 +300,18 @@ class Sandbox:
 
 def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
-    before = mapped_libraries()
+    before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
+        asked = subjects(backend_name, backend)
+        _check_reasons(asked)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    asked = subjects(backend_name, backend)
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
-    connection.send(Survey(said, asked, backend.product, brought))
+    given = given_words(backend_name, environment, list(sys.modules.values()))
+    connection.send(Survey(said, asked, backend.product, brought, given))
     work = partial(_answer, connection, backend, backend_name)
     compile_all()
     if not backend.survives_fork:
@@ -405,6 +325,14 @@ def _serve(connection: Connection, backend_name: str) -> None:
     while status != _HUNG_UP:
         status = _wait(fork(work))
         _tell(connection, status)
+
+
+def _check_reasons(asked: Sequence[Subject]) -> None:
+    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do."""
+    for subject in asked:
+        if not isinstance(subject.unsupported, str | None):
+            said = f"gives {subject.unsupported!r:.80} from unsupported: it must be a reason, or None"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
 def _wait(pid: int) -> int:
@@ -473,23 +401,31 @@ def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
             if not asking.questions:
                 return _RETIRED
             note = asking.note
-            _print_to(asking.errors)
+            connection.send(_Taken(asking.ticket))
             if not _answer_all(connection, backend, backend_name, asking):
                 return _RETIRED
+    except CannotWrite as fault:
+        connection.send(fault)
+        return _HUNG_UP
     except (EOFError, ConnectionError):
         if note is not None:
-            note.unlink(missing_ok=True)
+            with suppress(OSError):
+                note.unlink(missing_ok=True)
         return _HUNG_UP
 
 
 def _answer_all(connection: Connection, backend: Backend, backend_name: str, asking: _Asking) -> bool:
     """Answer the questions up to the first that is answered by a broken claim; whether this process may go on."""
-    descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
+    with writing(asking.errors):
+        _print_to(asking.errors)
+    with writing(asking.note):
+        descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
     try:
         for question in asking.questions:
-            _note_in_flight(descriptor, backend_name, question)
+            with writing(asking.note):
+                _note_in_flight(descriptor, backend_name, question)
             row = answer_of(question, backend)
-            connection.send(row)
+            connection.send(_Answer(asking.ticket, row))
             if row["verdict"] in FAILED:
                 if backend.survives_fork or not backend.is_usable():
                     return False

@@ -1,0 +1,55 @@
+"""Runs that several modules of tests look at: each is made once, for all workers of a session."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
+from sessions import run_session
+
+_WAIVER = f"""
+[[waiver]]
+id = "known"
+reason = "loses its largest gradient"
+owner = "somebody"
+expires = {date.today() + timedelta(days=90)}
+checks = ["interval", "plane_sum", "layout_invariance", "scale_equivariance", "index_dtype_invariance"]
+scope = {{ backend = "reports_backends:Mixed", operator = "AdaptiveMaxPool2dBackward" }}
+"""
+_ASKED = [
+    *("--operator", "MaxPool2dWithIndicesBackward", "--operator", "AdaptiveMaxPool2dBackward"),
+    *("--dtype", "float32", "--dtype", "float64", "--aspect", "values", "--aspect", "layouts", "--cases", "8"),
+]
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that the first worker that needs it lets ``make`` fill, and all others wait for. Nobody writes to it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = factory.mktemp(name)
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def make_failing_run(folder: Path) -> None:
+    """``run``, with rows that conform, violate, crash and are waived, and its ``bundle.zip``."""
+    waivers = folder / "waivers.toml"
+    waivers.write_text(_WAIVER)
+    given = ["--waivers", str(waivers), "--no-shrink"]
+    ended = run_session(folder / "run", "reports_backends:Mixed", *given, asked=_ASKED)
+    assert ended.status == Overall.VIOLATES, ended.output
+    kinds = set(read_rows(ended.folder, ["verdict"])["verdict"].to_pylist())
+    assert {"conforms", "violates", "crashed", "waived"} <= kinds
+    package(ended.folder, folder / "bundle.zip")

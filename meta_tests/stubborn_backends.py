@@ -1,0 +1,38 @@
+"""Backends whose processes do all they can to stay: they block signals, leave their session, and have children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from poolproof.backends.base import Call, Outcome
+from scatter_backends import Scatter
+
+
+class Stubborn(Scatter):
+    """A call with ceil_mode never returns: a child, in a session of its own, and the caller block every signal."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        folder = os.environ.get("STUBBORN")
+        if folder is None or not call.attributes.rounds_up:
+            return super().run(call, mode)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        if os.fork() == 0:
+            os.setsid()
+        Path(folder, str(os.getpid())).touch()
+        while True:
+            time.sleep(60)
+
+
+stubborn = Stubborn
+
+
+class Unforkable(Stubborn):
+    """The same, and it cannot be forked."""
+
+    survives_fork = False
+
+
+unforkable = Unforkable

@@ -1,0 +1,65 @@
+"""What is no fault of an implementation, an adapter or the suite: a disk that is full, a folder that is not writable.
+
+Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command tells the sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from poolproof.reports.rows.verdicts import BadInput
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_LOCKED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+class CannotWrite(BadInput):
+    """A file cannot be written, or the system denies something else; the text says what, why, and what to do."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around all that writes one file: `CannotWrite` where the system does not let it."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror or error}; {_remedy(error)}") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` for a file that takes its place when it is complete; else all is left as it was."""
+    aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield aside
+            aside.replace(path)
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def among_ours() -> Iterator[None]:
+    """Around what calls nothing of anybody else: an error of the system is the surroundings', `CannotWrite`."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(told(error)) from error
+
+
+def told(error: OSError) -> str:
+    """Any other error of the system in words, with what to do about it."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; {_remedy(error)}"
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in _FULL:
+        return "make room for it"
+    return "make it writable" if error.errno in _LOCKED else "see to that"

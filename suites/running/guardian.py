@@ -1,0 +1,124 @@
+"""The process between a session and one of its servers: what a backend starts is gone soon after the session is.
+
+Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command and
+ends as that ends. When the command ends, when it is asked to end (SIGTERM), or when the process SESSION, its parent,
+is gone, however that went, it kills all that descends from it: what backends fork comes to it when its parents die,
+whatever session and group it is in and whatever signals it blocks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+LOOK_SECONDS = 0.25
+"""Time between two looks at whether the session is there."""
+
+KILL_SECONDS = 1.0
+"""How long killed processes are waited for: one that the system holds in a driver's call goes when that returns."""
+
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def die_with(parent: int) -> None:
+    """Let this process be killed when the thread of its parent that started it ends; at once if that is gone."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    session, command = int(sys.argv[1]), sys.argv[2:]
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    server = _start(command, before)
+    status = _watch(session, server)
+    _kill_descendants()
+    _end_as(status)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+def _start(command: list[str], mask: Iterable[int]) -> int:
+    """The id of the process that runs a command, with the descriptors of this one, which keeps only its own three."""
+    guardian = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        die_with(guardian)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.execv(command[0], command)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    return pid
+
+
+def _watch(session: int, server: int) -> int:
+    """How the server ended, as `subprocess` counts it; killed, where it is not waited for any longer."""
+    while os.getppid() == session:
+        told = signal.sigtimedwait(_SIGNALS, LOOK_SECONDS)
+        ended = _reap()
+        if server in ended:
+            return ended[server]
+        if told is not None and told.si_signo == signal.SIGTERM:
+            break
+    return -signal.SIGKILL
+
+
+def _reap() -> dict[int, int]:
+    """Those that ended, the adopted included, with their statuses."""
+    ended = {}
+    try:
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+    except ChildProcessError:
+        pass
+    return ended
+
+
+def _kill_descendants() -> None:
+    deadline = time.monotonic() + KILL_SECONDS
+    while (left := _descendants()) and time.monotonic() < deadline:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(0.005)
+        _reap()
+
+
+def _descendants() -> list[int]:
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+    found: set[int] = set()
+    last = {os.getpid()}
+    while last := {pid for pid, parent in parents.items() if parent in last} - found:
+        found |= last
+    return sorted(found)
+
+
+def _end_as(status: int) -> None:
+    if status >= 0:
+        os._exit(status)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if -status != signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [-status])
+    os.kill(os.getpid(), -status)
+
+
+if __name__ == "__main__":
+    main()
