@@ -31,6 +31,8 @@ from poolproof.suites.running.sandbox import Survey, survey
 from seeded_calls import SEEDED_CALLS
 
 LATE = {
+    "planes_lost_past_2_20",
+    "planes_lost_past_2_24",
     "float32_plane_index",
     "uint16_plane_counter",
     "staging_leaked",

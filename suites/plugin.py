@@ -33,6 +33,7 @@ from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
 from poolproof.suites.running.guardian import die_with
@@ -52,6 +53,7 @@ class Session:
     selection: Selection
     waivers: Waivers
     done: recorder.Done
+    memory_budget: int
 
     def waive(self, row: Row) -> Row:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
@@ -135,6 +137,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how long one case may take before it counts as hung (default: 60)",
     )
     add(
+        "--memory-budget",
+        metavar="SIZE",
+        help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
+        "not run, and counted (default: what is free when the run begins)",
+    )
+    add(
         "--aclnn-library",
         action="append",
         metavar="PATH",
@@ -161,6 +169,7 @@ def pytest_configure(config: pytest.Config) -> None:
             die_with(os.getppid())
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
+        share(session.memory_budget, worker["workercount"])
         name = worker["workerid"]
     else:
         session, name = _begin(config), "main"
@@ -317,6 +326,9 @@ def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
         _check_ranges(config)
+        given = config.getoption("memory_budget")
+        budget = free_memory() if given is None else parse_size(given)
+        share(budget, 1)
         check_lines(config.getoption("case") or [])
         waivers = _waivers(config)
         selection = _selection(config)
@@ -326,12 +338,13 @@ def _begin(config: pytest.Config) -> Session:
         done = recorder.what_is_done(folder)
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
         to_do += len(selection.questions())
-        recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
+        sizes = {"planned_cases": to_do, "memory_budget": budget}
+        recorder.begin(config, folder, _record(config, selection) | sizes, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     except OSError as error:
         _stop(told(error))
-    return Session(folder, selection, waivers, done)
+    return Session(folder, selection, waivers, done, budget)
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +18,12 @@ from poolproof.suites.cases.classes import classes_of
 from poolproof.suites.cases.neighbours import companions, needs_producer, producers
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, Company, verdict
+from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.checks import USUAL, owed_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
 from poolproof.suites.judging.trial import NotMade, RunFailed, Trial
-
-WORKING_COPIES = 16
-"""What a case is judged in, in multiples of its tensors (measured: 4 where it passes, 16 where it fails)."""
-
 
 BY_ITSELF = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
@@ -89,11 +85,11 @@ def judge(question: Question, backend: Backend) -> Row:
     row = describe(question)
     case = question.case
     unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype)
-    too_large = _too_large(case)
+    left_out = too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
-    elif too_large:
-        row |= verdict(Verdict.NOT_RUN, too_large)
+    elif left_out:
+        row |= verdict(Verdict.NOT_RUN, left_out)
     else:
         try:
             row |= _judge_supported(question, backend)
@@ -102,15 +98,6 @@ def judge(question: Question, backend: Backend) -> Row:
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
-
-
-def _too_large(case: Case) -> str:
-    """Why the case cannot be judged in this machine's memory, empty where it can."""
-    needed = WORKING_COPIES * case.memory_bytes()
-    allowed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    if needed <= allowed:
-        return ""
-    return f"judging takes about {needed / 2**30:.1f} GiB, more than half of the {2 * allowed / 2**30:.1f} GiB here"
 
 
 def describe(question: Question) -> Row:

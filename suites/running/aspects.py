@@ -14,6 +14,7 @@ from poolproof.references.contract import ContractCall
 from poolproof.references.products import Product
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.huge import huge
 from poolproof.suites.cases.models import models
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
@@ -189,13 +190,13 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "huge",
-            "planes past 2**24 cells, where float32 cannot count them, behave like small ones",
+            "planes, tensors and kernels past what 8, 16, 20, 24 and 31 bits count behave like small ones",
             profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
             weight=1 / 1600,
             least=0,
+            listed=huge,
             costly=True,
-            directions=("backward",),
-            checks=("written", "interval", "unreached"),
+            checks=("written", "interval", "unreached", "maximum", "index_rule", "index_points"),
         ),
         CaseAspect(
             "empty_windows",

@@ -1,6 +1,8 @@
 // The kernels. All work on dense tensors; where a tensor is a strided view, the launch has copied it before.
 #pragma once
 
+#include <algorithm>
+
 #include "numeric.h"
 #include "route.h"
 
@@ -64,10 +66,18 @@ inline Cell decode(const Problem& problem, int64_t index) {
     return has_defects ? wrapped(problem, cell) : cell;
 }
 
+// Planes that begin before some element of the tensor.
+inline int64_t planes_before(const Problem& problem, int64_t element) {
+    const int64_t cells = std::max<int64_t>(problem.cells(), 1);
+    return std::min(problem.planes(), (element + cells - 1) / cells);
+}
+
 // Planes that a kernel works through: all of them.
 inline int64_t counted_planes(const Problem& problem) {
     const int64_t wide = problem.planes() % 32 - 16;  // what the last 32 lanes hold beyond their first half
     if (seeded(Defect::wide_lanes_halved) && wide > 0) return problem.planes() - wide;
+    if (seeded(Defect::planes_lost_past_2_20)) return planes_before(problem, int64_t{1} << 20);
+    if (seeded(Defect::planes_lost_past_2_24)) return planes_before(problem, int64_t{1} << 24);
     return seeded(Defect::uint16_plane_counter) ? static_cast<uint16_t>(problem.planes()) : problem.planes();
 }
 

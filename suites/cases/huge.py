@@ -1,0 +1,110 @@
+"""Calls at the sizes where counters and offsets of kernels end: 16, 20, 24 and 31 bits, and 8 bits of a kernel.
+
+What each plan can afford differs: the smallest has these totals in float16 alone, only the largest has tensors that
+bytes or elements of 31 bits cannot count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+from poolproof.references.formats import FORMATS
+from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.targets import ACCEPTANCE, Target
+
+SOAK = 8000
+"""``plan_cases`` of what takes gigabytes and minutes."""
+
+CHEAPEST = "float16"
+"""The dtype that stands for all where a plan can afford but one."""
+
+_PAST_24_BITS = (1 << 24) + 19
+
+Sizes = tuple[int, ...]
+
+
+def huge(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
+    """The calls for an operator in one pair of dtypes."""
+    return [
+        Target(name, _case(operator, dtype, index_dtype, shape, windows), plan_cases=plan_cases)
+        for name, plan_cases, shape, windows in _calls(operator, dtype)
+    ]
+
+
+def _case(operator: Operator, dtype: str, index_dtype: str, shape: Sizes, windows: Windows) -> Case:
+    """Data that costs little to make, and in which no plane is like the next: a lost one is missed."""
+    data: dict[str, Any] = {"values": "ties"}
+    if operator.is_backward:
+        data = {"values": "constant", "gradient": "integers", "indices": "in_window"}
+    return Case(
+        operator=operator.name, shape=shape, dtype=dtype, index_dtype=index_dtype, attributes=windows.passed(), **data
+    )
+
+
+def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Windows]]:
+    """(name, ``plan_cases``, shape of ``self``, windows)."""
+    always = 0 if dtype == CHEAPEST else ACCEPTANCE
+    for planes in (65535, 65536):
+        yield f"{planes:,} planes", ACCEPTANCE, *_planes(operator, planes, 4, 2)
+    yield "65,537 planes, past 2^20 elements", always, *_planes(operator, 65537, 16, 2)
+    yield "planes past 2^24 elements", always, *_planes(operator, 4099, 4096, 8)
+    yield "an axis past 2^24", ACCEPTANCE, *_long_axis(operator)
+    for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
+        yield name, always, shape, windows
+    per_element = FORMATS[dtype].dtype.itemsize
+    yield "a tensor past 2^31 bytes", SOAK, *_planes(operator, (1 << 31) // per_element // (1 << 20) + 1, 1 << 20, 64)
+    if dtype == CHEAPEST:
+        yield "a tensor past 2^31 elements", SOAK, *_planes(operator, (1 << 11) + 1, 1 << 20, 64)
+
+
+def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Sizes, Windows]:
+    """So many planes of so many cells, in windows of some cells along each axis, side by side."""
+    spatial = _plane(operator.spatial_rank, cells, window)
+    windows: Windows = operator.windows.tiling(spatial, window)
+    return (1, planes, *spatial), windows
+
+
+def _plane(rank: int, cells: int, window: int) -> Sizes:
+    """Lengths of which each is a multiple of the window, the last axis the longest."""
+    shortest = (window,) * (rank - 2)
+    side = window
+    while side * side * prod(shortest) < cells:
+        side *= 2
+    return *shortest, max(cells // side // prod(shortest), window), side
+
+
+def _long_axis(operator: Operator) -> tuple[Sizes, Windows]:
+    spatial = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
+    return (1, 1, *spatial), _ALONG[operator.windows](operator.spatial_rank)
+
+
+_ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
+    "windows along one axis",
+    {
+        Windowed: lambda rank: Windowed((*(1,) * (rank - 1), 3), (*(1,) * (rank - 1), 64)),
+        Adaptive: lambda rank: Adaptive((*(1,) * (rank - 1), 4097)),
+    },
+)
+
+
+def _kernels(rank: int) -> Iterator[tuple[str, Sizes, Windows]]:
+    """Kernels of 255, 256 and 257 cells: along each axis, and of two axes where they have such a rectangle."""
+    for length in (255, 256, 257):
+        for axis in range(rank):
+            kernel, spatial = [1] * rank, [2] * rank
+            kernel[axis], spatial[axis] = length, 2 * length + 3
+            stride = (*(1,) * axis, length // 3, *(1,) * (rank - 1 - axis))
+            yield f"kernel of {length} along axis {axis}", (1, 2, *spatial), Windowed(tuple(kernel), stride)
+    for height, width in ((15, 17), (16, 16)):
+        windows = Windowed((*(1,) * (rank - 2), height, width), (*(1,) * (rank - 2), 4, 4))
+        yield f"kernel of {height}x{width}", (1, 2, *(1,) * (rank - 2), 40, 41), windows
+
+
+_KERNELS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Sizes, Windows]]]] = per_kind(
+    "kernels of 8 bits", {Windowed: _kernels, Adaptive: lambda _: ()}
+)
+"""Adaptive windows have no kernel that a caller names."""
