@@ -53,7 +53,8 @@ class Runner:
 
     ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
-    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for.
+    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
+    (backend, case id) of calls outside its blocks.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Runner:
         timeout: float,
         shrinks: bool,
         already_judged: frozenset[tuple[str, str]] = frozenset(),
+        already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
     ) -> None:
         self._folder = folder
@@ -81,7 +83,7 @@ class Runner:
         self._sandboxes: dict[str, Sandbox] = {}
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
-        self._led_to: set[tuple[str, str]] = set()
+        self._led_to = set(already_led_to)
 
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
