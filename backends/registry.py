@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import entry_points
 
@@ -26,6 +26,20 @@ class UnknownBackend(Exception):
     """No backend of that name; the text lists those there are."""
 
 
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+
+
+_ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "product": (lambda value: value is None or isinstance(value, Product), "a Product or None"),
+    "interface": (lambda value: isinstance(value, str), "a text"),
+    "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
+    "modes": (_are_texts, "a tuple of texts"),
+    "tags": (_are_texts, "a tuple of texts"),
+}
+"""What a backend says of itself before it is asked anything: whether a value can be it, and what it should be."""
+
+
 def names() -> list[str]:
     """Every backend that can be named here, whether or not it can run."""
     return sorted({*_BUILT_IN, *_EMULATED, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
@@ -33,7 +47,14 @@ def names() -> list[str]:
 
 def create(name: str) -> Backend:
     """A fresh backend; `UnknownBackend` or `BackendUnavailable` with one clear sentence otherwise."""
-    return _factory(name)()
+    made = _factory(name)()
+    if not isinstance(made, Backend):
+        raise UnknownBackend(f"backend {name!r} is {made!r:.80}, no instance of poolproof.backends.base.Backend")
+    for attribute, (can_be, wanted) in _ATTRIBUTES.items():
+        given = getattr(made, attribute)
+        if not can_be(given):
+            raise UnknownBackend(f"backend {name!r} has the {attribute} {given!r:.80}: it must be {wanted}")
+    return made
 
 
 def prepare(name: str, tell: Callable[[str], object]) -> None:

@@ -98,6 +98,10 @@ def _nothing_judged(rows: Rows) -> None:
             row["checks_judged"] = []
 
 
+def _one_check_less(rows: Rows) -> None:
+    first(rows, "conforms")["checks_judged"].remove("memory_untouched")
+
+
 def _said_refused(rows: Rows) -> None:
     for row in rows:
         if row["verdict"] == "violates":
@@ -218,6 +222,7 @@ FORGERIES = (
     Forgery("a verdict that does not exist", _cell("verdict", "fine"), "and there is none"),
     Forgery("findings that cannot be read", _cell("findings", "[", "violates"), "cannot be read"),
     Forgery("another reason than was found", _cell("reason", "a small thing", "violates"), "another reason"),
+    Forgery("a check struck off those that judged", _rows(_one_check_less), "which it owes"),
     Forgery("a check that does not exist", _cell("checks_judged", ["all"]), "and there is none"),
     Forgery("a rejected element that is not counted", _cell("n_reject", 0, "violates"), "rejected cell"),
     Forgery("evidence whose intervals admit what came out", _evidence_that_admits, "rejected cell"),

@@ -510,6 +510,13 @@ class UnforkableKilledOnce(KilledOnce):
     survives_fork = False
 
 
+class KilledOnceAndLosing(KilledOnce):
+    """The same, and it loses a gradient of every call with ceil_mode besides."""
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        return (cells[:-1], terms[:-1]) if call.attributes.rounds_up else (cells, terms)
+
+
 class Unforkable(Crashing):
     """Crashes, and cannot be forked."""
 
@@ -581,3 +588,4 @@ loses_context = LosesContext
 writes_where_it_points = WritesWhereItPoints
 crashing_on_one_cell, raising = CrashingOnOneCell, Raising
 killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce
+killed_once_and_losing = KilledOnceAndLosing

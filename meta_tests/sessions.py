@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +41,17 @@ def surroundings() -> dict[str, str]:
 
 
 def run_session(
-    folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
+    folder: Path,
+    backend: str,
+    *options: str,
+    asked: Sequence[str] = ASKED,
+    suite: Sequence[str] = ("suites",),
+    variables: Mapping[str, str] | None = None,
 ) -> Ended:
     ended = subprocess.run(
         command(folder, backend, *options, asked=asked, suite=suite),
         cwd=ROOT,
-        env=surroundings(),
+        env=surroundings() | dict(variables or {}),
         capture_output=True,
         text=True,
         timeout=300,

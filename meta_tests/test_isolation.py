@@ -77,6 +77,17 @@ def test_what_was_killed_from_outside_once_is_asked_again(
     assert told == [2]
 
 
+def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundle whose reasons are other than its findings would not stand."""
+    monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
+    wrong = [row for row in judged("killed_once_and_losing", tmp_path) if row["verdict"] == Verdict.VIOLATES]
+    assert (tmp_path / "killed").exists()
+    assert wrong
+    assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
+
+
 def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
     rows = judged("killed_every_time", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):

@@ -18,6 +18,7 @@ from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_browser import DESK, PHONE, Visit, chromium
+from reports_links import broken_links
 from reports_made_up import Recipe, make_run
 
 pytest.importorskip("duckdb")
@@ -159,16 +160,6 @@ def test_more_kinds_of_failures_than_are_shown_are_counted(
     square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
     assert "and 1 more kind" in square
     assert not broken_links(tmp_path / "site")
-
-
-def broken_links(site: Path) -> list[tuple[str, str]]:
-    """(page, target) of all that leads nowhere."""
-    links = [
-        (page, target)
-        for page in site.rglob("*.html")
-        for target in re.findall(r'(?:src|href)="([^"#]+)[^"]*"', page.read_text(encoding="utf-8"))
-    ]
-    return [(page.name, target) for page, target in links if not (page.parent / target).exists()]
 
 
 def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(history: Path) -> None:

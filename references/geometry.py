@@ -59,6 +59,10 @@ class Axis:
         return not self.valid.any(axis=1).all()
 
 
+_MOST_TAPS = 1 << 28
+"""Of all windows along one axis together: their table then takes two GiB, and another to see which are valid."""
+
+
 def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
     """Output length of a windowed pool; may be zero or negative, which no API accepts.
 
@@ -86,6 +90,7 @@ def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: i
         raise ValueError(
             f"a kernel of {kernel} (dilation {dilation}) over {size} cells with padding {padding} has no window"
         )
+    _check_taps(size, windows, kernel)
     starts = np.arange(windows) * stride - padding
     positions = starts[:, None] + np.arange(kernel) * dilation
     return _read_only(size, positions, (positions >= 0) & (positions < size))
@@ -96,6 +101,7 @@ def adaptive_axis(size: int, windows: int) -> Axis:
     """Windows of an adaptive pool: o covers floor(o size / windows) to ceil((o + 1) size / windows), end excluded."""
     if windows <= 0:
         raise ValueError(f"an adaptive pool over {size} cells cannot have {windows} windows")
+    _check_taps(size, windows, -(-size // windows) + 1)
     output = np.arange(windows)
     starts = output * size // windows
     ends = -(-(output + 1) * size // windows)
@@ -113,6 +119,12 @@ def expand(values: Sequence[int], rank: int, default: Sequence[int] = ()) -> tup
     """One value per axis from an attribute list: empty means ``default``, a single value is repeated."""
     chosen = tuple(values) or tuple(default)
     return chosen * rank if len(chosen) == 1 else chosen
+
+
+def _check_taps(size: int, windows: int, taps: int) -> None:
+    """ValueError where the windows along an axis are more than can be written down."""
+    if max(size, windows * taps) > _MOST_TAPS:
+        raise ValueError(f"{windows} windows of {taps} over {size} cells are more than fit an axis here ({_MOST_TAPS})")
 
 
 def _read_only(size: int, positions: Int64, valid: NDArray[np.bool_]) -> Axis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import date, datetime
 from pathlib import Path
@@ -23,20 +24,18 @@ from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.store import read_run
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import comparison as terminal_comparison
 from poolproof.reports.terminal import history as terminal_history
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal import verification as terminal_verification
-from poolproof.reports.terminal.command_line import CommandGroup, console
+from poolproof.reports.terminal.command_line import PATH, CommandGroup, console
 from poolproof.reports.waivers import check_terms
 from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command(short_help="Print the verdicts of a run.")
-@click.argument("run", type=_PATH)
+@click.argument("run", type=PATH)
 def show(run: Path) -> None:
     """Print the verdicts of the RUN in a report folder, and exit with its overall verdict."""
     digest = read_digest(run)
@@ -45,7 +44,7 @@ def show(run: Path) -> None:
 
 
 @click.command(short_help="Accept a known deviation until a day.")
-@click.argument("run", type=_PATH)
+@click.argument("run", type=PATH)
 @click.argument("case_id")
 @click.option("--reason", required=True, help="Why the deviation is accepted.")
 @click.option("--owner", required=True, help="Who answers for that.")
@@ -59,7 +58,7 @@ def show(run: Path) -> None:
     show_default=True,
     help="Column whose value the waiver is about, repeatable; name others to waive more than the one case.",
 )
-@click.option("-o", "--output", type=_PATH, default=Path("waivers.toml"), show_default=True, help="File to append to.")
+@click.option("-o", "--output", type=PATH, default=Path("waivers.toml"), show_default=True, help="File to append to.")
 def waive(run: Path, case_id: str, expires: datetime, backend: str | None, output: Path, **accepted: Any) -> None:
     """Accept what the case CASE_ID of the RUN violates, until a day.
 
@@ -68,6 +67,8 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     """
     row = failing_row(run, case_id, backend)
     environment = read_run(run)["backends"][row["backend"]]
+    if expires.date() < date.today():
+        raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
     waiver = waiver_for(row, environment, Approval(expires=expires.date(), **accepted))
     check_terms([waiver], date.today())
     append(waiver, output)
@@ -77,9 +78,9 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
 
 
 @click.command(short_help="Put a run and all it rests on into one archive.")
-@click.argument("run", type=_PATH)
-@click.option("-o", "--output", type=_PATH, required=True, help="The zip file to write.")
-@click.option("--sign", "key", type=_PATH, help="Private key (OpenSSH or PEM) to sign the bundle with.")
+@click.argument("run", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="The zip file to write.")
+@click.option("--sign", "key", type=PATH, help="Private key (OpenSSH or PEM) to sign the bundle with.")
 def package(run: Path, output: Path, key: Path | None) -> None:
     """Put the RUN and all that its verdict rests on into one archive.
 
@@ -92,14 +93,23 @@ def package(run: Path, output: Path, key: Path | None) -> None:
     click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
 
 
+def _checked_fingerprint(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """What is no fingerprint is a mistake of who typed it, and says nothing about the bundle."""
+    if value is None or re.fullmatch("[0-9a-f]{64}", value):
+        return value
+    raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
+
+
 def verify_with(draw: Draw) -> click.Command:
     """The command ``verify``, for whoever can draw a run's questions again."""
 
     @click.command("verify", short_help="Check an archive offline, and judge it again.")
-    @click.argument("bundle", type=_PATH)
-    @click.option("--fingerprint", help="The fingerprint that the maker of the bundle told you.")
-    @click.option("--signer", type=_PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
-    @click.option("--attestation", "signed", type=_PATH, help="The signature [default: BUNDLE.intoto.json].")
+    @click.argument("bundle", type=PATH)
+    @click.option(
+        "--fingerprint", callback=_checked_fingerprint, help="The fingerprint that the maker of the bundle told you."
+    )
+    @click.option("--signer", type=PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
+    @click.option("--attestation", "signed", type=PATH, help="The signature [default: BUNDLE.intoto.json].")
     def verify(bundle: Path, fingerprint: str | None, signer: Path | None, signed: Path | None) -> None:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
@@ -117,10 +127,10 @@ def verify_with(draw: Draw) -> click.Command:
 
 
 @click.command(short_help="Tell what got worse and what got better.")
-@click.argument("before", type=_PATH)
-@click.argument("after", type=_PATH)
-@click.option("--markdown", type=_PATH, help="Also write it as Markdown, for a comment on a change.")
-@click.option("--page", type=_PATH, help="Also write it as a page.")
+@click.argument("before", type=PATH)
+@click.argument("after", type=PATH)
+@click.option("--markdown", type=PATH, help="Also write it as Markdown, for a comment on a change.")
+@click.option("--page", type=PATH, help="Also write it as a page.")
 @click.option("--fail-on-drift", is_flag=True, help="Slower calls and lost precision count as regressions, too.")
 def compare(before: Path, after: Path, markdown: Path | None, page: Path | None, fail_on_drift: bool) -> None:
     """Tell what got worse and what got better from the run BEFORE to the run AFTER.
@@ -144,8 +154,8 @@ def history() -> None:
 
 
 @history.command("add")
-@click.argument("folder", metavar="HISTORY", type=_PATH)
-@click.argument("runs", nargs=-1, required=True, type=_PATH)
+@click.argument("folder", metavar="HISTORY", type=PATH)
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
     """Add finished RUNS to the HISTORY, which is made when there is none; a run is added once."""
     for run in runs:
@@ -153,7 +163,7 @@ def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
 
 
 @history.command("list")
-@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("folder", metavar="HISTORY", type=PATH)
 @click.option("--all", "every", is_flag=True, help="All runs, not the latest 20 alone.")
 def history_list(folder: Path, every: bool) -> None:
     """List the runs of a HISTORY, the latest last."""
@@ -163,7 +173,7 @@ def history_list(folder: Path, every: bool) -> None:
 
 
 @history.command("query")
-@click.argument("folder", metavar="HISTORY", type=_PATH)
+@click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def history_query(folder: Path, sql: str, form: str) -> None:
@@ -174,6 +184,7 @@ def history_query(folder: Path, sql: str, form: str) -> None:
       runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
       cells  one line per run and group of its matrix: counts, precision, times
       rows   one line per run and case, with all columns of the report
+      libraries  one line per run and backend: which library it judged
 
     \b
     Example: which operators got slower?
@@ -183,8 +194,8 @@ def history_query(folder: Path, sql: str, form: str) -> None:
 
 
 @click.command(short_help="Draw a history as pages.")
-@click.argument("folder", metavar="HISTORY", type=_PATH)
-@click.option("-o", "--output", "site", type=_PATH, required=True, help="Folder to write the pages into.")
+@click.argument("folder", metavar="HISTORY", type=PATH)
+@click.option("-o", "--output", "site", type=PATH, required=True, help="Folder to write the pages into.")
 def dashboard(folder: Path, site: Path) -> None:
     """Draw how a HISTORY stands and went, as pages that open from disk."""
     click.echo(write_dashboard(_entries(folder), site))

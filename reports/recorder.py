@@ -159,11 +159,11 @@ def run_folder(given: Path | None, resume: bool) -> Path:
         except NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
         lock(folder)
-        compact_leftovers(folder)
         return folder
-    if folder.exists() and not folder.is_dir():
-        raise CannotOpen(f"{folder} is no folder: name another --report folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
     lock(folder)
     if any(folder.iterdir()):
         if given is not None:
@@ -211,6 +211,7 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
         require_same(folder, record)
         before = read_run(folder)
         identity = {name: before[name] for name in identity}
+        compact_leftovers(folder)
     added = {
         "finished": None,
         "host": host_environment(),

@@ -23,7 +23,14 @@ from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
-from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, SafeConsole, give_up
+from poolproof.reports.terminal.command_line import (
+    EXIT_STATUSES,
+    PATH,
+    SECONDS,
+    CommandGroup,
+    SafeConsole,
+    give_up,
+)
 from poolproof.score.command import score
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
@@ -146,7 +153,7 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=SECONDS,
     default=USUAL_TIMEOUT,
     show_default=True,
     help="Seconds the case may take.",
@@ -161,7 +168,7 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
 @click.option(
     "--evidence",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
     "it again and make the call without this suite.",
 )
@@ -177,6 +184,8 @@ def replay(
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
     give_libraries(libraries)
     give_import_folders(folders)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     verdicts = []
     for name in backend_names:
         answers = _answers(case, name, timeout, repeat, folder)

@@ -14,7 +14,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +30,7 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
+from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers, check_terms, load, shipped
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
@@ -39,7 +39,7 @@ from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
 from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import DTYPES, PLANS, Block, Plan, Subject, not_supported
+from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
 from poolproof.suites.running.sandbox import survey
@@ -328,6 +328,7 @@ def _begin(config: pytest.Config) -> Session:
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.what_is_done(folder)
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
+        to_do += len(selection.questions())
         recorder.begin(config, folder, _record(config, selection) | {"planned_cases": to_do}, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
@@ -352,10 +353,12 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 def _check_ranges(config: pytest.Config) -> None:
     """`OutOfRange` names an option whose value means nothing."""
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
-    if cases is not None and cases < 1:
-        raise OutOfRange(f"--cases {cases}: a plan needs at least 1 case per operator, dtypes and aspect")
-    if not 0.0 < timeout < inf:
-        raise OutOfRange(f"--case-timeout {timeout:g}: a case needs a number of seconds above 0")
+    if cases is not None and not 1 <= cases <= MOST_CASES:
+        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    if not 0.0 < timeout <= MOST_SECONDS:
+        raise OutOfRange(
+            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
+        )
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:

@@ -29,7 +29,7 @@ from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
-from poolproof.reports.terminal.command_line import console, ending, give_up
+from poolproof.reports.terminal.command_line import PATH, SECONDS, console, ending, give_up
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.given import give_libraries
@@ -70,7 +70,7 @@ def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeou
     waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
     by_backend: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_backend[backend or row["backend"]].append(row)
+        by_backend[row["backend"] if backend is None else backend].append(row)
     for name, theirs in by_backend.items():
         with tempfile.TemporaryDirectory() as scratch:
             sandbox = Sandbox(name, Path(scratch), "rerun", timeout)
@@ -118,12 +118,12 @@ def _said(verdict: str, violated: Sequence[str]) -> str:
 
 
 @click.command(short_help="Judge some cases of an archive again, here.")
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True)
+@click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
 def rerun(
     bundle: Path, number: int, backend: str | None, libraries: tuple[str, ...], seed: int | None, timeout: float
 ) -> None:

@@ -77,11 +77,14 @@ class Libraries:
 
 def load(environment: Mapping[str, str] = os.environ) -> Libraries:
     """Find and load what the environment offers; `BackendUnavailable` says what is missing and where it was sought."""
-    paths = discover(environment)
+    try:
+        paths = discover(environment)
+    except OSError as error:
+        raise BackendUnavailable(f"libraries cannot be looked for: {error.strerror}: {error.filename}") from error
     handles = []
     for path in paths:
         try:
-            handles.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+            handles.append(ctypes.CDLL(str(path.absolute()), mode=ctypes.RTLD_GLOBAL))
         except OSError as error:
             raise BackendUnavailable(f"library {path} cannot be loaded: {error}") from error
     return Libraries(tuple(paths), tuple(handles))
@@ -91,7 +94,7 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
     """The files to load, in order: runtime and base first, then operator libraries by priority."""
     named = [Path(entry) for entry in environment.get(LIBRARY_VARIABLE, "").split(os.pathsep) if entry]
     for path in named:
-        if not path.exists():
+        if not (path.is_file() or path.is_dir()):
             raise BackendUnavailable(f"--aclnn-library {path}: there is no such file or folder")
     files = [path for path in named if path.is_file()]
     folders = [path for path in named if path.is_dir()] + list(_installed_folders(environment))
@@ -134,7 +137,7 @@ def _vendor_order(configuration: Path) -> list[str]:
     """Vendors by priority, from the line ``load_priority=a,b``."""
     if not configuration.is_file():
         return []
-    for line in configuration.read_text(encoding="utf-8").splitlines():
+    for line in configuration.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "load_priority":
             return [vendor.strip() for vendor in value.split(",") if vendor.strip()]

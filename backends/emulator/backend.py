@@ -37,11 +37,13 @@ class Emulated(Aclnn):
 
 
 def prepare(tell: Tell) -> None:
-    """Build the emulator if need be; BackendUnavailable without a C++ compiler."""
+    """Build the emulator if need be; BackendUnavailable without a C++ compiler, or a folder to keep it in."""
     try:
         library(tell=tell)
     except (BuildFailed, CompilerMissing) as error:
         raise BackendUnavailable(str(error)) from error
+    except OSError as error:
+        raise BackendUnavailable(f"the emulator cannot be kept in {error.filename}: {error.strerror}") from error
 
 
 def emulated(product: Product) -> Emulated:

@@ -66,7 +66,7 @@ class CompilerMissing(Exception):
 
 
 class BuildFailed(Exception):
-    """The compiler refused; the text is what it said."""
+    """The compiler refused, which is told in its words, or was to be told what it cannot."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
@@ -90,7 +90,7 @@ def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
 def _environment_sanitizer() -> Sanitizer | None:
     name = os.environ.get("POOLPROOF_EMULATOR_SANITIZER", "")
     if name not in ("", *get_args(Sanitizer)):
-        raise ValueError(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
+        raise BuildFailed(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
     return cast(Sanitizer, name) if name else None
 
 

@@ -15,30 +15,45 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.defects import Defect, defects
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import console, give_up
+from poolproof.reports.terminal.command_line import MOST_SECONDS, PATH, SECONDS, Number, console, give_up
 from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.running.aspects import ALL_CHECKS
-from poolproof.suites.running.plans import PLANS, Plan
+from poolproof.suites.running.plans import MOST_CASES, PLANS, Plan
 from poolproof.suites.running.sandbox import survey
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(short_help="Score the suite by the defects that a plan finds.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
-@click.option("--cases", type=int, help="Cases per operator, dtypes and aspect, instead of the plan's number.")
+@click.option(
+    "--cases",
+    type=click.IntRange(1, MOST_CASES),
+    help="Cases per operator, dtypes and aspect, instead of the plan's number.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of the plan.")
 @click.option("--defect", "chosen", multiple=True, metavar="ID", help="Only this defect, repeatable.")
 @click.option("--product", help="Seed on this product wherever a defect exists there, not on the defect's home.")
-@click.option("-n", "workers", default=2, show_default=True, help="Processes at a time.")
-@click.option("--report", type=_PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
+@click.option("-n", "workers", type=click.IntRange(1), default=2, show_default=True, help="Processes at a time.")
+@click.option("--report", type=PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
 @click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and hunt for the rest.")
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds one case may take.")
-@click.option("--shrink", default=1.0, show_default=True, help="Seconds for a smaller case of each defect found.")
-@click.option("--fail-under", default=100.0, show_default=True, help="Least share of defects found, in percent.")
+@click.option("--timeout", type=SECONDS, default=10.0, show_default=True, help="Seconds one case may take.")
+@click.option(
+    "--shrink",
+    type=Number(0, MOST_SECONDS),
+    default=1.0,
+    show_default=True,
+    help="Seconds for a smaller case of each defect found.",
+)
+@click.option(
+    "--fail-under",
+    type=Number(0, 100),
+    default=100.0,
+    show_default=True,
+    help="Least share of defects found, in percent.",
+)
 def score(
     plan_name: str,
     cases: int | None,
@@ -57,6 +72,8 @@ def score(
     A defect is found by a case that violates a claim with the defect and does not without it. The report folder gets
     a page with a matrix of defects and checks, and the same as Parquet; it is written after an interruption, too.
     """
+    if product is not None and product not in PRODUCTS:
+        give_up(f"there is no product {product!r}; there are {', '.join(PRODUCTS)}")
     plan = PLANS[plan_name] if cases is None else Plan(plan_name, cases, "")
     results = [Result(defect.id, _home(defect, product)) for defect in _selected(chosen)]
     if resume:

@@ -132,7 +132,7 @@ class ContractCall:
         """Read one JSON object; `ContractError` says what is wrong with it."""
         try:
             record = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ContractError(f"a call is one JSON object, and this is not JSON: {error}") from error
         return cls.from_record(record)
 

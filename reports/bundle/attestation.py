@@ -18,6 +18,7 @@ from typing import Any
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.records import read_record
+from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -41,10 +42,11 @@ def attestation_path(bundle: Path) -> Path:
 
 def sign(bundle: Path, digest: Digest, key: Path) -> Path:
     """Write the attestation of a bundle that was made of a run; `AttestationError` if the key cannot sign."""
+    path = attestation_path(bundle)
+    check_replaceable(path)
     dsse = _library().dsse
     envelope = dsse.Envelope(_payload(bundle, digest), PAYLOAD_TYPE, {})
     envelope.sign(_signer(key))
-    path = attestation_path(bundle)
     path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
     return path
 
@@ -157,6 +159,8 @@ def _key(path: Path) -> Any:
 
 
 def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise AttestationError(f"{path} is no key file")
     try:
         return path.read_bytes()
     except OSError as error:

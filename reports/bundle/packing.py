@@ -28,6 +28,7 @@ from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, 
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
+from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
@@ -43,6 +44,7 @@ _COMPRESSED = (".parquet", ".npz")
 
 def package(run: Path, output: Path) -> str:
     """Write the bundle of a run; returns its fingerprint. `NotARun` if the folder is none."""
+    check_replaceable(output)
     digest = read_digest(run)
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")

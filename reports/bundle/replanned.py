@@ -18,11 +18,11 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
-Drawn = tuple[str, str, list[Row]]
-"""Backend, block, and per question of it the columns that follow from the question alone.
+Planned = tuple[Row, tuple[str, ...]]
+"""What follows from a question alone: the columns that describe it, and checks that judge it if it conforms."""
 
-The block without a name is what the backend does not have.
-"""
+Drawn = tuple[str, str, list[Planned]]
+"""Backend, block, and its questions; the block without a name is what the backend does not have."""
 
 
 _ACCUSED_BESIDES = (
@@ -50,9 +50,9 @@ def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
         yield "run.json owes other groups than the plan that it names"
     rows = read_rows(digest.folder).filter(~_ACCUSED_BESIDES)
     places = _places(rows)
-    for backend, block, described in draw.questions(digest.run):
+    for backend, block, planned in draw.questions(digest.run):
         there = rows.take(pa.array(places.pop((backend, block), []), pa.int64())).to_pylist()
-        yield from _differences(f"{block or 'what is not supported'} on {backend}", described, there)
+        yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, there)
     for backend, block in places:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
 
@@ -66,19 +66,29 @@ def _places(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
     return places
 
 
-def _differences(where: str, described: list[Row], there: list[Row]) -> Iterator[str]:
-    owed, got = Counter(map(_key, described)), Counter(map(_key, there))
+def _differences(where: str, planned: list[Planned], there: list[Row]) -> Iterator[str]:
+    owed, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, there))
     for key, number in (owed - got).items():
         rows = f"{got[key]} of {got[key] + number} rows" if got[key] else "no row"
         yield f"{where}: {_named(key)} was planned and has {rows}"
     for key, number in (got - owed).items():
         yield f"{where}: {_named(key)} has {number} rows more than were planned"
-    by_key = {_key(row): row for row in described}
+    by_key = {_key(question[0]): question for question in planned}
     for row in there:
-        for name, value in by_key.get(_key(row), {}).items():
-            if row[name] != value:
-                yield f"{where}: {_named(_key(row))} says {name} {row[name]!r}, and it is {value!r}"
-                break
+        if (question := by_key.get(_key(row))) is not None and (other := _other(question, row)):
+            yield f"{where}: {_named(_key(row))} {other}"
+
+
+def _other(planned: Planned, row: Row) -> str:
+    """In what a row differs from what was planned, empty if in nothing."""
+    described, checks = planned
+    for name, value in described.items():
+        if row[name] != value:
+            return f"says {name} {row[name]!r}, and it is {value!r}"
+    missing = [check for check in checks if check not in (row["checks_judged"] or ())]
+    if row["verdict"] == Verdict.CONFORMS and missing:
+        return f"is said to conform, and the check {missing[0]!r}, which it owes, did not judge it"
+    return ""
 
 
 def _key(row: Row) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import KIND
+from poolproof.reports.rows.libraries import library_text
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
@@ -83,6 +84,12 @@ class Comparison:
         told = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in told.items()]
         return ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
+
+    @property
+    def libraries(self) -> tuple[str, str]:
+        """Which library each backend of the run before, and of the run after, judged."""
+        before, after = ((library_text(*told) for told in run["backends"].items()) for run in (self.before, self.after))
+        return ", ".join(before), ", ".join(after)
 
     def of_backend(self, backend: str) -> Comparison:
         """The part that is about one backend; transitions and what surrounds the runs stay whole."""

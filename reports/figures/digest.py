@@ -17,7 +17,7 @@ from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
-from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
@@ -84,6 +84,9 @@ def read_digest(folder: Path) -> Digest:
     mandatory = run["mandatory"]
     columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
     rows = read_rows(folder, list(columns))
+    for name in ("backend", "aspect", "verdict"):
+        if rows[name].null_count:
+            raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
     counts = tables.verdict_counts(rows)
     covered, never = coverage(rows, mandatory), never_run(rows)
     reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))

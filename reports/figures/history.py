@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.rows.libraries import library_of
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import content_hash, read_rows
@@ -43,8 +44,9 @@ ROWS = "rows/rows.parquet"
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
 """What every entry holds that this suite asks for."""
 
-_LATER_COLUMNS = {CELLS.partition(".")[0]: " UNION ALL BY NAME SELECT 0::BIGINT AS undocumented WHERE false"}
-"""What to add to the view of files that an earlier suite may have written, so that it has all columns."""
+_OFTEN_ABSENT = ", ".join(f"0::BIGINT AS {name}" for name in ("undocumented", "planned", "missing"))
+_LATER_COLUMNS = {CELLS.partition(".")[0]: f" UNION ALL BY NAME SELECT {_OFTEN_ABSENT} WHERE false"}
+"""What to add to a view so that it has all columns: an earlier suite wrote fewer, a run of given cases owes none."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -103,23 +105,34 @@ def read_entries(history: Path) -> Entries:
 
 
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with the views ``runs``, ``cells`` and ``rows``; the latter two have a column ``run``."""
+    """A DuckDB connection with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``."""
     connection = _duckdb().connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("runs", entries.runs)
+    connection.register("libraries", _libraries(entries.runs))
     for view, file in (("cells", CELLS), ("rows", ROWS)):
         files = [str(path / file) for path in entries.paths.values()]
         if files:
             listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
             options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
             read = f"SELECT * FROM read_parquet([{listed}], {options})"
-            connection.execute(f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
+            _create(connection, f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
     return connection
+
+
+def _create(connection: duckdb.DuckDBPyConnection, view: str) -> None:
+    """`HistoryError` where a file of the history cannot be read."""
+    try:
+        connection.execute(view)
+    except _duckdb().Error as error:
+        raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
 
 
 def query(entries: Entries, sql: str) -> pd.DataFrame:
     """The answer to a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
     duckdb = _duckdb()
+    if not sql.strip():
+        raise HistoryError("there is no query in an empty text: ask something like SELECT run, verdict FROM runs")
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
     try:
@@ -127,6 +140,16 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
     except duckdb.Error as error:
         raise HistoryError(str(error)) from error
     return relation.df() if relation is not None else pd.DataFrame()
+
+
+def _libraries(runs: pd.DataFrame) -> pd.DataFrame:
+    """The library that each backend of each run brought, see `library_of`."""
+    lines = [
+        (run["run"], backend, library_of(environment))
+        for run in tables.records(runs)
+        for backend, environment in json.loads(run["backends"]).items()
+    ]
+    return pd.DataFrame(lines, columns=["run", "backend", "library"], dtype=str)
 
 
 def _fill(folder: Path, digest: Digest) -> None:
@@ -200,7 +223,10 @@ def _read_entry(folder: Path) -> dict[str, Any]:
 def _checked_entry(folder: Path) -> dict[str, Any]:
     """The entry without its sizes, once all files are there as large as they were written."""
     entry = _read_entry(folder)
-    for name, size in entry.pop("sizes").items():
+    sizes = entry.pop("sizes")
+    if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):
+        raise HistoryError(f"{folder / ENTRY} is damaged: run, started or sizes are not as they were written")
+    for name, size in sizes.items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
             raise HistoryError(f"{folder} is half-written: {name} is not whole")

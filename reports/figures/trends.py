@@ -9,14 +9,17 @@ import pandas as pd
 
 from poolproof.reports.figures.history import Entries, connect
 
-IMPLEMENTATION = ("backend", "product")
-"""What is accepted or refused as a whole."""
+IMPLEMENTATION = ("backend", "product", "library")
+"""What is accepted or refused as a whole: a library by its content, empty where a run does not tell."""
 
 SQUARE = (*IMPLEMENTATION, "operator", "dtype")
 """What one square of the dashboard's matrix stands for."""
 
 MOST_POINTS = 150
 """Longest line of a chart; where there are more runs, neighbours share a point that shows the worst of them."""
+
+MOST_LIBRARIES = 3
+"""Libraries of one backend and product that are shown as they stand, the newest; older ones have their lines alone."""
 
 _COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused", "undocumented", "skipped"),
@@ -25,14 +28,21 @@ _COUNTS = (
 
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
-SELECT run, started, plan, {", ".join(SQUARE)}, index_dtype, aspect, {", ".join(_COUNTS)},
-       n, n_bitexact, max_ulp, call_seconds
-FROM cells JOIN (SELECT run, started, plan FROM runs) USING (run)
+SELECT run, started, plan, backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
+       {", ".join(_COUNTS)}, n, n_bitexact, max_ulp, call_seconds
+FROM cells JOIN (SELECT run, started, plan FROM runs) USING (run) LEFT JOIN libraries USING (run, backend)
 WHERE aspect <> ''
 """
 
+_SHOWN = f"""
+CREATE TEMP TABLE shown AS
+SELECT {", ".join(IMPLEMENTATION)} FROM asked GROUP BY {", ".join(IMPLEMENTATION)}
+QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) DESC, library) <= {MOST_LIBRARIES}
+"""
+
 _CURRENT = f"""
-WITH newest AS (SELECT {", ".join(SQUARE)}, arg_max(run, (started, run)) AS run FROM asked GROUP BY ALL)
+WITH newest AS (SELECT {", ".join(SQUARE)}, arg_max(run, (started, run)) AS run
+                FROM asked JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
 SELECT {{by}}, run, plan, started, {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
 FROM asked JOIN newest USING (run, {", ".join(SQUARE)})
 GROUP BY ALL ORDER BY ALL
@@ -63,14 +73,16 @@ class Trends:
     """A history in tables.
 
     current
-        Counts of the newest run that asked a `SQUARE`, summed over its aspects and index dtypes.
+        Counts of the newest run that asked a `SQUARE`, summed over its aspects and index dtypes; of the newest
+        `MOST_LIBRARIES` alone.
     current_by_aspect
         The same per index dtype and aspect.
     overall, squares
         Points over time per `IMPLEMENTATION` and per `SQUARE`: ``passed`` and ``exact`` (correctly rounded) in
         percent, ``ulp`` (worst error), ``microseconds`` (typical time of a call), ``runs`` behind the point.
     last_two
-        Per `IMPLEMENTATION` the newest run and the one before it of the same plan, empty where there is none.
+        Per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its library; empty where
+        there is none.
     """
 
     current: pd.DataFrame
@@ -83,11 +95,13 @@ class Trends:
 _LAST_TWO = f"""
 WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, plan FROM asked),
      newest AS (
-         SELECT {", ".join(IMPLEMENTATION)}, arg_max(run, (started, run)) AS last, arg_max(plan, (started, run)) AS plan
-         FROM theirs GROUP BY ALL
+         SELECT {", ".join(IMPLEMENTATION)}, max(started) AS latest,
+                arg_max(run, (started, run)) AS last, arg_max(plan, (started, run)) AS plan
+         FROM theirs JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL
      )
-SELECT {", ".join(IMPLEMENTATION)}, last, coalesce(arg_max(run, (started, run)) FILTER (run <> last), '') AS before
-FROM newest JOIN theirs USING ({", ".join(IMPLEMENTATION)}, plan)
+SELECT newest.backend, newest.product, newest.library, last,
+       coalesce(arg_max(run, (started, run)) FILTER (run <> last AND started <= latest), '') AS before
+FROM newest JOIN theirs USING (backend, product, plan)
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -96,6 +110,7 @@ def read_trends(entries: Entries) -> Trends:
     """Read a history that holds at least one run."""
     with connect(entries) as connection:
         connection.execute(_ASKED)
+        connection.execute(_SHOWN)
 
         def current(by: Sequence[str]) -> pd.DataFrame:
             return connection.sql(_CURRENT.format(by=", ".join(by))).df()

@@ -41,6 +41,9 @@ class Trend:
         return {"domain": [min([*values, high - self.least_span]), high], "nice": False}
 
 
+COLOURS = 6
+"""Series that the style sheet has a colour for."""
+
 TRENDS = (
     Trend("passed", "judged cases without a deviation, %", least_span=2.0, most=100.0),
     Trend("exact", "correctly rounded sums, %", least_span=2.0),
@@ -50,9 +53,14 @@ WORST_ERROR = Trend("ulp", "worst error, ulp", least_span=0.0, logarithmic=True)
 
 
 def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) -> Spec:
-    """A line per ``series`` over ``time`` (milliseconds since 1970) of the ``points``, which are named ``source``."""
+    """A line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
+
+    They are the table ``source``; a series has a colour, and ``implementation`` is what a point is called.
+    """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    legend = {"orient": "top"} if len({point["series"] for point in points}) > 1 else None
+    legend = (
+        {"orient": "top", "columns": 1, "labelLimit": 0} if len({point["series"] for point in points}) > 1 else None
+    )
     axis = {"tickCount": 5}
     return {
         "height": 170,
@@ -63,8 +71,9 @@ def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) 
             "x": {"field": "time", "type": "temporal", "title": None, "axis": axis | {"grid": False}},
             "y": {"field": trend.column, "type": "quantitative", "title": None, "scale": scale, "axis": axis},
             "color": {"field": "series", "type": "nominal", "title": None, "legend": legend},
+            "detail": {"field": "library", "type": "nominal"},
             "tooltip": [
-                {"field": "series", "title": "implementation"},
+                {"field": "implementation", "title": "implementation"},
                 {"field": "time", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
                 {"field": trend.column, "title": trend.title, "format": ".4~g"},
                 {"field": "runs", "title": "runs"},

@@ -19,6 +19,7 @@ def write_comparison(comparison: Comparison, overall: Overall, path: Path, templ
         template,
         before=comparison.before,
         after=comparison.after,
+        libraries=comparison.libraries,
         word=WORDS[overall],
         verdict_class=VERDICT_CLASSES[overall],
         one_line=comparison.in_one_line,

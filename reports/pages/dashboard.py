@@ -25,8 +25,8 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries, HistoryError
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import SQUARE, Trends, read_trends
-from poolproof.reports.pages.charts import TRENDS, WORST_ERROR, trend_chart
+from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
+from poolproof.reports.pages.charts import COLOURS, TRENDS, WORST_ERROR, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
@@ -44,12 +44,12 @@ MOST_RUNS = 20
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
 Square = tuple[str, ...]
-"""The values of the columns `SQUARE`."""
+"""The values of the columns `SQUARE`, or of `IMPLEMENTATION`."""
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A backend on a product.
+    """A backend on a product, with one library.
 
     squares
         By operator and dtype, the counts of a square with its page and its paint.
@@ -61,13 +61,14 @@ class Implementation:
 
     backend: str
     product: str
+    library: str
     squares: Mapping[str, Mapping[str, Record]]
     changes: Comparison | None
     case_pages: Mapping[str, str]
 
     @property
     def label(self) -> str:
-        return label_of(self.backend, self.product)
+        return label_of(self.backend, self.product, self.library)
 
     @property
     def dtypes(self) -> list[str]:
@@ -108,12 +109,13 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         sources={_POINTS: points},
         runs=_newest(entries.runs),
         total_runs=len(entries.runs),
+        older=len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) - len(implementations),
     )
 
 
-def label_of(backend: str, product: str) -> str:
-    """How a backend on a product is called."""
-    return f"{backend} {product}".strip()
+def label_of(*names: str) -> str:
+    """How an implementation is called: the values of `IMPLEMENTATION`, or the first of them."""
+    return " ".join(filter(None, names))
 
 
 def page_name(*parts: str) -> str:
@@ -132,28 +134,31 @@ def _prepare(site: Path) -> None:
 
 
 def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, list[Record]]) -> list[Implementation]:
-    squares: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
-    pages: dict[tuple[str, str], dict[str, str]] = {}
+    squares: dict[Square, dict[str, dict[str, Record]]] = {}
+    pages: dict[Square, dict[str, str]] = {}
     for line in records(trends.current):
-        square, implementation = _square_of(line), (line["backend"], line["product"])
+        square, implementation = _square_of(line), _implementation_of(line)
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
         squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
         pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
     changes = _changes(entries, trends.last_two)
-    return [Implementation(*key, operators, changes[key], pages[key]) for key, operators in squares.items()]
+    return [
+        Implementation(backend, product, library, operators, changes[key], pages[key])
+        for key, operators in squares.items()
+        for backend, product, library in [key]
+    ]
 
 
-def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[tuple[str, str], Comparison | None]:
+def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Comparison | None]:
     """What the newest run changed, per implementation; None where there is no earlier run of its plan."""
     compared: dict[tuple[str, str], Comparison] = {}
-    changes: dict[tuple[str, str], Comparison | None] = {}
+    changes: dict[Square, Comparison | None] = {}
     for pair in records(last_two):
         runs = pair["before"], pair["last"]
         if runs[0] and runs not in compared:
             compared[runs] = compare(*(entries.paths[run] for run in runs))
         comparison = compared.get(runs)
-        key = pair["backend"], pair["product"]
-        changes[key] = comparison.of_backend(pair["backend"]) if comparison else None
+        changes[_implementation_of(pair)] = comparison.of_backend(pair["backend"]) if comparison else None
     return changes
 
 
@@ -165,7 +170,7 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record
     own = ("backend", "operator", "dtype")
     return {
         _square_of(line): [
-            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line['product'])}"}
+            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line)}"}
             for row in failed.get(line["run"], [])
             if all(row[name] == line[name] for name in own)
         ]
@@ -173,8 +178,12 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record
     }
 
 
-def _case_page_name(row: Record, product: str) -> str:
-    return page_name(row["backend"], product, row["aspect"], row["case_id"])
+def _case_page_name(row: Record, line: Record) -> str:
+    return page_name(*_implementation_of(line), row["aspect"], row["case_id"])
+
+
+def _implementation_of(line: Record) -> Square:
+    return tuple(line[name] for name in IMPLEMENTATION)
 
 
 def _square_of(line: Record) -> Square:
@@ -185,7 +194,7 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
     """The page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
-    about = {**line, "label": label_of(square[0], square[1]), "page": f"squares/{page_name(*square)}"}
+    about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
     write_page(
         site / about["page"],
         "square.html.j2",
@@ -272,13 +281,18 @@ def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
-    """Points of a trend as the charts take them: time in milliseconds, numbers no longer than they are exact."""
-    lines = []
-    for point in records(points):
+    """Points of a trend as the charts take them: time in milliseconds, numbers no longer than they are exact.
+
+    Each library has a colour of its own while there are colours enough; then those of a backend and product share one.
+    """
+    lines, told = [], records(points)
+    named = 3 if len({_implementation_of(point) for point in told}) <= COLOURS else 2
+    for point in told:
         values = {name: point[name] for name in ("passed", "exact", "ulp", "microseconds")}
+        names = _implementation_of(point)
         lines.append(
-            {"time": round(point["started"] * 1000), "series": label_of(point["backend"], point["product"])}
-            | {"runs": point["runs"]}
+            {"time": round(point["started"] * 1000), "series": label_of(*names[:named])}
+            | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}
             | {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
         )
     return lines

@@ -12,6 +12,8 @@ from poolproof.reports.rows.verdicts import BadInput
 
 def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON object in a file. ``error`` says what is wrong with it; of a missing file: ``absent``."""
+    if path.exists() and not path.is_file():
+        raise error(f"{path} is damaged: it is no file")
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):

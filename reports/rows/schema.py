@@ -171,6 +171,8 @@ COMBINED = {column.name: column.combines for column in COLUMNS if column.combine
 
 def known_columns(row: Row) -> Row:
     """The row without columns that the schema does not have, such as those of an earlier version."""
+    if not isinstance(row, dict):
+        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
     return {name: value for name, value in row.items() if name in _KNOWN}
 
 

@@ -100,7 +100,7 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     names = list(SCHEMA.names if columns is None else columns)
     try:
         tables = [source.to_table(columns=names, filter=where) for source in _sources(rows)]
-    except (pa.ArrowInvalid, json.JSONDecodeError, OSError) as error:
+    except (ValueError, TypeError, RecursionError, OSError) as error:
         raise NotARun(f"the rows of {folder} are damaged: {str(error).splitlines()[0]}") from error
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
 

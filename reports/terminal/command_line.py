@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -35,10 +38,43 @@ def ending(word: str, overall: Overall, text: str) -> Text:
     return line.append(f" (exit status {int(overall)}){text and f': {text}'}", style="default not bold")
 
 
+class Number(click.FloatRange):
+    """A number in a range; what is no number lies in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail("a number is needed, not nan.", param, ctx)
+        return number
+
+
+class NamedPath(click.Path):
+    """A path that has a name: an empty text is what a script makes of a variable that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a path is needed, not an empty text.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = NamedPath(path_type=Path)
+
+MOST_SECONDS = 86_400.0
+"""A day: who waits longer for one case has mistyped."""
+
+SECONDS = Number(0, MOST_SECONDS, min_open=True)
+
+
 class CommandGroup(click.Group):
-    """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included."""
+    """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included.
+
+    What the terminal has no character for is spelled out, as in a log of ASCII.
+    """
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:

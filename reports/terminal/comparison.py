@@ -26,6 +26,8 @@ def show(comparison: Comparison, overall: Overall, console: Console) -> None:
     """Print what changed; ``overall`` is how the command will end."""
     for part in summary(comparison):
         console.print(part, soft_wrap=isinstance(part, Text))
+    for side, told in zip(("before", "after"), comparison.libraries, strict=True):
+        console.print(Text(f"{side}: {told}", style="dim"), soft_wrap=True)
     console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
 
 

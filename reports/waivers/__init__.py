@@ -120,16 +120,19 @@ def load(path: Path) -> list[Waiver]:
         return loads(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise WaiverError(f"cannot read waivers from {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise WaiverError(f"cannot read waivers from {path}: it is no text in UTF-8") from error
 
 
 def loads(text: str, source: str) -> list[Waiver]:
     """The waivers of a TOML text that comes from ``source``."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise WaiverError(f"{source} is not TOML: {error}") from error
     tables = document.get("waiver", [])
-    if not tables or set(document) != {"waiver"}:
+    are_tables = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
+    if not tables or not are_tables or set(document) != {"waiver"}:
         raise WaiverError(f"{source} must consist of [[waiver]] tables")
     waivers = [parse(table, f"{source}, waiver {number}") for number, table in enumerate(tables, start=1)]
     twice = [name for name, count in Counter(waiver.id for waiver in waivers).items() if count > 1]
@@ -154,6 +157,8 @@ def parse(table: Mapping[str, Any], where: str) -> Waiver:
     for name in ("id", "reason", "owner"):
         if not isinstance(table[name], str) or not table[name].strip():
             raise WaiverError(f"{where}: {name} must be a text, and not empty")
+    if not isinstance(table.get("issue", ""), str):
+        raise WaiverError(f"{where}: issue must be a text")
     if type(table["expires"]) is not date:
         raise WaiverError(f"{where}: expires must be a date like 2027-03-31, without quotes")
     scope = _patterns(table["scope"], f"{where}, scope")
@@ -186,7 +191,14 @@ def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
 
 def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
     """The waivers of a list of records that stands in ``where``."""
-    return [parse({**record, "expires": date.fromisoformat(record["expires"])}, where) for record in records]
+    return [parse({**record, "expires": _day(record, where)}, where) for record in records]
+
+
+def _day(record: Mapping[str, Any], where: str) -> date:
+    try:
+        return date.fromisoformat(record["expires"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WaiverError(f"{where}: a waiver needs a day like 2027-03-31 in expires") from error
 
 
 def matches_any(value: Any, patterns: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import tomli_w
 
 from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
@@ -52,6 +53,7 @@ def waiver_for(row: Row, environment: Mapping[str, str], accepted: Approval) -> 
 
 def append(waiver: Waiver, path: Path) -> None:
     """Add the waiver at the end of a file, made when there is none; what the file says already stays as it is."""
+    check_replaceable(path)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if before.strip():
         loads(before, str(path))

@@ -103,7 +103,7 @@ class Case:
         """Read one JSON object; `CaseError` says what is wrong with it."""
         try:
             record = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise CaseError(f"a case is one JSON object, and this is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise CaseError(f"a case is one JSON object, not {type(record).__name__}")
@@ -327,7 +327,9 @@ def _read_boolean(name: str, value: Any) -> bool:
     return value
 
 
-def _read_operator(_name: str, value: Any) -> str:
+def _read_operator(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise CaseError(f"{name} must be the name of an operator, not {value!r}")
     try:
         return find_operator(value).name
     except KeyError as error:

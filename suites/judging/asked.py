@@ -70,6 +70,9 @@ class Asked(Protocol):
     def describe(self) -> Row:
         """The columns that follow from the question alone."""
 
+    def owed_checks(self) -> tuple[str, ...]:
+        """The checks that judge it, as follows from the question alone, if it conforms; there may be more."""
+
     def judge(self, backend: Backend) -> Row:
         """The row; whatever the implementation does short of dying becomes a verdict."""
 

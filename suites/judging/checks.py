@@ -6,7 +6,7 @@ name. `CHECKS` is the complete list; a plan names checks by id.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from poolproof.backends.base import Status
 from poolproof.references.criterion import admissible
 from poolproof.references.forward import window_cells
 from poolproof.references.oracle import NO_LATTICE
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.operands import POISONS, SURROUNDINGS, guard_and_gap_mask
 from poolproof.suites.judging.comparing import (
@@ -74,25 +75,24 @@ def _check(claim: str, applies: Callable[[Trial], bool]) -> Callable[[Judge], Ju
     return register
 
 
-def _always(_trial: Trial) -> bool:
-    return True
+@dataclass(frozen=True)
+class OfCase:
+    """A condition on trials that the case alone decides."""
+
+    holds: Callable[[Case], bool]
+
+    def __call__(self, trial: Trial) -> bool:
+        return self.holds(trial.case)
 
 
-def _backward(trial: Trial) -> bool:
-    return trial.case.api.is_backward
-
-
-def _owes_all(trial: Trial) -> bool:
-    """A backward of which every gradient has a cell to go to."""
-    return _backward(trial) and not trial.case.has_empty_window()
-
-
-def _forward(trial: Trial) -> bool:
-    return not _backward(trial) and not trial.case.has_empty_window()
-
-
-def _readable(trial: Trial) -> bool:
-    return _forward(trial) and not trial.case.has_bit_mask
+_always = OfCase(lambda case: True)  # noqa: ARG005
+_backward = OfCase(lambda case: case.api.is_backward)
+_owes_all = OfCase(lambda case: case.api.is_backward and not case.has_empty_window())
+"""A backward of which every gradient has a cell to go to."""
+_forward = OfCase(lambda case: not case.api.is_backward and not case.has_empty_window())
+_readable = OfCase(lambda case: _forward.holds(case) and not case.has_bit_mask)
+_gapped = OfCase(lambda case: not case.api.is_backward and case.has_empty_window())
+_laid_out = OfCase(lambda case: bool(case.layouts))
 
 
 @_check("outputs keep the shape, dtype and strides they were given", _always)
@@ -214,7 +214,7 @@ def repeat(trial: Trial) -> Mismatch | None:
     return None
 
 
-@_check("the same content laid out contiguously gives the same values", lambda trial: bool(trial.case.layouts))
+@_check("the same content laid out contiguously gives the same values", _laid_out)
 def layout_invariance(trial: Trial) -> Mismatch | None:
     return other_values(trial, trial.first, trial.with_layouts({}), because="as with the contiguous layout")
 
@@ -402,7 +402,7 @@ def index_points(trial: Trial) -> Mismatch | None:
 
 @_check(
     "a window without cells yields -inf and an index inside the plane, or -1 for none",
-    lambda trial: not _backward(trial) and trial.case.has_empty_window(),
+    _gapped,
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows
@@ -421,6 +421,11 @@ _COSTLY = tuple(check.__name__ for check in (modes, state, streams, round_trip, 
 
 USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
 """Checks of every aspect; the costly ones belong to an aspect of their own."""
+
+
+def owed_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
+    """Those of some checks that judge the case whatever the backend and the data are, if it conforms."""
+    return tuple(name for name in ids if isinstance(test := CHECKS[name].applies, OfCase) and test.holds(case))
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:

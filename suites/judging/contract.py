@@ -69,6 +69,9 @@ class ContractQuestion:
             "statement": self.title,
         }
 
+    def owed_checks(self) -> tuple[str, ...]:
+        return self.aspect.checks
+
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
@@ -160,6 +163,6 @@ def read_call(text: str) -> ContractCall | None:
     """The low-level call that ``text`` is the JSON of, None if it is no such JSON."""
     try:
         record = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
+from poolproof.references.accumulation import AccumulationModel
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
@@ -45,6 +47,12 @@ class _Charged(_ChargedPart):
         outcome = _charging(cast(Backend, self.charged).run)(call, mode)
         _check_outcome(outcome, call)
         return cast(Outcome, outcome)
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        model = _charging(cast(Backend, self.charged).accumulation)(call)
+        if not isinstance(model, AccumulationModel):
+            raise AdapterFault(f"returned {model!r:.80} from accumulation, not an AccumulationModel")
+        return model
 
     @property
     def streams(self) -> _ChargedPart | None:
@@ -76,12 +84,26 @@ def answer(question: Asked, backend: Backend) -> Row:
         return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", error)
 
 
+_OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "status": (Status, "a Status"),
+    "code": ((int, NoneType), "an integer or None"),
+    "message": (str, "a text"),
+    "seconds": ((int, float), "a number"),
+    "results": (Mapping, "a mapping"),
+    "strides": (Mapping, "a mapping"),
+    "complaints": (tuple, "a tuple of texts"),
+}
+"""What each field of an outcome holds."""
+
+
 def _check_outcome(outcome: object, call: Call) -> None:
     """`AdapterFault` where that is nothing that a call can come to."""
     if not isinstance(outcome, Outcome):
         raise AdapterFault(f"returned {outcome!r:.80} from run, not an Outcome")
-    if not isinstance(outcome.status, Status):
-        raise AdapterFault(f"returned an Outcome whose status is {outcome.status!r:.80}, not a Status")
+    for name, (kinds, wanted) in _OUTCOME_HOLDS.items():
+        given = getattr(outcome, name)
+        if not isinstance(given, kinds):
+            raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
     strangers = sorted({*outcome.results, *outcome.strides} - {*call.operator.outputs})
     if strangers:
         raise AdapterFault(f"returned an Outcome about {strangers[0]!r:.80}, which is no output of the call")

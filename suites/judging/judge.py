@@ -20,7 +20,7 @@ from poolproof.suites.cases.classes import classes_of
 from poolproof.suites.cases.neighbours import companions, needs_producer, producers
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, Company, verdict
-from poolproof.suites.judging.checks import USUAL, run_checks
+from poolproof.suites.judging.checks import USUAL, owed_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
@@ -67,6 +67,9 @@ class Question:
 
     def describe(self) -> Row:
         return describe(self)
+
+    def owed_checks(self) -> tuple[str, ...]:
+        return (REFUSAL, *owed_checks(self.case, self.aspect.checks))
 
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)

@@ -72,6 +72,10 @@ class PhaseQuestion:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
+    def owed_checks(self) -> tuple[str, ...]:
+        """None: some ways need an occasion, such as a call that takes a workspace."""
+        return ()
+
     def company(self) -> None:
         """The calls that a way takes are alike but for their data."""
 
@@ -113,7 +117,7 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
     """The question that ``line`` is the JSON of, None if it names no way; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or "way" not in record:
         return None

@@ -162,6 +162,9 @@ class ProbeQuestion:
     def describe(self) -> Row:
         return {"operator": self.operator, "dtype": self.dtype, "index_dtype": self.index_dtype, "account": None}
 
+    def owed_checks(self) -> tuple[str, ...]:
+        return ()
+
     def judge(self, backend: Backend) -> Row:
         """Not a row of the report: the account, or the reason why there is none."""
         try:

@@ -41,6 +41,10 @@ PLANS = {
 }
 
 
+MOST_CASES = 100_000
+"""Six times what a night judges; a plan's blocks are all made before the first is judged."""
+
+
 Group = tuple[tuple[str, str], ...]
 """Columns with the values that tell the rows of a group apart from those of all others."""
 

@@ -76,6 +76,10 @@ def fork(work: Callable[[], int | None]) -> int:
         os._exit(status)
 
 
+_LONGEST_WAIT = 1e6
+"""Seconds that the system can be asked to wait at once, about."""
+
+
 class Process:
     """A process of its own group, heard over a connection until it ends."""
 
@@ -100,7 +104,7 @@ class Process:
 
         `OwnFault` and `CannotWrite` of the other side are raised here.
         """
-        if seconds is not None and not self.connection.poll(seconds):
+        if seconds is not None and not self.connection.poll(min(seconds, _LONGEST_WAIT)):
             return Overdue(seconds)
         try:
             message = self.connection.recv()

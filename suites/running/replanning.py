@@ -21,6 +21,10 @@ from poolproof.suites.running.plans import Plan, Subject, not_supported
 from poolproof.suites.running.sandbox import Survey
 from poolproof.suites.running.selection import Selection
 
+Drawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
+"""Backend, block, and what follows from each of its questions alone: the columns that describe it, and the checks that
+judge it if it conforms. The block without a name is what the backend does not have."""
+
 
 class NotDrawable(BadInput):
     """The record does not say what was asked; the text names what is missing or wrong."""
@@ -60,17 +64,14 @@ def from_record(record: Mapping[str, Any]) -> Selection:
     return selection
 
 
-def drawn_again(run: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Row]]]:
-    """(backend, block, described rows) of everything that a run had to judge; `NotDrawable` where it does not say.
-
-    A described row has the columns that follow from a question alone.
-    """
+def drawn_again(run: Mapping[str, Any]) -> Iterator[Drawn]:
+    """Everything that a run had to judge, as `Drawn`; `NotDrawable` where it does not say."""
     selection = _selection(run)
     if "narrowed" not in run:
         yield from _unsupported(selection)
     for backend, block, questions in asked_again(run):
         labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
-        yield backend, block, [question.describe() | labels for question in questions]
+        yield backend, block, [(asked.describe() | labels, asked.owed_checks()) for asked in questions]
 
 
 def asked_again(
@@ -106,12 +107,12 @@ def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:
         yield block.id, block.subject.backend, block.id, block.questions
 
 
-def _unsupported(selection: Selection) -> Iterator[tuple[str, str, list[Row]]]:
+def _unsupported(selection: Selection) -> Iterator[Drawn]:
     """What the backends do not have, in the block without a name."""
-    by_backend: dict[str, list[Row]] = {}
+    by_backend: dict[str, list[tuple[Row, tuple[str, ...]]]] = {}
     for subject in selection.subjects():
         if subject.unsupported is not None:
-            by_backend.setdefault(subject.backend, []).append(not_supported(subject))
+            by_backend.setdefault(subject.backend, []).append((not_supported(subject), ()))
     for backend, rows in by_backend.items():
         yield backend, "", rows
 

@@ -187,6 +187,8 @@ class Sandbox:
             row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
             return row | {"checks_judged": [], "judged_at": time.time()} | self._labels
         row = self._row(question, answer)
+        if row["verdict"] in FAILED:
+            return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
@@ -262,10 +264,11 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
     before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
+        asked = subjects(backend_name, backend)
+        _check_reasons(asked)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    asked = subjects(backend_name, backend)
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
@@ -280,6 +283,14 @@ def _serve(connection: Connection, backend_name: str, note: Path) -> None:
             return
         if status != _RETIRED:
             connection.send(Ended(status))
+
+
+def _check_reasons(asked: Sequence[Subject]) -> None:
+    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do."""
+    for subject in asked:
+        if not isinstance(subject.unsupported, str | None):
+            said = f"gives {subject.unsupported!r:.80} from unsupported: it must be a reason, or None"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
 def _wait(pid: int) -> int:

@@ -1,0 +1,207 @@
+"""Lines that are no case, no low-level call and no way through the phases: spelled out, or drawn by breaking some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from bad_inputs import HONEST, Ending, Given, small_session
+
+_WINDOWED = {
+    "operator": "MaxPool2dWithIndicesBackward",
+    "shape": [1, 1, 4, 4],
+    "dtype": "float16",
+    "index_dtype": "int64",
+    "kernel_size": [2, 2],
+    "stride": [2],
+    "padding": [0],
+    "dilation": [1],
+    "ceil_mode": False,
+    "gradient": "integers",
+    "indices": "forward",
+    "scale": 0,
+    "layouts": {"grad_output": "sliced"},
+    "deterministic": False,
+    "seed": 3,
+}
+_ADAPTIVE = {"operator": "AdaptiveMaxPool3d", "shape": [1, 1, 2, 2, 2], "output_size": [1, 1, 1], "values": "ties"}
+_TENSOR = {"shape": [1, 1, 2, 2], "dtype": "FLOAT", "format": "NCHW", "strides": [4, 4, 2, 1], "offset": 0}
+_CALL = {
+    "api": "aclnnMaxPool2dWithIndicesBackward",
+    "tensors": dict.fromkeys(("gradOutput", "self", "indices", "gradInput"), _TENSOR),
+    "lists": {name: [2, 2] for name in ("kernelSize", "stride", "padding", "dilation")},
+    "ceilMode": False,
+    "null_outputs": {"workspaceSize": False, "executor": False},
+}
+_WAY = {"way": "null_workspace", "case": _WINDOWED}
+
+_WRONG: Mapping[str, tuple[object, ...]] = {
+    "operator": (None, 5, "MaxPool9d", [], {}, True, "", "\ud800", "aclnn"),
+    "shape": (
+        None,
+        4,
+        "4",
+        [],
+        [4],
+        [1, 1, 1, 1, 1, 4, 4],
+        [1, 1, 4.5, 4],
+        [1, 1, -4, 4],
+        [[4]],
+        [True] * 4,
+        ["4"] * 4,
+    ),
+    "dtype": (None, 5, "float8", ["float16"], {}, "FLOAT16", ""),
+    "index_dtype": (None, 5, "uint3", ["int64"], {}, ""),
+    "kernel_size": (None, 2, [], [2, 2, 2], [0], [-1], [5, 5], [2.0], ["2"], {}, [None], [[2]], [10**12], [10**30]),
+    "stride": (None, 2, [1, 1, 1], [0], [-1], [1.5], "2", {}, [True]),
+    "padding": (None, 1, [2], [-1], [0, 0, 0], [0.5], [10**20]),
+    "dilation": (None, 1, [0], [-1], [9], [1, 1, 1], [10**19], [10**9]),
+    "ceil_mode": (None, 0, 1, "true", [], {}),
+    "output_size": (None, 1, [], [1], [0, 1, 1], [-1, 1, 1], [1, 1, 1, 1], ["1"] * 3, {}),
+    "gradient": (None, 5, "beauty", [], {}),
+    "indices": (None, 5, "beauty", [], {}),
+    "values": (None, 5, "beauty", [], {}),
+    "scale": (None, "1", 2.5, [], True, 10**9, -(10**30)),
+    "layouts": (
+        None,
+        [],
+        "sliced",
+        {"grad_output": "upside_down"},
+        {"nothing": "sliced"},
+        {"grad_output": 5},
+        {"": ""},
+    ),
+    "deterministic": (None, 0, "yes", []),
+    "seed": (None, "1", 1.5, -1, 2**63, 10**40, True),
+    "literals": (None, [], {"grad_output": 5}, {"grad_output": ["x"]}, {"nothing": [1]}, {"indices": [10**30] * 4}),
+    "api": (None, 5, "aclnnBeauty", [], ""),
+    "tensors": (None, [], {}, {"self": _TENSOR}, {**_CALL["tensors"], "indices": []}),
+    "lists": ([1], "x", {}, {**_CALL["lists"], "stride": ["1"]}, {**_CALL["lists"], "stride": 2}, 7),
+    "ceilMode": (None, 0, "no", []),
+    "null_outputs": ([1], 5, {"executor": 1}, {"beauty": True}),
+    "way": (None, 5, "backwards", [], {}, ""),
+    "case": (None, 5, [], {}, "x", {**_WINDOWED, "shape": []}),
+}
+"""For each field values that no line has there, whatever the other fields say."""
+
+_GOOD = (_WINDOWED, _ADAPTIVE, _CALL, _WAY)
+
+_DEEP = 20_000
+
+LISTED: Mapping[str, str] = {
+    "nothing": "",
+    "blanks": "  \t ",
+    "a word": "MaxPool2dWithIndicesBackward",
+    "a number": "17",
+    "a text": '"case"',
+    "null": "null",
+    "true": "true",
+    "a list": "[]",
+    "a list of cases": json.dumps([_WINDOWED]),
+    "two objects": json.dumps(_WINDOWED) * 2,
+    "an empty object": "{}",
+    "NaN": "NaN",
+    "Infinity": "-Infinity",
+    "single quotes": str(_WINDOWED),
+    "a trailing comma": '{"operator":"MaxPool2dWithIndicesBackward",}',
+    "a comment": '{} // "shape"',
+    "a byte order mark": "\ufeff" + json.dumps(_WINDOWED),
+    "a byte that is no text": "\udcff" + json.dumps(_WINDOWED),
+    "a lone surrogate": json.dumps({**_WINDOWED, "operator": "\ud800"}),
+    "a lone surrogate as a field": json.dumps({**_WINDOWED, "\udfff": 1}),
+    "escape sequences": json.dumps({**_WINDOWED, "operator": "\x1b[2J\x07"}),
+    "a line of a CI": json.dumps({**_WINDOWED, "operator": "\n::error::all is lost"}),
+    "a null character": json.dumps({**_WINDOWED, "operator": "\0"}),
+    "markup": json.dumps({**_WINDOWED, "operator": "[bold]</b><script>"}),
+    "lists nested deeply": "[" * _DEEP + "]" * _DEEP,
+    "lists nested deeply in a field": '{"operator":"MaxPool2dWithIndicesBackward","shape":'
+    + "[" * _DEEP
+    + "]" * _DEEP
+    + "}",
+    "objects nested deeply": '{"way":' * _DEEP + "1" + "}" * _DEEP,
+    "a number of many digits": '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"kernel_size":[2],"seed":'
+    + "9" * 5000
+    + "}",
+    "a shape of many digits": '{"operator":"MaxPool2dWithIndicesBackward","kernel_size":[2],"shape":[1,4,'
+    + "9" * 5000
+    + "]}",
+    "NaN as a seed": '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"kernel_size":[2],"seed":NaN}',
+    "a window of no cell": json.dumps({**_WINDOWED, "kernel_size": [9, 9], "dilation": [9]}),
+    "a shape of many axes": json.dumps({**_WINDOWED, "shape": [1] * 20_000}),
+    "attributes of the other kind": json.dumps({**_WINDOWED, "output_size": [1, 1]}),
+    "the attributes of a low-level call": json.dumps({**_WINDOWED, "kernelSize": [2, 2]}),
+    "a call and a case": json.dumps({**_CALL, **_WINDOWED}),
+    "a call and a way": json.dumps({**_CALL, **_WAY}),
+    "literals that overflow": json.dumps({**_WINDOWED, "literals": {"grad_output": [1e300] * 4}}),
+    "literals that are too few": json.dumps({**_WINDOWED, "literals": {"grad_output": [1.0]}}),
+    "indices outside the plane": json.dumps({**_WINDOWED, "literals": {"indices": [16, 0, 0, 0]}}),
+    "a tag of one tensor": json.dumps({**_WINDOWED, "layouts": {"grad_output": "nhwc"}}),
+    "strides of another rank": json.dumps(
+        {**_CALL, "tensors": {**_CALL["tensors"], "self": {**_TENSOR, "strides": [1]}}}
+    ),
+    "a call for a backend without a contract": json.dumps(_CALL),
+    **{
+        f"a tensor of {size} cells": json.dumps({**_WINDOWED, "layouts": {}, "shape": shape})
+        for size, shape in {
+            "10**9 by 10**9": [1, 1, 10**9, 10**9],
+            "2**62": [1, 1, 1, 2**62],
+            "2**64": [1, 1, 1, 2**64],
+            "10**30": [1, 1, 10**30, 1],
+        }.items()
+    },
+    "more windows than numbers": json.dumps({**_ADAPTIVE, "output_size": [10**30, 1, 1]}),
+}
+"""Lines by what is wrong with them."""
+
+
+TOO_LARGE: Mapping[str, str] = {
+    "more windows than memory": json.dumps({**_ADAPTIVE, "output_size": [10**6, 10**6, 10**6]}),
+    "10**11 cells": json.dumps({**_WINDOWED, "layouts": {}, "shape": [10**3, 10**2, 10**3, 10**3]}),
+    "2**44 cells": json.dumps({**_WINDOWED, "layouts": {}, "shape": [2**20, 2**20, 4, 4]}),
+    "a kernel beyond memory": json.dumps({**_WINDOWED, "shape": [1, 1, 10**7, 10**7], "kernel_size": [10**7, 1]}),
+    "10**14 cells": json.dumps({**_WINDOWED, "layouts": {}, "shape": [1, 1, 10**7, 10**7]}),
+}
+"""Cases that are legal, and that no machine of today can judge."""
+
+
+def listed() -> Iterator[Given]:
+    for number, (what, line) in enumerate(TOO_LARGE.items()):
+        yield replace(_given(f"line: {what}", line, number), ending=Ending.INCOMPLETE, names=("more than half",))
+    for number, (what, line) in enumerate(LISTED.items()):
+        yield _given(f"line: {what}", line, number)
+    for number, (name, value) in enumerate((name, value) for name, values in _WRONG.items() for value in values):
+        yield _given(f"line: {name} is {value!r:.40}", _with(name, value), number)
+
+
+def drawn(random: Random) -> Given:
+    """A good line in which something is broken."""
+    good = random.choice(_GOOD)
+    match random.randrange(4):
+        case 0:
+            text = json.dumps(good)
+            line = text[: random.randrange(1, len(text))]
+        case 1:
+            name = random.choice([name for name in good if name in ("operator", "shape", "api", "tensors", "case")])
+            line = json.dumps({key: value for key, value in good.items() if key != name})
+        case 2:
+            text = json.dumps(good)
+            place = random.randrange(len(text))
+            line = text[:place] + random.choice(["\x00\x01", "}{", '"""', "\\x", "]["]) + text[place:]
+        case _:
+            line = json.dumps({**good, random.choice(["Shape", "kernel", "beauty", "", "shape "]): random.randrange(9)})
+    return _given(f"drawn line: {line}", line, random.randrange(4))
+
+
+def _with(name: str, value: object) -> str:
+    good: Mapping[str, Any] = next(each for each in _GOOD if name in each or name == "literals")
+    return json.dumps({**good, name: value})
+
+
+def _given(name: str, line: str, number: int) -> Given:
+    """Every fourth to a session, the others to ``replay``, which is sooner done."""
+    if number % 4:
+        return Given(name, "poolproof", ("replay", "--backend", HONEST, "--", line), about="poolproof replay case")
+    return Given(name, "pytest", small_session(f"--case={line}"), about="pytest --case")

@@ -1,0 +1,149 @@
+"""Real failing runs: sessions against the emulated NPU, each with a seeded defect, made once for all that read them.
+
+Each run is narrowed to what its defect shows in. The worker processes of one test session share the runs through its
+temporary folder: whoever comes first to a run makes it, under a lock, and the others wait for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.reports.rows.verdicts import Overall
+from sessions import run_session
+
+BACKEND = "emulator-a2"
+
+
+@dataclass(frozen=True)
+class RealRun:
+    """A session with a ``defect``, empty for the honest library, that is ``asked`` some questions.
+
+    ``violated`` is a check that the defect breaks there, of the given ``kind`` of failure.
+    """
+
+    defect: str
+    kind: str
+    asked: tuple[str, ...]
+    violated: str
+    backend: str = BACKEND
+
+    @property
+    def name(self) -> str:
+        return self.kind.replace(" ", "_")
+
+
+def _drawn(operator: str, dtype: str, aspect: str, cases: int) -> tuple[str, ...]:
+    return ("--operator", operator, "--dtype", dtype, "--aspect", aspect, "--cases", str(cases))
+
+
+def _planar(dtype: str, planes: int) -> tuple[str, ...]:
+    """One dilated 3-D backward, as a line of JSON."""
+    case = {"operator": "MaxPool3dWithArgmaxBackward", "dtype": dtype, "index_dtype": "int32"}
+    window = {"kernel_size": [1, 2, 2], "stride": [1, 1, 1], "padding": [0, 0, 0], "dilation": [1, 2, 2]}
+    return ("--case", json.dumps(case | {"shape": [planes, 1, 1, 4, 4]} | window))
+
+
+VALUES = _drawn("MaxPool3dWithArgmaxBackward", "float32", "values", 6)
+ADAPTIVE = ("AdaptiveMaxPool2dBackward", "float32")
+QUICK = ("--no-shrink",)
+CLAUSES = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "contract", "-k", "contract-clauses")
+
+HONEST = RealRun("", "honest", VALUES, "")
+FAILING = (
+    RealRun("assign_not_accumulate", "value", (*VALUES, *QUICK), "interval"),
+    RealRun("decode_by_output_width", "index", (*_drawn(*ADAPTIVE, "values", 4), *QUICK), "interval"),
+    RealRun(
+        "last_maximum_wins", "forward", (*_drawn("AdaptiveMaxPool3d", "float32", "values", 6), *QUICK), "index_rule"
+    ),
+    RealRun(
+        "nan_dropped",
+        "special values",
+        (*_drawn("MaxPool3dWithArgmaxBackward", "float32", "special_values", 6), *QUICK),
+        "interval",
+    ),
+    RealRun(
+        "gradient_strides_ignored",
+        "layouts",
+        (*_drawn("AdaptiveMaxPool3dBackward", "float32", "layouts", 4), *QUICK),
+        "layout_invariance",
+    ),
+    RealRun("write_past_output", "memory", (*_drawn(*ADAPTIVE, "values", 3), *QUICK), "memory_untouched"),
+    RealRun("leak_per_call", "leak", (*_drawn(*ADAPTIVE, "memory", 40), *QUICK), "memory_kept"),
+    RealRun(
+        "indices_made_global",
+        "inputs",
+        (*_drawn("AdaptiveMaxPool3dBackward", "float32", "values", 4), *QUICK),
+        "inputs_untouched",
+    ),
+    RealRun("output_address_kept", "state", (*_drawn(*ADAPTIVE, "state", 4), *QUICK), "modes"),
+    RealRun(
+        "inputs_read_at_the_call",
+        "streams",
+        (*_drawn("MaxPool3dWithArgmaxBackward", "float32", "streams", 40), *QUICK),
+        "streams",
+    ),
+    RealRun("null_executor_accepted", "phases", (*_drawn(*ADAPTIVE, "phases", 1), *QUICK), "phase_status"),
+    RealRun("result_dtype_unchecked", "contract", (*CLAUSES, *QUICK), "status"),
+    RealRun("crash_on_uneven_cores", "crash", (*_planar("float32", 49), *QUICK), "survival"),
+    RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), *QUICK, "--case-timeout", "3"), "survival"),
+    RealRun(
+        "",
+        "flaky",
+        (*_drawn("MaxPool2dWithIndicesBackward", "float32", "determinism", 4), *QUICK),
+        "repeat",
+        "scatter_backends:Unrepeatable",
+    ),
+)
+"""At least one of every kind of failure."""
+
+
+def run_of(real: RealRun, shared: Path) -> Path:
+    """The folder of a run under ``shared``, which is made unless it is there; `AssertionError` if it ends otherwise."""
+    folder = shared / real.name
+    with _locked(shared / f"{real.name}.lock"):
+        if not (shared / f"{real.name}.made").exists():
+            _make(real, folder)
+            (shared / f"{real.name}.made").touch()
+    return folder
+
+
+def all_failing(shared: Path) -> dict[str, Path]:
+    """The folders of all failing runs by their kind; those that others are making are waited for last."""
+    free = [real for real in FAILING if not _is_being_made(real, shared)]
+    return {real.kind: run_of(real, shared) for real in sorted(FAILING, key=lambda real: real not in free)}
+
+
+def variables(real: RealRun) -> dict[str, str]:
+    return {VARIABLE: real.defect} if real.defect else {}
+
+
+def _make(real: RealRun, folder: Path) -> None:
+    ended = run_session(folder, real.backend, asked=real.asked, variables=variables(real))
+    assert ended.status == (Overall.VIOLATES if real.violated else Overall.CONFORMS), ended.output
+    (folder.parent / f"{real.name}.txt").write_text(ended.output, encoding="utf-8")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _is_being_made(real: RealRun, shared: Path) -> bool:
+    path = shared / f"{real.name}.lock"
+    if not path.exists():
+        return False
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

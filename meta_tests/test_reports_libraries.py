@@ -1,0 +1,119 @@
+"""Two libraries are never one line: histories, dashboards and comparisons tell builds apart by their content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.emulator import library
+from poolproof.reports.figures.comparison import compare
+from poolproof.reports.figures.history import add, read_entries
+from poolproof.reports.figures.trends import IMPLEMENTATION, MOST_LIBRARIES, Trends, read_trends
+from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.rows.libraries import library_of, library_text
+from poolproof.reports.rows.store import read_run
+from poolproof.suites.running.identity import identify
+from reports_made_up import Recipe, make_run
+
+pytest.importorskip("duckdb")
+
+BASE = Recipe(backends={"aclnn": "A2"}, operators=("MaxPool2dWithIndicesBackward",), dtypes=("float32",))
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two builds of the emulator that differ in their build id alone."""
+    other = tmp_path_factory.mktemp("build") / library().name
+    content, own = library().read_bytes(), identify([str(library())])
+    told = next(iter(own.values())).partition("build id ")[2].partition(",")[0]
+    assert content.count(bytes.fromhex(told)) == 1
+    other.write_bytes(content.replace(bytes.fromhex(told), bytes.fromhex(told[::-1])))
+    return library(), other
+
+
+def runs_of(libraries: Sequence[Path], folder: Path) -> list[Path]:
+    """A run of the same plan on each library, a day apart."""
+    runs = []
+    for number, path in enumerate(libraries):
+        recipe = replace(BASE, started=1.8e9 + 86400 * number)
+        environment = {"product": "A2"} | identify([str(path)])
+        runs.append(make_run(folder / str(number), replace(recipe, record={"backends": {"aclnn": environment}})))
+    return runs
+
+
+def trends_of(runs: Sequence[Path], folder: Path) -> Trends:
+    for run in runs:
+        add(folder / "history", run)
+    return read_trends(read_entries(folder / "history"))
+
+
+def test_two_builds_are_two_lines(builds: tuple[Path, Path], tmp_path: Path) -> None:
+    trends = trends_of(runs_of([*builds, builds[0]], tmp_path), tmp_path)
+    told = [library_of(identify([str(path)])) for path in builds]
+    assert trends.overall.groupby("library").size().to_dict() == {told[0]: 2, told[1]: 1}
+    assert trends.squares.groupby("library").size().to_dict() == {told[0]: 2, told[1]: 1}
+    assert set(trends.current["library"]) == set(told)
+
+
+def test_a_build_that_moved_is_the_same_line(builds: tuple[Path, Path], tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / builds[0].name
+    moved.parent.mkdir()
+    moved.write_bytes(builds[0].read_bytes())
+    trends = trends_of(runs_of([builds[0], moved], tmp_path), tmp_path)
+    assert len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) == 1
+    assert len(trends.overall) == 2
+
+
+def test_a_build_is_compared_with_the_run_before_whatever_its_library(
+    builds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    last = trends_of(runs_of(builds, tmp_path), tmp_path).last_two.set_index("library")
+    first, second = (library_of(identify([str(path)])) for path in builds)
+    assert last.loc[first, "before"] == ""
+    assert last.loc[second, "before"] == last.loc[first, "last"]
+
+
+def test_a_comparison_says_which_library_each_side_judged(builds: tuple[Path, Path], tmp_path: Path) -> None:
+    runs = runs_of(builds, tmp_path)
+    comparison = compare(*runs)
+    told = tuple(library_of(read_run(run)["backends"]["aclnn"]) for run in runs)
+    assert comparison.libraries == tuple(f"aclnn (library {name})" for name in told)
+    assert told[0] != told[1]
+
+
+def test_the_dashboard_shows_the_newest_libraries_and_counts_the_older(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    for number in range(MOST_LIBRARIES + 2):
+        environment = {"product": "A2", "library libopapi.so": f"sha256:{str(number) * 64}, /opt/libopapi.so"}
+        recipe = replace(BASE, started=1.8e9 + 86400 * number, record={"backends": {"aclnn": environment}})
+        add(tmp_path / "history", make_run(tmp_path / str(number), recipe))
+    page = write_dashboard(read_entries(tmp_path / "history"), tmp_path / "site").read_text(encoding="utf-8")
+    assert page.count('<table class="matrix') == MOST_LIBRARIES
+    assert "Of 2 older libraries the trends alone are shown." in page
+    assert len(list((tmp_path / "site" / "squares").iterdir())) == MOST_LIBRARIES
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({}, "mine"),
+        ({"mine": "1.0"}, "mine"),
+        ({"library a.so": f"sha256:{'ab' * 32}, /opt/a.so"}, "mine (library abababababab)"),
+    ],
+)
+def test_how_a_library_is_told(environment: dict[str, str], told: str) -> None:
+    assert library_text("mine", environment) == told
+
+
+def test_what_a_library_is() -> None:
+    base = {f"library {name}.so": f"sha256:{digit * 64}, /opt/{name}.so" for name, digit in (("a", "1"), ("b", "2"))}
+    wheel = {"wheel mine": f"1.0, RECORD sha256:{'3' * 64}"}
+    reinstalled = {"wheel mine": f"1.0, RECORD sha256:{'4' * 64}"}
+    newer = {"wheel mine": f"1.1, RECORD sha256:{'3' * 64}"}
+    assert library_of(base | wheel) == library_of(base | reinstalled)
+    several = [base, base | wheel, base | newer, base | {"library b.so": f"sha256:{'5' * 64}, /opt/b.so"}]
+    assert len({library_of(environment) for environment in several}) == len(several)
+    assert library_text("mine", base | wheel).endswith(", of 2 files)")

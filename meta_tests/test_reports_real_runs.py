@@ -1,0 +1,146 @@
+"""Every consumer of runs, fed with real failing runs of every kind: bundle, verification, rerun, history, dashboard,
+comparison, JUnit, annotations and waivers."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from poolproof.reports.ci import services as ci
+from poolproof.reports.figures.comparison import compare
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.history import add, query, read_entries
+from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
+from poolproof.reports.waivers import Waivers, load
+from poolproof.suites.cli import main
+from real_runs import FAILING, HONEST, RealRun, all_failing, run_of, variables
+from reports_links import broken_links
+
+KINDS = {real.kind: real for real in FAILING}
+TODAY = date.today()
+
+every_kind = pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Where the worker processes of this test session find each other's runs."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if hasattr(request.config, "workerinput") else own) / "real-runs"
+
+
+def poolproof(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def failed_rows(run: Path) -> list[Row]:
+    return [row for row in read_rows(run).to_pylist() if row["verdict"] in FAILED]
+
+
+@every_kind
+def test_the_defect_shows(real: RealRun, shared: Path) -> None:
+    violated = {check for row in failed_rows(run_of(real, shared)) for check in row["checks_violated"]}
+    assert real.violated in violated
+
+
+@every_kind
+def test_its_bundle_stands(real: RealRun, shared: Path, tmp_path: Path) -> None:
+    made = poolproof("package", run_of(real, shared), "-o", tmp_path / "bundle.zip")
+    assert made.exit_code == 0, made.output
+    checked = poolproof("verify", tmp_path / "bundle.zip", "--fingerprint", made.output.split()[-1])
+    assert checked.exit_code == 0, checked.output
+    assert "STANDS (exit status 0): the run in it violates" in checked.output
+
+
+@pytest.mark.parametrize("kind", ["value", "crash", "contract"])
+def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
+    kind: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = KINDS[kind]
+    bundle, failed = tmp_path / "bundle.zip", len(failed_rows(run_of(real, shared)))
+    assert poolproof("package", run_of(real, shared), "-o", bundle).exit_code == 0
+    honest = poolproof("rerun", bundle)
+    assert honest.exit_code == Overall.VIOLATES, honest.output
+    assert f"{failed} with another verdict" in honest.output
+    for name, value in variables(real).items():
+        monkeypatch.setenv(name, value)
+    same = poolproof("rerun", bundle)
+    assert same.exit_code == 0, same.output
+    assert "0 with another verdict" in same.output
+
+
+@every_kind
+def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path: Path) -> None:
+    digest = read_digest(run_of(real, shared))
+    failures = ElementTree.parse(digest.folder / "junit.xml").getroot().findall(".//testcase/failure")
+    lines = [replay_line(row) for row in failed_rows(digest.folder)]
+    assert failures
+    assert all(any(line in (failure.text or "") for line in lines) for failure in failures)
+    said: list[str] = []
+    ci.annotate(digest, "github", {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}, said.append)
+    errors = [line for line in said if line.startswith("::error title=")]
+    assert len(errors) == len(digest.failures)
+    assert all("\n" not in line and "poolproof replay" in line for line in errors)
+    assert "violates" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    issues = json.loads(ci.gitlab_report(ci.remarks_about(digest)))
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues) >= len(errors)
+
+
+@every_kind
+def test_a_waiver_covers_the_case_that_it_was_made_of(real: RealRun, shared: Path, tmp_path: Path) -> None:
+    run, target = run_of(real, shared), tmp_path / "waivers.toml"
+    rows = failed_rows(run)
+    accepted = ("--reason", "known", "--owner", "somebody", "--expires", TODAY + timedelta(days=30), "-o", target)
+    made = poolproof("waive", run, rows[0]["case_id"], *accepted)
+    assert made.exit_code == 0, made.output
+    environment = read_run(run)["backends"][real.backend]
+    judged = [Waivers(load(target), TODAY).apply(row, environment) for row in rows]
+    waived = {row["case_id"] for row in judged if row["verdict"] == Verdict.WAIVED}
+    assert waived == {rows[0]["case_id"]}
+
+
+def test_a_comparison_tells_the_defect_from_the_honest_library(shared: Path) -> None:
+    honest, seeded = run_of(HONEST, shared), run_of(KINDS["value"], shared)
+    worse, better, same = compare(honest, seeded), compare(seeded, honest), compare(seeded, seeded)
+    (line,) = worse.newly_failing.to_dict("records")
+    assert line["operator"] == "MaxPool3dWithArgmaxBackward"
+    assert KINDS["value"].violated in line["violated"]
+    assert (worse.overall, better.overall, same.overall) == (Overall.VIOLATES, Overall.CONFORMS, Overall.CONFORMS)
+    assert better.fixed["cases"].sum() == line["cases"] == len(failed_rows(seeded))
+
+
+@pytest.fixture(scope="module")
+def history(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("duckdb")
+    folder = tmp_path_factory.mktemp("real") / "history"
+    for run in all_failing(shared).values():
+        add(folder, run)
+    return folder
+
+
+def test_a_history_counts_what_failed(history: Path, shared: Path) -> None:
+    counted = query(read_entries(history), "SELECT violates FROM runs").violates.tolist()
+    assert sorted(counted) == sorted(len(failed_rows(run)) for run in all_failing(shared).values())
+
+
+@pytest.mark.parametrize("kind", ["value", "special values", "streams", "phases", "contract", "crash", "hang"])
+def test_a_dashboard_leads_to_each_failure(kind: str, shared: Path, tmp_path: Path) -> None:
+    """Of a history of one run: in a longer one the newest run of a square hides those before it."""
+    pytest.importorskip("duckdb")
+    pytest.importorskip("vl_convert")
+    run, site = run_of(KINDS[kind], shared), tmp_path / "site"
+    add(tmp_path / "history", run)
+    write_dashboard(read_entries(tmp_path / "history"), site)
+    assert not broken_links(site)
+    cases = [page.read_text(encoding="utf-8") for page in (site / "cases").glob("*.html")]
+    assert len(cases) == len(read_digest(run).failures)
+    assert all("poolproof replay --backend" in text for text in cases)
