@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -23,10 +24,23 @@ class Stubborn(Scatter):
             os.setsid()
         Path(folder, str(os.getpid())).touch()
         while True:
-            time.sleep(60)
+            self.stay()
+
+    def stay(self) -> None:
+        time.sleep(60)
 
 
 stubborn = Stubborn
+
+
+class Busy(Stubborn):
+    """The same, in a loop in C that never lets go of the interpreter's lock."""
+
+    def stay(self) -> None:
+        re.match("(a+)+$", "a" * 64 + "b")
+
+
+busy = Busy
 
 
 class Unforkable(Stubborn):

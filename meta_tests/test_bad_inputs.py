@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bad_inputs import Ending, Given
+from bad_inputs.fence import LEFT, targets
 from bad_inputs.generating import DRAWN_SHARE, generated
 from bad_inputs.options import every_option
 from bad_inputs.trying import contents, objections
@@ -94,3 +96,38 @@ def test_who_is_accused_is_noticed(verdict: str, accuses: bool, tmp_path: Path) 
     harmless = Given("harmless", "pytest", (), ending=Ending.INCOMPLETE)
     assert list(objections(harmless, 2, "said", {}, tmp_path)) == (["accuses in run/rows"] if accuses else [])
     assert not list(objections(harmless, 2, "said", contents(tmp_path), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "changed"),
+    [
+        ("open", ("a-device", "w", os.O_WRONLY), []),
+        ("open", ("kept", "r", os.O_RDONLY), []),
+        ("open", ("a-link", "w", os.O_WRONLY | os.O_CREAT), ["/dev/zero"]),
+        ("os.rename", ("kept", "a-link", -1, -1), ["{here}/kept", "{here}/a-link"]),
+        ("os.rename", ("kept", "/dev/null", -1, -1), ["{here}/kept", "/dev/null"]),
+        ("os.remove", ("/dev/null", -1), ["/dev/null"]),
+        ("os.truncate", ("a-link", 0), ["/dev/zero"]),
+        ("os.listdir", ("/dev",), []),
+    ],
+)
+def test_what_a_command_is_about_to_change_is_known(
+    event: str, arguments: tuple[object, ...], changed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, target in (("a-device", os.devnull), ("a-link", "/dev/zero")):
+        Path(name).symlink_to(target)
+    assert targets(event, arguments) == [each.format(here=tmp_path) for each in changed]
+
+
+@pytest.mark.parametrize(("target", "status"), [("inside/new", 0), ("outside", LEFT)])
+def test_a_command_ends_before_it_changes_what_is_outside(target: str, status: int, tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "old").write_text("old")
+    (tmp_path / "outside").write_text("years of work")
+    program = (
+        f"from bad_inputs.fence import keep_inside; from pathlib import Path; keep_inside(Path({str(tmp_path)!r}, "
+        f"'inside')); Path({str(tmp_path)!r}, 'inside/old').rename(Path({str(tmp_path)!r}, {target!r}))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=HERE, capture_output=True).returncode == status
+    assert (tmp_path / "outside").read_text() == "years of work"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from plugged_backends import DiesOfThrees
+from poolproof.reports.recorder import what_is_done
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.neighbours import companions, producers
@@ -38,6 +40,21 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
 def test_the_case_has_companions_of_either_kind() -> None:
     assert [3 in case.attributes.sizes for case in companions(RIGHT)].count(True) == 1
     assert [case.attributes.rounds_up for case in companions(RIGHT)].count(True) == 1
+
+
+def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> None:
+    """Its row was recorded, and the process was killed before that of the question which led to it."""
+    backend = "plugged_backends:DiesOfThrees"
+    for _ in range(2):
+        writer = RowWriter(tmp_path, "main")
+        led_to = what_is_done(tmp_path).led_to
+        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_led_to=led_to)
+        runner.judge_one(Question(RIGHT, ASPECTS["state"], "block"), backend)
+        runner.close()
+        writer.close()
+    rows = read_rows(tmp_path, ["block", "verdict"]).to_pylist()
+    assert [row["verdict"] for row in rows if not row["block"]] == [Verdict.CRASHED]
+    assert [row["verdict"] for row in rows if row["block"]] == [Verdict.CONFORMS] * 2
 
 
 def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:

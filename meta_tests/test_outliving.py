@@ -50,9 +50,7 @@ def gone_within(seconds: float, folder: Path) -> bool:
     return not left
 
 
-@pytest.mark.parametrize(
-    ("backend", "options"), [("stubborn", []), ("unforkable", []), ("stubborn", ["-n", "2"])], ids=str
-)
+@pytest.mark.parametrize(("backend", "options"), [("busy", []), ("unforkable", []), ("stubborn", ["-n", "2"])], ids=str)
 def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options: list[str]) -> None:
     process = stuck(tmp_path, f"stubborn_backends:{backend}", *options)
     process.kill()

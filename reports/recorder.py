@@ -139,11 +139,14 @@ class Done:
         (block, case id) of the rows in all others.
     unsupported
         (backend, operator, dtype, index dtype) of what was noted as not supported.
+    led_to
+        (backend, case id) of the calls that belong to no block, to which a question led.
     """
 
     blocks: frozenset[str] = frozenset()
     cases: frozenset[tuple[str, str]] = frozenset()
     unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
+    led_to: frozenset[tuple[str, str]] = frozenset()
 
 
 def run_folder(given: Path | None, resume: bool) -> Path:
@@ -183,7 +186,9 @@ def what_is_done(folder: Path) -> Done:
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
     noted = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
     cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)))
+    stray = rows[rows["block"] == ""]
+    led_to = frozenset(zip(stray["backend"], stray["case_id"], strict=True))
+    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)), led_to)
 
 
 def require_same(folder: Path, record: Mapping[str, Any]) -> None:

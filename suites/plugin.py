@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -157,6 +158,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
+def _stay_with(controller: int, host: str) -> None:
+    """Let this xdist worker end with the process that controls it, at once where that ended while this one started.
+
+    One on another host, or behind another process, is left to xdist.
+    """
+    if os.getppid() == controller:
+        die_with(controller)
+    elif host == platform.node() and not Path(f"/proc/{controller}").exists():
+        os._exit(1)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not _is_conformance_session(config):
         _refuse_a_copy(config)
@@ -165,8 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_interrupts()
     give_libraries(config.getoption("aclnn_library") or ())
     if worker is not None:
-        if os.getppid() == worker["poolproof_controller"]:
-            die_with(os.getppid())
+        _stay_with(*worker["poolproof_controller"])
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
         session = pickle.loads(b64decode(worker["poolproof"]))
         share(session.memory_budget, worker["workercount"])
@@ -191,7 +202,7 @@ def pytest_configure_node(node: Any) -> None:
     session = node.config.stash.get(_SESSION, None)
     if session is not None:
         node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
-        node.workerinput["poolproof_controller"] = os.getpid()
+        node.workerinput["poolproof_controller"] = (os.getpid(), platform.node())
         node.config.stash.setdefault(_WORKERS, []).append(node)
 
 
@@ -268,6 +279,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
             timeout=config.getoption("case_timeout"),
             shrinks=not config.getoption("no_shrink"),
             already_judged=session.done.cases,
+            already_led_to=session.done.led_to,
             most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
             loaded=config.stash.get(_LOADED, {}),
         )

@@ -27,6 +27,9 @@ class Ending(Enum):
     INCOMPLETE = (2, 200)
     """The session runs to its end, and nobody is accused."""
 
+    UNPUBLISHED = (3, 200)
+    """The session runs to its end, and what it should write for others cannot be written."""
+
     HARMLESS = (0, 200)
     """What looks bad is none of our business: everything goes on as usual."""
 

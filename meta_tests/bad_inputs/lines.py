@@ -169,7 +169,9 @@ TOO_LARGE: Mapping[str, str] = {
 
 def listed() -> Iterator[Given]:
     for number, (what, line) in enumerate(TOO_LARGE.items()):
-        yield replace(_given(f"line: {what}", line, number), ending=Ending.INCOMPLETE, names=("more than half",))
+        yield replace(
+            _given(f"line: {what}", line, number), ending=Ending.INCOMPLETE, names=("beyond the memory budget",)
+        )
     for number, (what, line) in enumerate(LISTED.items()):
         yield _given(f"line: {what}", line, number)
     for number, (name, value) in enumerate((name, value) for name, values in _WRONG.items() for value in values):

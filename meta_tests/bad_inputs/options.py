@@ -103,7 +103,10 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command by its words."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         words = f"{above} {name}".strip()
         if isinstance(command, click.Group):
             yield from commands(command, words)
@@ -217,6 +220,7 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
         "x": Ending.USAGE,
         **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED),
     },
+    "--memory-budget": dict.fromkeys(("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB"), Ending.REFUSED),
     "--aclnn-library": {},
     "--probe": {},
     "--no-shrink": {},

@@ -18,6 +18,9 @@ _REFUSED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Variables that we read: a backend that reads them, and values that it cannot use."""
 
+_SUMMARIES = ("nowhere/summary.md", "a-folder", "a-loop", "a-file/summary.md", "a-pipe", "x" * 300)
+"""Where GitHub's job summary cannot be put."""
+
 _HARMLESS: Mapping[str, tuple[str | None, ...]] = {
     "COLUMNS": ("1", "0", "-5", "x", "100000"),
     "LINES": ("0", "x"),
@@ -28,12 +31,13 @@ _HARMLESS: Mapping[str, tuple[str | None, ...]] = {
     "LC_ALL": ("C", "no_SUCH.locale"),
     "PYTHONIOENCODING": ("ascii", "latin-1", "ascii:replace"),
     "PYTHONUTF8": ("0",),
-    "HOME": ("/nonexistent", "", None),
+    "HOME": ("/dev/null/nobody", "", None),
     "USER": (None, ""),
     "TZ": ("Nowhere/Atlantis", "", "UTC+99"),
     "CUDA_VISIBLE_DEVICES": ("x",),
     "OMP_NUM_THREADS": ("x", "-1"),
     "GITHUB_ACTIONS": ("true", "false", "maybe"),
+    "GITHUB_STEP_SUMMARY": ("", None),
     "GITLAB_CI": ("true",),
     "CI": ("", "false"),
     "POOLPROOF_EMULATOR_DEFECTS": ("no-such-defect",),
@@ -54,6 +58,16 @@ def listed() -> Iterator[Given]:
     lay = together(odd_things, copies(RUN))
     for name, value in (("TMPDIR", "missing"), ("TMPDIR", "a-file"), ("TMPDIR", "")):
         yield Given(f"variable: {name}={value}", "pytest", small_session(), (), Ending.HARMLESS, "", lay, {name: value})
+    for target in _SUMMARIES:
+        yield Given(
+            f"variable: GITHUB_STEP_SUMMARY={target:.40}",
+            "pytest",
+            small_session("--ci=github"),
+            (f"cannot write {target}"[:60],),
+            Ending.UNPUBLISHED,
+            lay=lay,
+            environment={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": target},
+        )
     for name, (backend, values) in _REFUSED.items():
         for value in values:
             arguments = small_session("--dtype=float32", backend=backend)

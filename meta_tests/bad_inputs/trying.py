@@ -20,15 +20,20 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from _pytest.config import default_plugins
 
-from bad_inputs import Ending, Given
+from bad_inputs import ROOT, Ending, Given
+from bad_inputs.fence import keep_inside
 from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
 from poolproof.reports.figures import tables
+from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cli import main
@@ -91,7 +96,19 @@ def _about(given: Given, case: str) -> Given:
 
 
 def prepare() -> None:
-    """Let sandboxes be forked from this process, and wait for them no longer than for a command."""
+    """Let sandboxes be forked from this process, and wait for them no longer than for a command.
+
+    What commands import and compile late is here before they are forked.
+    """
+    for name in default_plugins:
+        import_module(f"_pytest.{name}")
+    for point in entry_points(group="pytest11"):
+        point.load()
+    for name in ("scatter_backends", "rich.progress", "rich.markdown", "email.parser", "pdb"):
+        import_module(name)
+    pages = page_environment()
+    for template in pages.list_templates(extensions=["j2"]):
+        pages.get_template(template)
     sandbox.START_SECONDS = START_SECONDS
     assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
     processes.Guarded.launched = classmethod(_forked)  # type: ignore[assignment]
@@ -215,6 +232,9 @@ def surroundings(given: Given) -> dict[str, str]:
     return mine
 
 
+_SHARED = (Path(tempfile.gettempdir()), Path.home() / ".cache", ROOT, Path(sys.prefix))
+"""Where a command changes things beside the folder that it is run in: temporary files and caches of code."""
+
 _PROGRAMS: dict[str, Callable[[], object]] = {"pytest": pytest.console_main, "poolproof": main}
 
 
@@ -226,6 +246,7 @@ def _become(given: Given, here: Path, output: Path) -> NoReturn:
     os.environ.clear()
     os.environ.update(environment)
     _speak_into(output)
+    keep_inside(here, *_SHARED)
     tempfile.tempdir = None
     sys.path.insert(0, "")
     _end_like_an_interpreter([given.program, *given.arguments], lambda: sys.exit(_PROGRAMS[given.program]()))

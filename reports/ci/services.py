@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +106,13 @@ def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
 def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
     target = environment.get("GITHUB_STEP_SUMMARY")
     if target:
-        with writing(Path(target)), Path(target).open("a", encoding="utf-8") as summary:
+        with writing(Path(target)), open(target, "a", encoding="utf-8", opener=_open_at_once) as summary:
             summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe that nobody reads is an error, not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def _gitlab_issue(remark: Annotation) -> dict[str, object]:

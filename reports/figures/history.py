@@ -132,7 +132,7 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
     """The answer to a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
     duckdb = _duckdb()
     if not sql.strip():
-        raise HistoryError("there is no query in an empty text: ask something like SELECT run, verdict FROM runs")
+        raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from math import inf
 from pathlib import Path
 
 from poolproof.references.operators import Direction
@@ -37,7 +38,7 @@ def parse_size(text: str) -> int:
     """Bytes of a size such as 8GiB, 500 MB or 1.5TiB; `NoSize` for anything else, and for nothing."""
     match = _SIZE.fullmatch(text.strip())
     size = match and float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
-    if not size or size < 1.0:
+    if not size or not 1.0 <= size < inf:
         raise NoSize(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
     return int(size)
 

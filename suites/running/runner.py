@@ -53,8 +53,9 @@ class Runner:
 
     ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
-    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for. ``loaded`` are sandboxes
-    in which a backend is loaded already, by its name.
+    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
+    (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
+    its name.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Runner:
         timeout: float,
         shrinks: bool,
         already_judged: frozenset[tuple[str, str]] = frozenset(),
+        already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
     ) -> None:
@@ -86,7 +88,7 @@ class Runner:
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
-        self._led_to: set[tuple[str, str]] = set()
+        self._led_to = set(already_led_to)
 
     def judge(self, block: Block) -> Tally:
         """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
