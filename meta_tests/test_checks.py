@@ -30,7 +30,8 @@ def questions() -> list[Question]:
     known = subjects("scatter", Scatter())
     chosen = [replace(subject, on_streams=True) for subject in known if subject.dtype in DTYPES]
     plan = PLANS["smoke"].__class__("meta", CASES, "")
-    aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values() if aspect.id != "scale"]
+    chosen_aspects = [aspect for aspect in CASE_ASPECTS.values() if aspect.id != "scale" and not aspect.costly]
+    aspects = [replace(aspect, standards=False) for aspect in chosen_aspects]
     return [question for block in blocks(chosen, aspects, plan, seed=2) for question in block.questions()]
 
 
