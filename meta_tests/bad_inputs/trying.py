@@ -32,6 +32,7 @@ from _pytest.config import default_plugins
 from bad_inputs import ROOT, Ending, Given
 from bad_inputs.fence import keep_inside
 from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
+from poolproof.references.core.compiled import compile_all
 from poolproof.reports.figures import tables
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.store import NotARun
@@ -106,6 +107,7 @@ def prepare() -> None:
         point.load()
     for name in ("scatter_backends", "rich.progress", "rich.markdown", "email.parser", "pdb"):
         import_module(name)
+    compile_all()
     pages = page_environment()
     for template in pages.list_templates(extensions=["j2"]):
         pages.get_template(template)
