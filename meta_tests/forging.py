@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.rows.arrow import SCHEMA
+from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 
 SIGNATURE = ""
@@ -65,7 +66,7 @@ def _record(edit: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
 def healed(row: dict[str, Any]) -> None:
     """What a conforming row says of itself."""
     empty = {"checks_violated": [], "findings": "", "reason": "", "waivers": None, "shrunk": None, "n_reject": 0}
-    row |= empty | {"verdict": "conforms"}
+    row |= empty | {"verdict": "conforms", "checks_judged": sorted(CHECK_IDS)}
 
 
 def _all_conform(rows: Rows) -> None:

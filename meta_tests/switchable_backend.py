@@ -11,8 +11,14 @@ import numpy as np
 
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.formats import FLOAT32, FORMATS, FloatFormat
-from poolproof.references.oracle import _two_sum
 from scatter_backends import Scatter
+
+
+def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A + b as (rounded sum, exact error) (Knuth)."""
+    total = a + b
+    from_b = total - a
+    return total, (a - (total - from_b)) + (b - from_b)
 
 
 def round_by(mode: str, x: np.ndarray, residue: np.ndarray, fmt: FloatFormat) -> np.ndarray:
@@ -86,7 +92,7 @@ class Switchable(Scatter):
 
     def _add(self, a, b, fmt):  # type: ignore[no-untyped-def]
         with np.errstate(invalid="ignore", over="ignore"):
-            sums, residue = _two_sum(a, b)
+            sums, residue = two_sum(a, b)
         rounded = sums if fmt.precision == 53 else round_by(self._mode(fmt), sums, residue, fmt)
         return self._flushed(np.where((sums == 0.0) & (residue == 0.0), sums, rounded), fmt)
 

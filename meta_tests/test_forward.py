@@ -109,3 +109,10 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
         monkeypatch.setattr(core, part, getattr(core, part).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
+
+
+def test_arrays_that_cannot_be_written_are_judged() -> None:
+    """Compiled code takes writable arrays alone; of a tensor of one element even a broadcast one is contiguous."""
+    values, axes = np.ones((1, 2, 2)), (windowed_axis(2, 2, 2, 0, 1, False),) * 2
+    out, indices = np.broadcast_to(1.0, (1, 1, 1)), np.broadcast_to(-1, (1, 1, 1))
+    assert judge_forward(values, axes, out, indices).tolist() == [[WRONG_INDEX | POINTS_ELSEWHERE]]

@@ -227,7 +227,7 @@ def wait_for_lock(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--cases", "0"], "--cases 0: a plan needs at least 1 case"),
+        (["--cases", "0"], "--cases 0: a plan needs 1 to 100,000 cases"),
         (["--case-timeout", "nan"], "--case-timeout nan: a case needs a number of seconds above 0"),
     ],
 )

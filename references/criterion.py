@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.core.compiled import argument
 from poolproof.references.core.criterion import (
     ZERO,
     Bounds,
@@ -56,7 +57,7 @@ class Admissible:
     def accepts(self, outputs: Float64) -> Bool:
         """Which of ``outputs`` (float64 values of the kernel's results, shape (cells,)) are admissible."""
         accepted = np.empty(len(self.low), bool)
-        accepted_cells(self._bounds, self.limit, np.ascontiguousarray(outputs), accepted)
+        accepted_cells(self._bounds, self.limit, argument(outputs, np.float64), accepted)
         return accepted
 
     @property

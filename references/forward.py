@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.core.compiled import argument
 from poolproof.references.core.forward import Spans, find_maxima, judge_maxima
 from poolproof.references.geometry import Axis, Int64
 
@@ -45,8 +46,8 @@ def judge_forward(values: NDArray, axes: Sequence[Axis], outputs: NDArray, indic
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
     for slab in _slabs(flat):
-        pointers = np.ascontiguousarray(indices[slab], np.int64).reshape(-1)
-        judge_maxima(_float64(flat[slab]), *_spans(axes), _float64(outputs[slab]), pointers, wrong[slab].reshape(-1))
+        cells, maxima, pointers = _float64(flat[slab]), _float64(outputs[slab]), argument(indices[slab], np.int64)
+        judge_maxima(cells, *_spans(axes), maxima, pointers, wrong[slab].reshape(-1))
     return wrong
 
 
@@ -78,7 +79,7 @@ def _slabs(planes: NDArray) -> Iterator[slice]:
 
 
 def _float64(slab: NDArray) -> NDArray[np.float64]:
-    return np.ascontiguousarray(slab, np.float64).reshape(-1)
+    return argument(slab, np.float64)
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:

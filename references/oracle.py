@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.core.compiled import argument
 from poolproof.references.core.facts import (
     NAN,
     NEGATIVE_INFINITY,
@@ -70,7 +71,7 @@ def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
     2**960 or more, where bounds on their sums have no place in float64.
     """
     facts = empty_facts(size)
-    facts_of_plane(np.ascontiguousarray(cells, np.int64), np.ascontiguousarray(terms, np.float64), facts)
+    facts_of_plane(argument(cells, np.int64), argument(terms, np.float64), facts)
     return ExactSums(
         count=facts.k,
         sum=facts.sum,

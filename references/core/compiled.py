@@ -35,6 +35,12 @@ Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 """Arrays that compiled functions take: of float64, int64, int32, uint8 and bool, of one axis, contiguous, writable."""
 
+
+def argument(array: NDArray, dtype: type[np.generic]) -> NDArray[Any]:
+    """An array as compiled functions take it: flat, contiguous, of that dtype and writable; a copy where it is not."""
+    return np.require(array, dtype, ("C", "W")).reshape(-1)
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

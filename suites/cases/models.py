@@ -126,7 +126,7 @@ LAYERS = (
         Windowed((1,), (2,)),
         "batch_normalised",
     ),
-    Layer("CBAM", "channel attention, 56x56", _CBAM, (4, 256, 56, 56), Windowed((56,), (56,))),
+    Layer("CBAM", "channel attention, 56x56", _CBAM, (4, 256, 56, 56), Windowed((56,), (56,)), "batch_normalised"),
     Layer("CBAM", "channel attention, 7x7", _CBAM, (4, 2048, 7, 7), Windowed((7,), (7,)), "saturated"),
     Layer(
         "PointNet",
