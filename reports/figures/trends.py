@@ -95,11 +95,11 @@ class Trends:
 _LAST_TWO = f"""
 WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, plan FROM asked),
      newest AS (
-         SELECT {", ".join(IMPLEMENTATION)}, max(started) AS latest,
+         SELECT backend, product, library AS digest, max(started) AS latest,
                 arg_max(run, (started, run)) AS last, arg_max(plan, (started, run)) AS plan
          FROM theirs JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL
      )
-SELECT newest.backend, newest.product, newest.library, last,
+SELECT backend, product, digest AS library, last,
        coalesce(arg_max(run, (started, run)) FILTER (run <> last AND started <= latest), '') AS before
 FROM newest JOIN theirs USING (backend, product, plan)
 GROUP BY ALL ORDER BY ALL

@@ -51,6 +51,8 @@ Square = tuple[str, ...]
 class Implementation:
     """A backend on a product, with one library.
 
+    digest
+        The library by its content, as in `IMPLEMENTATION`; empty where a run does not tell.
     squares
         By operator and dtype, the counts of a square with its page and its paint.
     changes
@@ -61,14 +63,14 @@ class Implementation:
 
     backend: str
     product: str
-    library: str
+    digest: str
     squares: Mapping[str, Mapping[str, Record]]
     changes: Comparison | None
     case_pages: Mapping[str, str]
 
     @property
     def label(self) -> str:
-        return label_of(self.backend, self.product, self.library)
+        return label_of(self.backend, self.product, self.digest)
 
     @property
     def dtypes(self) -> list[str]:
