@@ -5,7 +5,7 @@ It is the subject of the probe's tests: what the probe says must be how the swit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -130,7 +130,3 @@ def ranks_of(cells: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     ranks = np.empty(len(cells), np.int64)
     ranks[order] = np.arange(len(cells)) - np.searchsorted(ordered, ordered)
     return ranks, np.bincount(cells, minlength=size)
-
-
-def with_flags(model: AccumulationModel, **flags: bool) -> AccumulationModel:
-    return replace(model, **flags)

@@ -25,6 +25,7 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
@@ -156,6 +157,7 @@ def replay(
     folder: Path | None,
 ) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    allow_free_memory()
     give_libraries(libraries)
     give_import_folders(folders)
     if folder:

@@ -33,6 +33,7 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
 from poolproof.suites.running.sandbox import Sandbox
@@ -132,6 +133,7 @@ def rerun(
 
     Exits with 0 when all verdicts agree, with 1 when one does not.
     """
+    allow_free_memory()
     give_libraries(libraries)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bad_inputs import Ending, Given, small_session
+from bad_inputs import HONEST, Ending, Given, small_session
 from bad_inputs.materials import RUN, copies, odd_things, together
+from bad_inputs.options import CASE
 
 _REFUSED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "POOLPROOF_EMULATOR_DEFECTS": ("emulator-a2", ("no-such-defect", "no,such")),
@@ -55,6 +56,13 @@ def listed() -> Iterator[Given]:
             )
         else:
             yield _shown(f"variable: {name}={value!r}, shown", environment)
+    yield Given(
+        "variable: POOLPROOF_MEMORY_BUDGET='x'",
+        "poolproof",
+        ("replay", CASE, "--backend", HONEST),
+        ending=Ending.HARMLESS,
+        environment={"POOLPROOF_MEMORY_BUDGET": "x"},
+    )
     lay = together(odd_things, copies(RUN))
     for name, value in (("TMPDIR", "missing"), ("TMPDIR", "a-file"), ("TMPDIR", "")):
         yield Given(f"variable: {name}={value}", "pytest", small_session(), (), Ending.HARMLESS, "", lay, {name: value})

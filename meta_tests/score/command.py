@@ -22,6 +22,7 @@ from poolproof.reports.terminal.painting import console
 from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
+from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import MOST_CASES, PLANS, Plan
 from poolproof.suites.running.sandbox import survey
@@ -77,6 +78,7 @@ def score(
         give_up(f"there is no product {product!r}; there are {', '.join(PRODUCTS)}")
     plan = PLANS[plan_name] if cases is None else Plan(plan_name, cases, "")
     results = [Result(defect.id, _home(defect, product)) for defect in _selected(chosen)]
+    allow_free_memory()
     if resume:
         results = _kept(results, report)
     report.mkdir(parents=True, exist_ok=True)

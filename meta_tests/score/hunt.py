@@ -21,6 +21,7 @@ from typing import Any
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
 from poolproof.backends.registry import create
+from poolproof.references.core.compiled import compile_all
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.questions import Round
@@ -102,6 +103,7 @@ class Hunts:
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
+        compile_all()  # else each hunt would, within the time of its first question
         gc.collect()
         gc.freeze()
         waiting = [(result, 0) for result in results if not result.is_found]
