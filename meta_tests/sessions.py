@@ -1,13 +1,15 @@
-"""Sessions as people start them, in processes of their own."""
+"""Sessions as people start them, in processes of their own: `forked` ones, where nothing hangs on a fresh one."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import forked
+from forked import Command
 
 ROOT = Path(__file__).parents[1]
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
@@ -48,12 +50,6 @@ def run_session(
     suite: Sequence[str] = ("suites",),
     variables: Mapping[str, str] | None = None,
 ) -> Ended:
-    ended = subprocess.run(
-        command(folder, backend, *options, asked=asked, suite=suite),
-        cwd=ROOT,
-        env=surroundings() | dict(variables or {}),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    arguments = command(folder, backend, *options, asked=asked, suite=suite)[3:]
+    ended = forked.run(Command("pytest", arguments, ROOT, surroundings() | dict(variables or {})))
     return Ended(ended.returncode, ended.stdout + ended.stderr, folder)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import forked
+from forked import Command
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import finished_blocks, read_run
 from poolproof.reports.rows.verdicts import Verdict
@@ -30,7 +32,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    return forked.run(Command("pytest", command(*arguments)[3:], cwd, ENVIRONMENT))
 
 
 def replay(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:

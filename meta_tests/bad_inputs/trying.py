@@ -8,37 +8,27 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import io
 import os
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
-from importlib.metadata import entry_points
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
-
-import pytest
-from _pytest.config import default_plugins
 
 from bad_inputs import ROOT, Ending, Given
 from bad_inputs.fence import keep_inside
 from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
-from poolproof.references.core.compiled import compile_all
+from forked import become, prepare, speak_into
 from poolproof.reports.figures import tables
-from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.cli import main
-from poolproof.suites.running import processes, sandbox
+from poolproof.suites.running import sandbox
 
 SECONDS = 60.0
 """How long a command may take on a busy machine; most take a tenth of a second."""
@@ -63,6 +53,7 @@ class Tried:
 def try_all(inputs: Sequence[Given], real: frozenset[str] = frozenset(), workers: int = 3) -> list[Tried]:
     """Each input with what is wrong with its ending, so many at a time; those named ``real`` in fresh interpreters."""
     prepare()
+    sandbox.START_SECONDS = START_SECONDS
     waiting, running, ended = list(reversed(inputs)), list[_Attempt](), list[Tried]()
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "made")
@@ -94,26 +85,6 @@ def make(made: Path) -> Path:
 
 def _about(given: Given, case: str) -> Given:
     return replace(given, arguments=tuple(each.replace(FAILING_CASE, case) for each in given.arguments))
-
-
-def prepare() -> None:
-    """Let sandboxes be forked from this process, and wait for them no longer than for a command.
-
-    What commands import and compile late is here before they are forked.
-    """
-    for name in default_plugins:
-        import_module(f"_pytest.{name}")
-    for point in entry_points(group="pytest11"):
-        point.load()
-    for name in ("scatter_backends", "rich.progress", "rich.markdown", "email.parser", "pdb"):
-        import_module(name)
-    compile_all()
-    pages = page_environment()
-    for template in pages.list_templates(extensions=["j2"]):
-        pages.get_template(template)
-    sandbox.START_SECONDS = START_SECONDS
-    assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
-    processes.Guarded.launched = classmethod(_forked)  # type: ignore[assignment]
 
 
 class _Attempt:
@@ -212,7 +183,7 @@ def _execute(given: Given, here: Path, output: Path) -> NoReturn:
     """The command as a process of its own, as its user starts it."""
     os.setsid()
     os.chdir(here)
-    _speak_into(output)
+    speak_into(output, output)
     os.execve(sys.executable, command_line(given), surroundings(given))
 
 
@@ -237,77 +208,11 @@ def surroundings(given: Given) -> dict[str, str]:
 _SHARED = (Path(tempfile.gettempdir()), Path.home() / ".cache", ROOT, Path(sys.prefix))
 """Where a command changes things beside the folder that it is run in: temporary files and caches of code."""
 
-_PROGRAMS: dict[str, Callable[[], object]] = {"pytest": pytest.console_main, "poolproof": main}
-
 
 def _become(given: Given, here: Path, output: Path) -> NoReturn:
     """Turn a fork of this process into the command."""
-    os.setsid()
-    os.chdir(here)
-    environment = surroundings(given)
-    os.environ.clear()
-    os.environ.update(environment)
-    _speak_into(output)
-    keep_inside(here, *_SHARED)
-    tempfile.tempdir = None
-    sys.path.insert(0, "")
-    _end_like_an_interpreter([given.program, *given.arguments], lambda: sys.exit(_PROGRAMS[given.program]()))
-
-
-def _forked(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`: the program in a fork, without a guardian."""
-    ours, theirs = socket.socketpair()
-    errors.touch()
-    pid = os.fork()
-    if not pid:
-        os.setsid()
-        os.environ["OMP_NUM_THREADS"] = "1"
-        _speak_into(errors)
-        _close_all_but(theirs.fileno())
-        _end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
-    theirs.close()
-    return processes.Process(pid, Connection(ours.detach()))
-
-
-def _speak_into(path: Path) -> None:
-    """Let all that is printed go to a file, and nothing come in."""
-    target, source = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDONLY)
-    for number, descriptor in enumerate((source, target, target)):
-        os.dup2(descriptor, number)
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
-    encoding, _, errors = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")
-    sys.stdout = sys.__stdout__ = _stream(1, encoding, errors or "strict")
-    sys.stderr = sys.__stderr__ = _stream(2, encoding, "backslashreplace")
-
-
-def _stream(descriptor: int, encoding: str, errors: str) -> io.TextIOWrapper:
-    raw = open(descriptor, "wb", buffering=0, closefd=False)  # noqa: SIM115
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=True)
-
-
-def _close_all_but(descriptor: int) -> None:
-    open_ones = [int(path.name) for path in Path("/proc/self/fd").iterdir()]
-    for number in open_ones:
-        if number > 2 and number != descriptor:
-            with suppress(OSError):
-                os.close(number)
-
-
-def _end_like_an_interpreter(arguments: Sequence[str], work: Callable[[], object]) -> NoReturn:
-    sys.argv = list(arguments)
-    status = 0
-    try:
-        work()
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(bool(end.code))
-        if isinstance(end.code, str):
-            sys.stderr.write(f"{end.code}\n")
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-    os._exit(status)
+    inside = partial(keep_inside, here, *_SHARED)
+    become(given.program, given.arguments, here, surroundings(given), output, before=inside)
 
 
 def told(tried: Tried) -> str:
