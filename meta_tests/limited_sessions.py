@@ -19,11 +19,12 @@ from typing import Any
 
 import pytest
 
-import poolproof.suites.plugin  # noqa: F401  so that every fork has it
+from forked import prepare
 
 
 def main() -> None:
     steps, arguments = json.loads(sys.argv[1]), sys.argv[2:]
+    prepare()
     for number, step in enumerate(steps):
         _say(f"=== {number}")
         pid = os.fork()

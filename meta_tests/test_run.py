@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
 SMALL = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float16")
+ASPECTS = ("--aspect", "values", "--aspect", "layouts", "--aspect", "state")
 
 
 def command(*arguments: object) -> list[str]:
@@ -57,18 +58,14 @@ def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -
 
 
 def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
+    arguments = ("--backend", "scatter_backends:honest", "--cases", 12, *ASPECTS, *SMALL)
     ids = []
     for folder, more in (("one", ()), ("two", ("-n", "2"))):
-        assert (
-            run(
-                "--backend", "scatter_backends:honest", "--cases", 12, "--report", folder, *more, *SMALL, cwd=tmp_path
-            ).returncode
-            == 0
-        )
+        assert run(*arguments, "--report", folder, *more, cwd=tmp_path).returncode == 0
         rows = tables.load(tmp_path / folder)
         ids.append(sorted(zip(rows["block"].fillna(""), rows["case_id"].fillna(""), strict=True)))
     assert ids[0] == ids[1]
-    run("--backend", "scatter_backends:honest", "--cases", 12, "--report", "other", "--seed", 1, *SMALL, cwd=tmp_path)
+    run(*arguments, "--report", "other", "--seed", 1, cwd=tmp_path)
     assert sorted(tables.load(tmp_path / "other")["case_id"].fillna("")) != [case for _, case in ids[0]]
 
 
@@ -114,6 +111,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
         "2",
         "--operator",
         "AdaptiveMaxPool2dBackward",
+        *ASPECTS,
     )
     whole = [*arguments[:5], "whole", *arguments[6:]]
     process = subprocess.Popen(
