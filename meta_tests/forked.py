@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from importlib.metadata import entry_points
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -48,6 +49,8 @@ def prepare() -> None:
         import_module(f"_pytest.{name}")
     for point in entry_points(group="pytest11"):
         point.load()
+    if find_spec("torch"):
+        import_module("torch")
     for name in _LATE:
         import_module(name)
     compile_all()
