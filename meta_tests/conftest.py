@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import forked
+from derived import DerivedOnce
 from poolproof.backends.emulator.build import SINGLE_NAME
+from poolproof.references.core.compiled import compile_all
+from poolproof.reports.bundle import packing, verification
 from poolproof.suites.running.identity import mapped_libraries
+from poolproof.suites.running.processes import Guarded
 from shared_runs import made_once, make_failing_run
 
 
@@ -42,3 +47,22 @@ def run(failing_run: Path, tmp_path: Path) -> Path:
 def bundle(failing_run: Path, tmp_path: Path) -> Path:
     """A copy of its bundle, to be changed."""
     return Path(shutil.copy(failing_run / "bundle.zip", tmp_path / "bundle.zip"))
+
+
+@pytest.fixture(scope="session")
+def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> DerivedOnce:
+    return DerivedOnce(tmp_path_factory)
+
+
+@pytest.fixture
+def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and pages of the same record are made once in all such tests, by who packs and by who verifies."""
+    for module in (packing, verification):
+        monkeypatch.setattr(module, "derived_files", _derived_once)
+
+
+@pytest.fixture
+def forked_sandboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sandboxes are forks of this process, without a guardian: most of a small one is the start of its interpreter."""
+    compile_all()
+    monkeypatch.setattr(Guarded, "launched", classmethod(forked._launched))

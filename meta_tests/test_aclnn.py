@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.sandbox import Sandbox, Survey
+from sessions import run_session
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
@@ -40,6 +40,9 @@ def run(
         return sandbox.start()
     finally:
         sandbox.close()
+
+
+pytestmark = pytest.mark.usefixtures("forked_sandboxes")
 
 
 # Libraries
@@ -216,17 +219,17 @@ def test_too_little_device_memory_is_no_verdict(
 # A run
 
 
-def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    suites = Path(__file__).parents[1] / "suites"
-    arguments = ["--backend", "aclnn", "--aclnn-library", str(library()), "--cases", "1", "--report", str(folder)]
-    environment = {name: value for name, value in os.environ.items() if name not in CLEAN}
-    command = [sys.executable, "-m", "pytest", str(suites), "-q", "-n", "2", "-p", "no:cacheprovider", *arguments]
-    chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values"]
+def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CLEAN:
+        monkeypatch.delenv(name, raising=False)
+    chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "1"]
+    named = ["--aclnn-library", str(library()), "-n", "2"]
     devices = {"POOLPROOF_EMULATOR_DEVICES": "2"}
-    done = subprocess.run([*command, *chosen], capture_output=True, text=True, check=False, env=environment | devices)
-    assert done.returncode == 0, done.stdout + done.stderr
-    recorded = json.loads((folder / "run.json").read_text())["backends"]["aclnn"]
+    ended = run_session(tmp_path / "out", "aclnn", *named, asked=chosen, variables=devices)
+    assert ended.status == 0, ended.output
+    recorded = json.loads((ended.folder / "run.json").read_text())["backends"]["aclnn"]
     assert recorded["product"] == "A2"
     assert recorded["soc"] == "Ascend910B1"
     assert {"runtime", "driver", "acl"} & set(recorded), "versions of what was judged"

@@ -30,8 +30,7 @@ FORWARD = "MaxPool2dWithIndices"
 
 
 @pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+def runner(tmp_path: Path, forked_sandboxes: None) -> Iterator[Runner]:
     runner = Runner(tmp_path, "main", lambda row: row, lambda row: None, 20.0, shrinks=False)
     yield runner
     runner.close()
@@ -42,6 +41,7 @@ def test_the_case_has_companions_of_either_kind() -> None:
     assert [case.attributes.rounds_up for case in companions(RIGHT)].count(True) == 1
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> None:
     """Its row was recorded, and the process was killed before that of the question which led to it."""
     backend = "plugged_backends:DiesOfThrees"

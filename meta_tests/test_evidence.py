@@ -106,11 +106,6 @@ def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
 
-@pytest.fixture
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-
-
 def judged(folder: Path, backend: str, block: CaseBlock, most: int) -> list[Row]:
     rows: list[Row] = []
     runner = Runner(folder, "main", lambda row: row, rows.append, 60.0, shrinks=False, most_evidence=most)
@@ -121,7 +116,7 @@ def judged(folder: Path, backend: str, block: CaseBlock, most: int) -> list[Row]
     return rows
 
 
-@pytest.mark.usefixtures("importable")
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     name = "scatter_backends:lost"
     (block,) = planned(BACKWARD, "float16", "values")
@@ -150,7 +145,7 @@ def shrinking_run(folder: Path) -> tuple[list[Row], Callable[[], None]]:
     return rows, judge_block
 
 
-@pytest.mark.usefixtures("importable")
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_the_first_failure_of_each_kind_is_shrunk_after_its_block(tmp_path: Path) -> None:
     rows, judge_block = shrinking_run(tmp_path)
     judge_block()
@@ -162,7 +157,7 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block(tmp_path: Path
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
-@pytest.mark.usefixtures("importable")
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -174,7 +169,7 @@ def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monke
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
-@pytest.mark.usefixtures("importable")
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_the_smallest_case_leaves_evidence_of_its_own(tmp_path: Path) -> None:
     name = "scatter_backends:lost"
     rows, judge_block = shrinking_run(tmp_path)

@@ -48,14 +48,21 @@ def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
 @pytest.mark.parametrize(
     ("backend", "verdict", "words"),
     [
-        ("crashing", Verdict.CRASHED, "signal SIGSEGV"),
         ("exiting", Verdict.CRASHED, "exit status 7"),
         ("unforkable", Verdict.CRASHED, "signal SIGSEGV"),
         ("hanging", Verdict.TIMED_OUT, "no answer within 1 s"),
     ],
 )
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict: Verdict, words: str) -> None:
-    rows = judged(backend, tmp_path, timeout=1.0 if backend == "hanging" else 20.0)
+    only_what_rounds_up_is_lost(judged(backend, tmp_path, 1.0 if backend == "hanging" else 20.0), verdict, words)
+
+
+def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
+    only_what_rounds_up_is_lost(judged("crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
+
+
+def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:
     assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
     for row, asked in zip(rows, QUESTIONS, strict=True):
         assert row["verdict"] == (verdict if asked.case.attributes.rounds_up else Verdict.CONFORMS)
@@ -65,6 +72,7 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
             assert Case.from_json(row["case"]) == asked.case
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize("backend", ["killed_once", "unforkable_killed_once"])
 def test_what_was_killed_from_outside_once_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
@@ -77,6 +85,7 @@ def test_what_was_killed_from_outside_once_is_asked_again(
     assert told == [2]
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +97,7 @@ def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
     assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
     rows = judged("killed_every_time", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
@@ -97,6 +107,7 @@ def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
         assert ("killed from outside (SIGKILL) twice" in row["reason"]) is killed
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_an_exception_of_an_adapter_is_no_crash(tmp_path: Path) -> None:
     rows = judged("raising", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
@@ -119,11 +130,13 @@ def test_an_exception_of_a_check_is_the_suites_own(monkeypatch: pytest.MonkeyPat
     assert "the suite itself raised ZeroDivisionError: in a check" in row["reason"]
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
     rows = judged("crashing_on_one_cell", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
     rows = judged("loses_context", tmp_path)
     assert [row["verdict"] for row in rows] == [
@@ -131,6 +144,7 @@ def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
     rows = judged("lost", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
@@ -156,6 +170,7 @@ def alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     sandbox = Sandbox("scatter_backends:hanging", tmp_path, "sandbox", 3.0)
     rows = sandbox.judge(QUESTIONS[2:3])
@@ -172,6 +187,7 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     assert Case.from_record(record["case"]) == QUESTIONS[2].case
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path: Path) -> None:
     sandbox = Sandbox("plugged_backends:SlowAtFirst", tmp_path, "sandbox", timeout=2.0)
     try:
@@ -181,6 +197,7 @@ def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * 3
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(tmp_path: Path) -> None:
     said, sandbox = surveyed("scatter_backends:crashing")
     assert said.subjects

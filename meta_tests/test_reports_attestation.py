@@ -21,6 +21,8 @@ pytest.importorskip("securesystemslib")
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+pytestmark = pytest.mark.usefixtures("deriving_once")
+
 UNSEEN = [forgery for forgery in FORGERIES if forgery.caught == SIGNATURE]
 KEYS: dict[str, Callable[[], object]] = {
     "ed25519": ed25519.Ed25519PrivateKey.generate,

@@ -72,6 +72,7 @@ def test_a_bundle_stands(bundle: Path) -> None:
     assert found.verdict.endswith("waived by known")
 
 
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize("forgery", FORGERIES, ids=[forgery.title for forgery in FORGERIES])
 def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> None:
     """By a forger who has the suite, and makes tables, pages and hashes agree; what nobody can tell is listed."""
@@ -134,6 +135,7 @@ def test_a_changed_row_is_caught_by_its_hash(bundle: Path) -> None:
     assert f"changed: {ROWS}" in problems(bundle)
 
 
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize("hashed", [False, True])
 def test_a_changed_verdict_is_caught(bundle: Path, hashed: bool) -> None:
     def conform(files: Files) -> None:
@@ -145,23 +147,27 @@ def test_a_changed_verdict_is_caught(bundle: Path, hashed: bool) -> None:
     assert ("changed: verdict.json" in found) != hashed
 
 
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize("name", ["tables/coverage.csv", ROWS, "run.json", "junit.xml"])
 def test_a_removed_file_is_caught(bundle: Path, name: str) -> None:
     change(bundle, lambda files: files.pop(name) and None, hashed=False)
     assert f"removed: {name}" in problems(bundle)
 
 
+@pytest.mark.usefixtures("deriving_once")
 def test_an_added_file_is_caught(bundle: Path) -> None:
     change(bundle, lambda files: files.update({"rows/more.jsonl": b""}), hashed=False)
     assert "added: rows/more.jsonl" in problems(bundle)
 
 
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize("name", ["index.html", "summary.md", "evidence/rejudge.py", "tables/checks.csv"])
 def test_a_page_that_tells_something_else_is_caught(bundle: Path, name: str) -> None:
     change(bundle, lambda files: files.update({name: files[name] + b"all is well"}), hashed=True)
     assert f"{name} does not follow from the rows" in problems(bundle)
 
 
+@pytest.mark.usefixtures("deriving_once")
 def test_a_file_that_nothing_leads_to_is_caught(bundle: Path) -> None:
     change(bundle, lambda files: files.update({"README.txt": b"trust us"}), hashed=True)
     assert "README.txt follows from no row" in problems(bundle)
@@ -183,6 +189,7 @@ def test_a_changed_bundle_of_another_suite_does_not_stand(bundle: Path, monkeypa
     assert "the verdict is stored as 'conforms', and the rows say 'violates'" in problems(bundle)
 
 
+@pytest.mark.usefixtures("deriving_once")
 def test_a_bundle_that_was_made_anew_has_another_fingerprint(bundle: Path) -> None:
     expected = verify(bundle).fingerprint
     assert verify(bundle, expected.upper()).overall is Overall.CONFORMS
@@ -197,6 +204,7 @@ def test_a_truncated_bundle_is_refused(bundle: Path) -> None:
     assert "is no bundle" in result.output
 
 
+@pytest.mark.usefixtures("deriving_once")
 def test_the_commands(run: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "new" / "bundle.zip")
     made = CliRunner().invoke(main, ["package", str(run), "-o", target])

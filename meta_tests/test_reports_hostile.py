@@ -35,6 +35,7 @@ def _peak() -> float:
     return int(line.split()[1]) / 1024
 
 
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_archive_is_told_in_a_sentence(

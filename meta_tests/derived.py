@@ -1,0 +1,25 @@
+"""What follows from a record, made once: for tests in which something else than tables and pages is at stake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.bundle.packing import derived_files
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.rows.store import content_hash
+
+
+class DerivedOnce:
+    """In place of `derived_files`: those of a record with the same content are made once, and nobody writes to them."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self._factory = factory
+        self._made: dict[str, dict[str, Path]] = {}
+
+    def __call__(self, digest: Digest, scratch: Path) -> dict[str, Path]:
+        content = content_hash(digest.folder)
+        if content not in self._made:
+            self._made[content] = derived_files(digest, self._factory.mktemp("derived"))
+        return self._made[content]
