@@ -57,14 +57,12 @@ def coded(code: str, draw: int) -> Contents:
 
 
 def sums(content: Contents) -> np.ndarray:
-    assert content.gradient is not None
-    return np.bincount(content.landing.cells, content.gradient.ravel(), content.landing.size)
+    return np.bincount(content.landing.cells, content.terms, content.landing.size)
 
 
 def one_fault(content: Contents, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
     """An output with one gradient lost, added twice or sent to another cell of its plane, and which one it was."""
-    assert content.gradient is not None
-    gradient, cells, outputs = content.gradient.ravel(), content.landing.cells, sums(content)
+    gradient, cells, outputs = content.terms, content.landing.cells, sums(content)
     window = int(rng.choice(np.flatnonzero(gradient)))
     home, weight = int(cells[window]), gradient[window]
     if kind == "duplicated":
@@ -88,17 +86,15 @@ def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str, kind: st
     rng = np.random.default_rng(11)
     for draw in range(1000):
         content = coded(code, draw)
-        assert content.gradient is not None
         outputs, injected = one_fault(content, kind, rng)
-        assert decode(code, content.landing, content.gradient.ravel(), outputs) == [injected], content.case.to_json()
+        assert decode(code, content.landing, content.terms, outputs) == [injected], content.case.to_json()
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_right_output_has_no_faults(code: str) -> None:
     for draw in range(50):
         content = coded(code, draw)
-        assert content.gradient is not None
-        assert decode(code, content.landing, content.gradient.ravel(), sums(content)) == []
+        assert decode(code, content.landing, content.terms, sums(content)) == []
 
 
 def axes() -> Iterator[Axis]:
@@ -128,7 +124,7 @@ def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, co
     case = replace(GEOMETRIES[1], shape=(1, 128, 12, 10), dtype=fmt.name, gradient=code)
     content = contents(case)
     assert sums(content).max() < fmt.largest_exact_integer + (code == "colour_ids")
-    assert (content.gradient.reshape(case.planes, -1) != 0).any(axis=0).all()
+    assert (content.terms.reshape(case.planes, -1) != 0).any(axis=0).all()
 
 
 def test_colours_of_large_planes_are_told_in_digits() -> None:
@@ -140,7 +136,7 @@ def test_colours_of_large_planes_are_told_in_digits() -> None:
         kernel_size=(1,),
         gradient="colour_ids",
     )
-    low, high = contents(case).gradient.reshape(2, 300)
+    low, high = contents(case).terms.reshape(2, 300)
     assert low[[0, 255, 256, 299]].tolist() == [1, 256, 1, 44]
     assert high[[0, 255, 256, 299]].tolist() == [1, 1, 2, 2]
 
@@ -148,8 +144,7 @@ def test_colours_of_large_planes_are_told_in_digits() -> None:
 def test_several_faults_are_told_apart() -> None:
     """Every fourth gradient lost, as by a kernel that skips a lane."""
     content = coded("base_four_weights", 3)
-    assert content.gradient is not None
-    gradient = content.gradient.ravel()
+    gradient = content.terms
     lost = np.flatnonzero(gradient)[::4]
     outputs = sums(content) - np.bincount(content.landing.cells[lost], gradient[lost], content.landing.size)
     found = decode("base_four_weights", content.landing, gradient, outputs)
@@ -160,10 +155,9 @@ def test_several_faults_are_told_apart() -> None:
 @pytest.mark.parametrize("garbage", (np.nan, np.inf, -1.0, 0.5, 3.0 * 4.0**11))
 def test_garbage_is_said_to_be_unreadable(garbage: float) -> None:
     content = coded("base_four_weights", 0)
-    assert content.gradient is not None
     outputs = sums(content)
     outputs[7] = garbage
-    kinds = {fault.kind for fault in decode("base_four_weights", content.landing, content.gradient.ravel(), outputs)}
+    kinds = {fault.kind for fault in decode("base_four_weights", content.landing, content.terms, outputs)}
     assert "unreadable" in kinds
 
 
@@ -186,7 +180,7 @@ class _DropsOne(Scatter):
 def test_a_finding_names_the_window_and_the_row_holds_it(scale: int) -> None:
     case = replace(GEOMETRIES[0], gradient="base_four_weights", indices="crowded", scale=scale)
     row = judge(Question(case, holding("interval")), _DropsOne())
-    window = contents(case).gradient.ravel().nonzero()[0][0]  # type: ignore[union-attr]
+    window = contents(case).terms.nonzero()[0][0]  # type: ignore[union-attr]
     coordinates = list(map(int, np.unravel_index(window, case.pooled_shape)))
     (fault,) = json.loads(row["decoded_faults"])
     assert fault["kind"] == "lost"

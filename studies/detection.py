@@ -281,9 +281,8 @@ def _output(call: Call) -> Float64:
 
 
 def _deviations(content: Contents, call: Call) -> Deviations:
-    assert content.gradient is not None
     fmt, landing = FORMATS[content.case.dtype], content.landing
-    terms = landing.cells, content.gradient.ravel()
+    terms = landing.cells, content.terms
     return Deviations(
         _output(call),
         content.sums,

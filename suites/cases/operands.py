@@ -31,8 +31,8 @@ SLAB = 1 << 16
 class Contents:
     """What the input tensors of a case mean, in logical order.
 
-    ``values`` (self) are of the case's dtype; ``gradient`` (grad_output) is a float64 array of values that this holds
-    exactly; ``indices`` are int64 of shape (planes, *windows). Forward operators have no gradient and no indices.
+    ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
+    (planes, *windows). Forward operators have no gradient and no indices.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
     the indices, too, inside the plane or not; zeros stand in for those of such a case.
@@ -40,7 +40,7 @@ class Contents:
 
     case: Case
     values: NDArray
-    gradient: Float64 | None = None
+    gradient: NDArray | None = None
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
 
@@ -53,14 +53,19 @@ class Contents:
         cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
         return Landing(cells.ravel(), self.values.size, case.axes)
 
+    @property
+    def terms(self) -> Float64:
+        """The gradients as float64, flat; backward operators only."""
+        assert self.gradient is not None
+        return self.gradient.ravel().astype(np.float64)
+
     @cached_property
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
-        assert self.gradient is not None
         cells = self.landing.cells
         if self.case.has_empty_window():
             cells = np.where(self._placed, cells, -1)
-        return scatter_sums(cells, self.gradient.ravel(), self.values.size)
+        return scatter_sums(cells, self.terms, self.values.size)
 
     def slabs(self, outputs: NDArray) -> Iterator[Slab]:
         """What came out in grad_input beside what belongs there, some planes at a time."""
@@ -74,7 +79,7 @@ class Contents:
         step = max(1, SLAB // max(case.plane_size, case.plane_windows, 1))
         for first in range(0, case.planes, step):
             some = slice(first, first + step)
-            flat = cells[some].ravel(), terms[some].ravel(), came_out[some].astype(np.float64).ravel()
+            flat = cells[some].ravel(), _float64(terms[some]), _float64(came_out[some])
             if case.has_empty_window():
                 yield Slab(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
             else:
@@ -109,7 +114,12 @@ class Contents:
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
-        return replace(self, gradient=np.ldexp(self.gradient, exponent))
+        scaled = np.ldexp(self.terms, exponent).astype(self.gradient.dtype)
+        return replace(self, gradient=scaled.reshape(self.gradient.shape))
+
+
+def _float64(planes: NDArray) -> Float64:
+    return planes.ravel().astype(np.float64)
 
 
 def contents(case: Case) -> Contents:
@@ -141,8 +151,8 @@ def contents(case: Case) -> Contents:
     if gradient is None:
         gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
     if case.scale:
-        gradient = fmt.round(np.ldexp(gradient, case.scale))
-    gradient = _shared(gradient.reshape(case.pooled_shape), case, "grad_output")
+        gradient = fmt.round(np.ldexp(gradient.astype(np.float64), case.scale))
+    gradient = _shared(gradient.astype(fmt.dtype, copy=False).reshape(case.pooled_shape), case, "grad_output")
     return replace(drawn, gradient=gradient)
 
 

@@ -170,10 +170,8 @@ def _conserves(trial: Trial) -> bool:
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.planes_off:
         return None
-    gradient = trial.content.gradient
-    assert gradient is not None
     planes = trial.case.planes
-    owed = gradient.reshape(planes, trial.case.plane_windows).sum(axis=1)
+    owed = trial.content.terms.reshape(planes, trial.case.plane_windows).sum(axis=1)
     with np.errstate(invalid="ignore"):
         got = trial.gradient_input.reshape(planes, trial.case.plane_size).sum(axis=1)
     wrong = (got != owed).reshape(trial.case.leading_shape)

@@ -132,7 +132,6 @@ def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
     case, content, owed = trial.case, trial.content, trial.admissible
-    assert content.gradient is not None
     assert content.indices is not None
     on_lattice = owed.lattice != NO_LATTICE
     flags = _flags(
@@ -154,7 +153,7 @@ def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
     }
     first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
-        "gradient": content.gradient.reshape(case.pooled_shape),
+        "gradient": content.terms.reshape(case.pooled_shape),
         "indices": content.indices.reshape(case.pooled_shape),
         "window_first": first,
         "window_last": last,

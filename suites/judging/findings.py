@@ -162,9 +162,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
     Reads the difference to the exact sum as one gradient lost, added twice, or sent here though it belongs elsewhere.
     """
-    gradient = trial.content.gradient
-    assert gradient is not None
-    terms = gradient.ravel()
+    terms = trial.content.terms
     got, exact = trial.gradient_input[cell], trial.content.sums.sum[cell]
     if not np.isfinite(got) or not np.isfinite(terms).all():
         return ""
@@ -194,9 +192,7 @@ def _others(trial: Trial, cell: int) -> np.ndarray:
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     if not len(senders):
         return "no window reaches it"
-    gradient = trial.content.gradient
-    assert gradient is not None
-    terms = gradient.ravel()
+    terms = trial.content.terms
     shown = [
         f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(terms[sender])}"
         for sender in senders[:_MOST_WINDOWS]

@@ -147,11 +147,10 @@ class Trial:
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
-        gradient = self.content.gradient
-        assert gradient is not None
         if self.case.has_empty_window():
             return []
-        coded, outputs = (np.ldexp(values.ravel(), -self.case.scale) for values in (gradient, self.gradient_input))
+        numbers = self.content.terms, self.gradient_input
+        coded, outputs = (np.ldexp(values, -self.case.scale) for values in numbers)
         return decode(self.case.gradient, self.content.landing, coded, outputs)
 
     @cached_property

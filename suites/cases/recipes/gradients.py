@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.many import drawn_many
+from poolproof.suites.cases.recipes.stream import PART, Stream
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,19 @@ class Landing:
         """How many gradients share gradient i's cell, itself included."""
         return self._counts[self.cells]
 
-    @property
+    @cached_property
     def largest_multiplicity(self) -> int:
-        return int(self._counts.max(initial=1))
+        """Counted plane by plane, because a plane's gradients stay in it."""
+        total, largest = len(self.cells), 1
+        if not total:
+            return largest
+        windows = self.plane_windows if self.axes else total
+        plane_size = self.size * windows // total
+        some = max(PART // plane_size, 1)
+        for plane in range(0, total // windows, some):
+            cells = self.cells[plane * windows : (plane + some) * windows]
+            largest = max(largest, int(np.bincount(cells - plane * plane_size).max()))
+        return largest
 
     @cached_property
     def _counts(self) -> Int64:
@@ -58,15 +70,20 @@ class Landing:
         """A rank within each cell that moves on from cell to cell: no order of additions always meets it first."""
         return self.cells % self.multiplicity
 
+    @property
+    def plane_windows(self) -> int:
+        """How many gradients each plane has."""
+        return prod(axis.windows for axis in self.axes)
+
     @cached_property
     def plane(self) -> Int64:
         """Number of gradient i's plane."""
-        return np.arange(len(self.cells)) // prod(axis.windows for axis in self.axes)
+        return np.arange(len(self.cells)) // self.plane_windows
 
     @cached_property
     def window(self) -> Int64:
         """Number of gradient i's window within its plane."""
-        return np.arange(len(self.cells)) % prod(axis.windows for axis in self.axes)
+        return np.arange(len(self.cells)) % self.plane_windows
 
     @cached_property
     def overlaps(self) -> tuple[int, ...]:
@@ -88,14 +105,29 @@ class Landing:
         return residue
 
 
-Recipe = Callable[[Landing, FloatFormat, Stream], Float64]
+Recipe = Callable[[Landing, FloatFormat, Stream], NDArray]
+"""Gradients for a landing, flat, in float64 or in the format's own dtype."""
 
 
-def integers(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
+def _each(draw: Callable[[Landing, int, FloatFormat, Stream], Float64]) -> Recipe:
+    """A recipe of gradients that are drawn each by itself: ``draw`` is asked for some of those of a landing."""
+
+    @wraps(draw)
+    def recipe(landing: Landing, fmt: FloatFormat, stream: Stream) -> NDArray:
+        return drawn_many(len(landing.cells), fmt.dtype, stream, lambda some, own: draw(landing, some, fmt, own))
+
+    return recipe
+
+
+def _integers(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
-    size = len(landing.cells)
     return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
+
+
+@_each
+def integers(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
+    return _integers(landing, size, fmt, stream)
 
 
 def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -110,19 +142,21 @@ def ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     return np.ones(len(landing.cells))
 
 
-def uniform(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def uniform(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Uniform in [-5, 5), the operator library's own test data."""
-    return fmt.round(10.0 * stream.uniform(len(landing.cells)) - 5.0)
+    return fmt.round(10.0 * stream.uniform(size) - 5.0)
 
 
-def positive(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def positive(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Uniform in [1, 2): no cancellation, sums grow with the multiplicity and stall in a narrow accumulator."""
-    return fmt.round(1.0 + stream.uniform(len(landing.cells)))
+    return fmt.round(1.0 + stream.uniform(size))
 
 
-def wide(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def wide(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Exponents drawn over most of the format's range, so that the order of additions matters most."""
-    size = len(landing.cells)
     top = min(fmt.max_exponent - 1, 200) - landing.largest_multiplicity.bit_length()
     bottom = max(fmt.min_exponent, -200)
     exponent = bottom + stream.below(max(top - bottom, 1), size)
@@ -167,38 +201,39 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float6
     return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
 
 
-def subnormal(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
-    size = len(landing.cells)
     steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
     return steps * stream.signs(size) * fmt.smallest_subnormal
 
 
-def near_overflow(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Values of the largest binade with both signs: sums overflow in some orders, or barely do not.
 
     In float64, where an exact sum beyond the format has no place, the binade is a lower one.
     """
-    size = len(landing.cells)
     top = min(fmt.max_exponent, 900)
     value = np.minimum(fmt.round(np.ldexp(1.0 + stream.uniform(size), top)), np.ldexp(fmt.max, top - fmt.max_exponent))
     small = np.ldexp(1.0 + stream.below(32, size), max(top - fmt.precision - 2, 0))
     return np.where(stream.below(3, size) == 0, small, value) * stream.signs(size)
 
 
-def special(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def special(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Integers with NaN, infinities, zeros of both signs, the largest and the smallest value in one place of six."""
-    size = len(landing.cells)
     placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
     if fmt is FLOAT64:
         placed[5:7] = 2.0**900, -(2.0**900)
-    plain = integers(landing, fmt, stream)
+    plain = _integers(landing, size, fmt, stream)
     return np.where(stream.below(6, size) == 0, placed[stream.below(len(placed), size)], plain)
 
 
-def signed_zeros(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Zeros of both signs."""
-    return 0.0 * stream.signs(len(landing.cells))
+    return 0.0 * stream.signs(size)
 
 
 def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -234,11 +269,11 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
     return np.where((place >= 0) & (place < digits), np.exp2(bits * np.clip(place, 0, digits - 1)), 0.0)
 
 
-def backpropagated(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+@_each
+def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """What comes back to a layer far from a mean loss: normal values, most of them tiny, in twelve binades from 2**-4
     down, the last of which are subnormal in float16.
     """
-    size = len(landing.cells)
     return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
 
 

@@ -28,6 +28,7 @@ class Stream:
     """Independent random numbers for one purpose of one seed."""
 
     def __init__(self, seed: int, purpose: str) -> None:
+        self._seed, self._purpose = seed, purpose
         self._key = _Key(np.frombuffer(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:16], np.uint64))
 
     def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
@@ -71,6 +72,10 @@ class Stream:
             return
         for first in range(0, size, step):
             yield slice(first, min(first + step, size)), _Part(self._key, first, size)
+
+    def beside(self, name: str) -> Stream:
+        """Independent numbers for what belongs to the same purpose."""
+        return Stream(self._seed, f"{self._purpose}/{name}")
 
     def _raw(self, size: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(size)

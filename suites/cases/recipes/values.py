@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
+from poolproof.suites.cases.recipes.many import drawn_each, drawn_many
 from poolproof.suites.cases.recipes.stream import Stream
 
 Recipe = Callable[[int, FloatFormat, Stream], Float64]
@@ -16,10 +17,8 @@ Recipe = Callable[[int, FloatFormat, Stream], Float64]
 
 def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: Stream) -> NDArray:
     """``size`` values of a recipe, flat, in the format's own dtype."""
-    values = np.empty(size, fmt.dtype)
-    for part, own in stream.parts(size):
-        values[part] = VALUES[recipe](part.stop - part.start, fmt, own)
-    return values
+    draw = drawn_each if VALUES[recipe] in _BY_PLACE else drawn_many
+    return draw(size, fmt.dtype, stream, lambda some, own: VALUES[recipe](some, fmt, own))
 
 
 def normal(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -111,3 +110,6 @@ VALUES: dict[str, Recipe] = {
         saturated,
     )
 }
+
+_BY_PLACE = (ascending, descending)
+"""Recipes whose values depend on where they lie, so that no other place can lend its own."""
