@@ -86,8 +86,8 @@ class TorchEager(Backend):
     def place(self, call: Call) -> Placed:
         """The call's tensors on the device, in the mode of determinism that it asks for."""
         torch = self._torch
-        if torch.are_deterministic_algorithms_enabled() != call.deterministic:  # the setter imports much
-            torch.use_deterministic_algorithms(call.deterministic)
+        if torch.are_deterministic_algorithms_enabled() != call.deterministic:
+            torch.set_deterministic_debug_mode(2 * call.deterministic)  # as the usual setter, which imports a compiler
         buffers = {name: self._upload(tensor) for name, tensor in call.tensors.items()}
         views = {name: self._view(buffers[name], tensor) for name, tensor in call.tensors.items()}
         return Placed(self, call, buffers, views)

@@ -54,3 +54,22 @@ def test_who_judges_imports_nothing_that_only_others_need(tmp_path: Path) -> Non
         sandbox.close()
     assert HEAVY & set(row["route"].split()) <= OF_JUDGING
     assert "numpy" in row["route"].split()
+
+
+DETERMINISTIC_CALL = """
+import sys
+from poolproof.backends.registry import create
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import contents
+backend = create("torch-cpu")
+case = Case.from_json('{"operator":"AdaptiveMaxPool2d","shape":[1,2,2],"output_size":[1,1],"deterministic":true}')
+print(backend.run(allocate(contents(case), POISONS[0])).status)
+print(sys.modules["torch"].are_deterministic_algorithms_enabled(), {"sympy", "torch._inductor"} & set(sys.modules))
+"""
+
+
+def test_a_deterministic_call_of_torch_imports_no_compiler() -> None:
+    pytest.importorskip("torch")
+    ended = subprocess.run([sys.executable, "-c", DETERMINISTIC_CALL], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == ["completed", "True set()"]

@@ -39,6 +39,7 @@ from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify, mapped_libraries
+from poolproof.suites.running.pages import gather_pages
 from poolproof.suites.running.plans import Subject, subjects
 from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue, fork
 
@@ -322,9 +323,17 @@ def _serve(connection: Connection, backend_name: str) -> None:
         _tell(connection, status)
         _make_first_calls(backend)
         gc.freeze()
+    replaced = 0
     while status != _HUNG_UP:
+        replaced += 1
+        if replaced == _MANY:
+            gather_pages()
         status = _wait(fork(work))
         _tell(connection, status)
+
+
+_MANY = 6
+"""How many workers are replaced until it pays to make replacing them cheaper."""
 
 
 def _check_reasons(asked: Sequence[Subject]) -> None:
