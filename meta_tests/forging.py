@@ -172,6 +172,10 @@ def _later_waiver(record: dict[str, Any]) -> None:
         waiver["expires"] = "2020-01-01"
 
 
+def _whole(record: dict[str, Any]) -> None:
+    record["plan_cases"] = sum(group["planned"] for group in record["mandatory"])
+
+
 def _narrowed(record: dict[str, Any]) -> None:
     record["narrowed"] = {"selected": 1, "planned": 2, "tests": []}
 
@@ -233,6 +237,7 @@ FORGERIES = (
     Forgery("fewer operators recorded", _record(_no_lines), "owes other groups"),
     Forgery("an operator recorded as not supported", _record(_wholly_unsupported), "owes other groups"),
     Forgery("the seed of the run changed", _record(lambda r: r["selection"].update(seed=5)), "was planned"),
+    Forgery("a part of the plan told as the whole", _record(_whole), "the whole plan has"),
     Forgery("a selection invented", _record(_narrowed), "owes other groups"),
     Forgery("a waiver invented", _record(_another_waiver), "but not waived"),
     Forgery("waivers redated", _record(_later_waiver), "no waiver covers it"),

@@ -25,7 +25,7 @@ from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from poolproof.suites.running.replanning import drawn_again, mandatory
+from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
 from reports_made_up import Recipe, make_run
 from sessions import ROOT
 
@@ -43,7 +43,7 @@ def drawn_once(run: Mapping[str, Any]) -> list[Drawn]:
     return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed") if name in run}))
 
 
-DRAWN_ONCE = Draw(drawn_once, mandatory)
+DRAWN_ONCE = Draw(drawn_once, mandatory, plan_cases)
 
 
 def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
@@ -66,7 +66,7 @@ def problems(bundle: Path) -> str:
 
 
 def test_a_bundle_stands(bundle: Path) -> None:
-    found = verify(bundle, draw=Draw(drawn_again, mandatory))
+    found = verify(bundle, draw=Draw(drawn_again, mandatory, plan_cases))
     assert found.overall is Overall.CONFORMS, found.steps
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")

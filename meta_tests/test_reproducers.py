@@ -34,7 +34,7 @@ from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.repetition import ENOUGH, MOST, asked_again
-from poolproof.suites.running.replanning import drawn_again, mandatory
+from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
 from poolproof.suites.running.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from seeded_calls import SEEDED_CALLS
@@ -122,7 +122,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     (row,) = tables.load(tmp_path / "out").to_dict("records")
     assert json.loads(row["findings"])[0]["message"] == row["reason"]
     package(tmp_path / "out", tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=Draw(drawn_again, mandatory))
+    found = verify(tmp_path / "bundle.zip", draw=Draw(drawn_again, mandatory, plan_cases))
     assert [problem for step in found.steps for problem in step.problems] == []
 
 

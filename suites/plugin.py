@@ -366,6 +366,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "seed": config.getoption("seed"),
         "arguments": list(config.invocation_params.args),
         "mandatory": selection.mandatory(),
+        "plan_cases": selection.plan_cases(),
         "backends": {name: survey.environment for name, survey in selection.surveys.items()},
         "selection": to_record(selection),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},

@@ -85,10 +85,11 @@ def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
 
 
 def _predicate(digest: Digest) -> dict[str, Any]:
-    """The result, and by which configuration: plan, seed and suite."""
+    """The result, and by which configuration: plan, seed, how much of the plan, and suite."""
     run = digest.run
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
-    plan = {"name": f"plan {run['plan']}, seed {run['seed']}"}
+    part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
+    plan = {"name": f"plan {run['plan']}, seed {run['seed']}{part}"}
     violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in _failed(digest)})
     return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
 

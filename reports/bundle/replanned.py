@@ -35,19 +35,23 @@ _ACCUSED_BESIDES = (
 
 @dataclass(frozen=True)
 class Draw:
-    """What was asked of a run, from its record alone: ``questions`` block by block, and the ``mandatory`` groups.
+    """What was asked of a run, from its record alone: ``questions`` block by block, the ``mandatory`` groups, and how
+    many cases the whole plan has.
 
-    Both raise `BadInput` where the record does not say.
+    All raise `BadInput` where the record does not say.
     """
 
     questions: Callable[[Mapping[str, Any]], Iterable[Drawn]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
+    plan_cases: Callable[[Mapping[str, Any]], int]
 
 
 def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
     """What is wrong: each question has exactly one row, which describes it; no row is about anything else."""
     if draw.mandatory(digest.run) != digest.run["mandatory"]:
         yield "run.json owes other groups than the plan that it names"
+    if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
+        yield f"the whole plan has {whole:,} cases, which run.json does not say"
     rows = read_rows(digest.folder).filter(~_ACCUSED_BESIDES)
     places = _places(rows)
     for backend, block, planned in draw.questions(digest.run):

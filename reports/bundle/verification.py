@@ -266,7 +266,7 @@ def _stored_verdict(archive: ZipFile) -> str:
 def _asides(digest: Digest) -> Iterator[str]:
     """What whoever reads the verdict has to know besides."""
     if digest.conclusion.narrowed:
-        yield f"narrowed: {digest.conclusion.narrowed} of plan {digest.run['plan']}"
+        yield digest.conclusion.narrowed
     used = [review.waiver.id for review in digest.waivers if review.state is State.USED]
     if used:
         yield f"{count_of(digest.conclusion.totals['waived'], 'case')} waived by {', '.join(used)}"

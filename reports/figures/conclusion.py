@@ -18,7 +18,7 @@ class Conclusion:
     """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
 
     ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed``
-    says how much of its plan was selected to be judged at all, empty for a whole plan.
+    says how much of its plan was to be judged at all, empty for a whole plan.
     """
 
     overall: Overall
@@ -37,6 +37,7 @@ class Conclusion:
             "cases": dict(self.totals),
             "planned": self.planned,
             "missing": self.missing,
+            "narrowed": self.narrowed,
         }
 
 
@@ -56,7 +57,7 @@ def conclude(
     gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage), *_unfinished(run)]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run))
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned))
 
 
 def _deviations(totals: Mapping[str, int]) -> list[str]:
@@ -104,9 +105,12 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
     return [] if totals["judged"] or totals["undocumented"] else ["no case was judged"]
 
 
-def _narrowed(run: Mapping[str, Any]) -> str:
-    cases = run.get("narrowed")
-    return f"{cases['selected']:,} of {count_of(cases['planned'], 'planned case')} selected" if cases else ""
+def _narrowed(run: Mapping[str, Any], planned: int) -> str:
+    """What options, ``-k`` or single cases have left of the plan; records of earlier versions do not tell."""
+    whole = run.get("plan_cases", 0)
+    if run.get("selection", {}).get("lines"):
+        return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}"
+    return f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
 
 
 def _unfinished(run: Mapping[str, Any]) -> list[str]:

@@ -53,7 +53,7 @@ def _group(value: Any) -> bool:
     return all(_text(there) for name, there in value.items() if name != "planned")
 
 
-ENTRIES: Mapping[str, tuple[Holds, str]] = {
+ENTRIES: dict[str, tuple[Holds, str]] = {
     "id": (_text, "a text"),
     "plan": (_text, "a text"),
     "seed": (_integer, "an integer"),
@@ -70,10 +70,16 @@ ENTRIES: Mapping[str, tuple[Holds, str]] = {
 }
 """What every run.json holds: entry -> (whether a value can be it, what it should be)."""
 
+LATER: dict[str, tuple[Holds, str]] = {
+    "plan_cases": (_integer, "an integer"),
+    "selection": (lambda value: isinstance(value, dict), "an object"),
+}
+"""What those of earlier versions do not hold."""
+
 
 def objection(record: Mapping[str, Any]) -> str:
     """What is wrong with the entries of a record that has them all, empty if nothing is."""
-    for name, (holds, should) in ENTRIES.items():
-        if not holds(record[name]):
+    for name, (holds, should) in (ENTRIES | LATER).items():
+        if (name in ENTRIES or name in record) and not holds(record[name]):
             return f"entry {name!r} should be {should}"
     return ""

@@ -99,6 +99,11 @@ def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     return _selection(run).mandatory(run.get("narrowed", {}).get("tests"))
 
 
+def plan_cases(run: Mapping[str, Any]) -> int:
+    """The cases of the whole plan that the run is a part of; `NotDrawable` where it does not say."""
+    return _selection(run).plan_cases()
+
+
 def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:
     """(id, backend, block, function that gives the questions), one at a time."""
     for name, (question, backend) in selection.questions().items():

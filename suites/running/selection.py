@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS, given_questions
-from poolproof.suites.running.plans import Block, Group, Plan, Subject, blocks
+from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.sandbox import Survey
 
 TESTS = ("test_conformance", "test_case")
@@ -56,6 +56,15 @@ class Selection:
     def blocks(self) -> list[Block]:
         aspects = [ASPECTS[name] for name in self.aspects]
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))
+
+    def plan_cases(self) -> int:
+        """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
+        kind are asked for.
+        """
+        usual = PLANS.get(self.plan.name, self.plan)
+        plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
+        whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=())
+        return sum(block.count for block in whole.blocks())
 
     def mandatory(self, ids: Collection[str] | None = None) -> list[dict[str, Any]]:
         """The groups of rows with the number of cases that a complete run judges in each.
