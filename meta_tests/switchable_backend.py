@@ -23,6 +23,8 @@ def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def round_by(mode: str, x: np.ndarray, residue: np.ndarray, fmt: FloatFormat) -> np.ndarray:
     """The real number ``x + residue`` in ``fmt`` by one of the probe's rounding modes; residue below x's ulp."""
+    if mode == "even" and not residue.any():
+        return fmt.round(x)
     with np.errstate(invalid="ignore", over="ignore"):
         ulp = fmt.ulp(x)
         below = np.floor(x / ulp)
@@ -63,11 +65,19 @@ class Switchable(Scatter):
     def __init__(self, switches: Switches = Switches(), declared: AccumulationModel | None = None) -> None:
         self.switches = switches
         self.declared = declared or switches.model
+        self._known: dict[tuple[str, bytes, bytes, int], np.ndarray] = {}
 
     def accumulation(self, call):  # type: ignore[no-untyped-def]
         return self.declared
 
     def accumulate(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
+        """Calls that are repeated, as most of a probe's are, are added up once."""
+        key = (call.dtype, cells.tobytes(), terms.tobytes(), size)
+        if key not in self._known:
+            self._known[key] = self._accumulated(call, cells, terms, size)
+        return self._known[key]
+
+    def _accumulated(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
         fmt, model = FORMATS[call.dtype], self.switches.model
         terms = terms.astype(np.float64)
         ranks, counts = ranks_of(cells, size)
@@ -85,8 +95,8 @@ class Switchable(Scatter):
     def _sums(self, cells, terms, ranks, size, fmt):  # type: ignore[no-untyped-def]
         total = np.full(size, -0.0 if self.switches.keeps_negative_zero else 0.0)
         total[np.bincount(cells, minlength=size) == 0] = 0.0
-        for rank in range(int(ranks.max(initial=-1)) + 1):
-            now = ranks == rank
+        order = np.argsort(ranks, kind="stable")
+        for now in np.split(order, np.cumsum(np.bincount(ranks))[:-1]):
             total[cells[now]] = self._add(total[cells[now]], self._flushed(terms[now], fmt), fmt)
         return total
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 
 import pytest
@@ -13,6 +14,7 @@ from poolproof.backends.base import Attempt, Backend, Call, Outcome, Status
 from poolproof.references.contract import (
     SIGNATURES,
     ContractCall,
+    Expectation,
     clauses,
     expectations,
     may_ask,
@@ -37,12 +39,13 @@ from poolproof.references.products import PRODUCTS, Product
 from poolproof.suites.cases.calls import Drawn, Part, Varied, parts
 from poolproof.suites.cases.drawn_calls import drawn_calls
 from poolproof.suites.cases.smaller_calls import smaller_call
-from poolproof.suites.judging.contract import contract_questions, question_of
+from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
 from poolproof.suites.running.aspects import CONTRACT
 
 A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
 
 
+@cache
 def calls_of(product: Product, api: str, name: str = BASE) -> list[ContractCall]:
     model = models(product, api)[name]
     return [changed(model, changes) for changes in variations(product, api)[name]]
@@ -189,12 +192,21 @@ def test_drawn_calls_are_legal_and_illegal_in_one_field_and_in_several() -> None
 # Whoever misses one way to break a clause is found, by both, and told in one sentence.
 
 
+@cache
+def answered(call: ContractCall) -> Expectation:
+    return expectations(ASCEND_950, call)
+
+
+@cache
+def questions(api: str, part: Part) -> list[ContractQuestion]:
+    return contract_questions(ASCEND_950, api, part, CONTRACT, "block")
+
+
 @dataclass
 class Modelled(Backend):
     """Answers by the model, but for the calls that ``errs`` picks: those it takes for legal, or refuses."""
 
     errs: Callable[[ContractCall], bool]
-    product: Product = ASCEND_950
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None
@@ -203,7 +215,7 @@ class Modelled(Backend):
         return Outcome(Status.UNAVAILABLE)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
-        code = expectations(self.product, call).code
+        code = answered(call).code
         status = code.phase_one
         if self.errs(call):
             status = 161002 if status == 0 else 0
@@ -230,7 +242,7 @@ def of_value(name: str, axis: int, value: int) -> Callable[[ContractCall], bool]
 
 def only(clause: str, picks: Callable[[ContractCall], bool]) -> Callable[[ContractCall], bool]:
     """The calls that this clause decides, of those."""
-    return lambda call: picks(call) and expectations(ASCEND_950, call).code.clause == clause
+    return lambda call: picks(call) and answered(call).code.clause == clause
 
 
 FAULTS = {
@@ -256,7 +268,7 @@ def violations(api: str, errs: Callable[[ContractCall], bool], asked: Iterable[P
     return [
         (question.call, row["reason"])
         for part in asked
-        for question in contract_questions(ASCEND_950, api, part, CONTRACT, "block")
+        for question in questions(api, part)
         if (row := question.judge(backend))["verdict"] == "violates"
     ]
 
@@ -290,7 +302,7 @@ def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(name: str) -> None:
 
 def test_who_answers_by_the_model_is_not_accused() -> None:
     for api in (MP2, AD2):
-        assert violations(api, lambda call: False, [Drawn(0, 300, 0), *varied(api)]) == []
+        assert violations(api, lambda call: False, [Drawn(0, 500, 0), *varied(api)]) == []
 
 
 def test_the_reason_names_clause_field_and_value() -> None:

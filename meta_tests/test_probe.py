@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+import forked
+from forked import Command
 from poolproof.backends.base import Call
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
 from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
-from poolproof.suites.cli import main
 from poolproof.suites.probe import Account, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
 from scatter_backends import Scatter
+from sessions import ROOT
 from switchable_backend import Switchable, Switches, round_by
 
 OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
@@ -196,7 +198,8 @@ def by_hand(mode: str, x: Fraction) -> Fraction:
 
 def test_the_command_prints_evidence_and_a_declaration() -> None:
     pytest.importorskip("torch")
-    result = CliRunner().invoke(main, ["probe", "--operator", WINDOWED, "--dtype", "float16", "--dtype", "float32"])
-    assert result.exit_code == 0
-    assert "native  (partial sums keep 11 bits" in result.output
-    assert f"{WINDOWED}, channels_last: float32: acc32, float16: native" in result.output
+    asked = ["probe", "--operator", WINDOWED, "--dtype", "float16", "--dtype", "float32"]
+    result = forked.run(Command("poolproof", asked, ROOT, dict(os.environ)))
+    assert result.returncode == 0, result.stderr
+    assert "native  (partial sums keep 11 bits" in result.stdout
+    assert f"{WINDOWED}, channels_last: float32: acc32, float16: native" in result.stdout

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+
+import forked
+from forked import Command
+from sessions import ROOT
 
 BACKWARD, FORWARD = "AdaptiveMaxPool2dBackward", "AdaptiveMaxPool2d"
 
@@ -35,16 +37,8 @@ DECLARED = ({}, {"POOLPROOF_EMULATOR_ACCUMULATION": "native"})
 def test_what_is_switched_on_is_found(
     setting: dict[str, str], operator: str, dtype: str, trait: str, found: str
 ) -> None:
-    arguments = ["--operator", operator, "--dtype", dtype, "--memory-format", "contiguous"]
-    program = "from poolproof.suites.cli import main; main()"
-    run = subprocess.run(
-        [sys.executable, "-c", program, "probe", "--backend", "emulator-a2", *arguments],
-        env=os.environ | setting,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    asked = ["--backend", "emulator-a2", "--operator", operator, "--dtype", dtype, "--memory-format", "contiguous"]
+    run = forked.run(Command("poolproof", ["probe", *asked], ROOT, os.environ | setting))
     lines = {line.split("  ")[1].strip(): line for line in run.stdout.splitlines() if line.startswith("  ")}
     assert lines[trait].removeprefix(f"  {trait}").split("(")[0].strip() == found, run.stdout + run.stderr
     assert run.returncode == (0 if setting in DECLARED else 1)

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -109,10 +110,24 @@ class ContractCall:
         return values
 
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
-        return replace(self, tensors={**self.tensors, **tensors})
+        return self._with(tensors={**self.tensors, **tensors})
 
     def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
-        return replace(self, lists={**self.lists, **lists})
+        return self._with(lists={**self.lists, **lists})
+
+    def _with(
+        self,
+        tensors: Mapping[str, TensorArgument | None] | None = None,
+        lists: Mapping[str, tuple[int, ...] | None] | None = None,
+    ) -> ContractCall:
+        """`replace`, which takes twice as long, and of each API thousands of calls are made."""
+        return ContractCall(
+            api=self.api,
+            tensors=self.tensors if tensors is None else tensors,
+            lists=self.lists if lists is None else lists,
+            ceil_mode=self.ceil_mode,
+            null_outputs=self.null_outputs,
+        )
 
     def to_record(self) -> dict[str, Any]:
         """The JSON object of the module's docstring, every field written."""
@@ -125,6 +140,10 @@ class ContractCall:
         }
 
     def to_json(self) -> str:
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
         return json.dumps(self.to_record(), separators=(",", ":"))
 
     @classmethod

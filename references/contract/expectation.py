@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -181,46 +181,53 @@ def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> Ret
 
     Without ``tiling``, what its host code returns where no operator's tiling runs.
     """
-    return _by_code(_rules(product, call, tiling), product, call).phase_one
+    rules = contract_of(call.api).named_on(product)
+    chosen = {clause: rule for clause, rule in rules.items() if tiling or rule.stage != "tiling"}
+    return _by_code(chosen, product, call).phase_one
 
 
 def expectations(product: Product, call: ContractCall) -> Expectation:
     """What the library's code answers, and what its published page promises where that differs."""
-    rules = _rules(product, call, tiling=True)
+    rules = contract_of(call.api).named_on(product)
     code = _by_code(rules, product, call)
-    page, erratum = _by_page(rules, product, call)
-    changed = dict(rules)[code.clause].earlier if code.clause else None
+    page, erratum = _by_page(_deciding(rules, product, call, code))
+    changed = rules[code.clause].earlier if code.clause else None
     earlier = replace(code, status=changed.status) if changed else None
     if page is not None and (page.status, page.phase) != (code.status, code.phase):
         return Expectation(code, page, erratum, earlier)
     return Expectation(code, None, changed.erratum if changed else None, earlier)
 
 
-Rules = tuple[tuple[str, Rule], ...]
-
-
-def _rules(product: Product, call: ContractCall, tiling: bool) -> Rules:
-    contract = contract_of(call.api)
-    return tuple((contract.id(rule), rule) for rule in contract.on(product) if tiling or rule.stage != "tiling")
+Rules = Mapping[str, Rule]
 
 
 def _by_code(rules: Rules, product: Product, call: ContractCall) -> Answer:
-    for clause, rule in rules:
+    for clause, rule in rules.items():
         if rule.status is not None and rule.decides(call, product):
             return _answer(clause, rule, rule.status)
     return Answer(ReturnCode.SUCCESS)
 
 
-def _by_page(rules: Rules, product: Product, call: ContractCall) -> tuple[Answer | None, str | None]:
+def _deciding(rules: Rules, product: Product, call: ContractCall, code: Answer) -> Iterator[tuple[str, Rule]]:
+    """All rules that decide the call, in order; the code's were asked already, up to the one that gave its answer."""
+    asked = True
+    for clause, rule in rules.items():
+        if asked and rule.status is not None:
+            asked = clause != code.clause
+            if not asked:
+                yield clause, rule
+        elif rule.decides(call, product):
+            yield clause, rule
+
+
+def _by_page(deciding: Iterable[tuple[str, Rule]]) -> tuple[Answer | None, str | None]:
     """The page's answer, None where it is silent, and the erratum behind it.
 
     Pages name no order of checks, so the code's is taken. Behind an answer that an earlier clause of the code would
     have prevented stands the erratum of that clause, which the page waives.
     """
     waived: str | None = None
-    for clause, rule in rules:
-        if not rule.decides(call, product):
-            continue
+    for clause, rule in deciding:
         reading, erratum = (rule.page.reading, rule.page.erratum) if rule.page else ("agrees", None)
         if reading == "silent":
             return None, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
 
@@ -157,10 +158,21 @@ class Contract:
 
     def on(self, product: Product) -> tuple[Rule, ...]:
         """The rules that hold on a product, in order; `ContractError` where the product is unknown."""
-        if product not in self.products:
+        return tuple(self.named_on(product).values())
+
+    def named_on(self, product: Product) -> Mapping[str, Rule]:
+        """The same under their ids; every call is held against them, so they are looked up but once."""
+        if product not in self._by_product:
             known = ", ".join(each.name for each in self.products)
             raise ContractError(f"product {product.name!r} is not one of {known}")
-        return tuple(rule for rule in self.rules if product in rule.products)
+        return self._by_product[product]
+
+    @cached_property
+    def _by_product(self) -> Mapping[Product, Mapping[str, Rule]]:
+        return {
+            product: {self.id(rule): rule for rule in self.rules if product in rule.products}
+            for product in self.products
+        }
 
 
 @dataclass(frozen=True)

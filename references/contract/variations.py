@@ -70,6 +70,7 @@ def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool
     return may_ask(call, expectations(product, call))
 
 
+@cache
 def single_changes(call: ContractCall) -> tuple[Changes, ...]:
     """Every change of one field of a call without null pointers: of one argument, or of several that go together."""
     return _distinct((*_of_tensors(call), *_of_lists(call), *_of_pointers(call)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import Contents
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
@@ -41,9 +42,11 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case) -> Trial:
-        """The case, run. `NotRun` if it was not."""
+    def trial(self, case: Case, content: Contents | None = None) -> Trial:
+        """The case, run, on its own data or on ``content``. `NotRun` if it was not."""
         trial = Trial(case, self.backend)
+        if content is not None:
+            trial.content = content
         outcome = trial.first.outcome
         if outcome.status is not Status.COMPLETED:
             raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
@@ -60,10 +63,19 @@ class Experiment:
 
     def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
         """Gradients made for where they land; the case spells them out."""
-        case = self._case(crowded)
-        gradient = craft(contents(case).landing)
-        literals = (("grad_output", tuple(map(float, gradient))),)
-        return self.trial(replace(case, literals=literals))
+        drawn = self._grounds[crowded]
+        gradient = self.fmt.round(craft(drawn.landing))
+        case = replace(drawn.case, literals=(("grad_output", tuple(map(float, gradient))),))
+        return self.trial(case, replace(drawn, case=case, gradient=gradient.reshape(case.pooled_shape)))
+
+    def again(self, trial: Trial) -> Trial:
+        """The same case, run once more on fresh memory."""
+        return self.trial(trial.case, trial.content)
+
+    @cached_property
+    def _grounds(self) -> dict[bool, Contents]:
+        """Where crafted gradients land: (whether crowded) -> data with other gradients."""
+        return {crowded: Trial(self._case(crowded), self.backend).content for crowded in (False, True)}
 
     def forward(self, values: str) -> Trial:
         """A forward on a recipe of ``self``, with windows of several cells."""

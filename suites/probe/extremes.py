@@ -86,8 +86,7 @@ def _named(trait: str, outputs: Float64, names: dict[str, float]) -> Observation
 def determinism(experiment: Experiment, asked: bool) -> Observation:
     """Whether repetitions of a call whose result depends on the order of additions agree in every bit."""
     trait = "repetitions, asked to be deterministic" if asked else "repetitions"
-    seen = set()
-    for _ in range(REPETITIONS):
-        trial = experiment.recipe("uniform", crowded=True, deterministic=asked)
-        seen.add(np.ascontiguousarray(trial.first.output("grad_input")).tobytes())
+    first = experiment.recipe("uniform", crowded=True, deterministic=asked)
+    trials = [first, *(experiment.again(first) for _ in range(REPETITIONS - 1))]
+    seen = {np.ascontiguousarray(trial.first.output("grad_input")).tobytes() for trial in trials}
     return Observation(trait, "differ" if len(seen) > 1 else "agree", f"{len(seen)} results in {REPETITIONS} calls")
