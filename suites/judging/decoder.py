@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -107,10 +107,7 @@ class _Senders:
         self.gradient = gradient
         self._sent = sent[np.argsort(landing.cells[sent], kind="stable")]
         self._cells = landing.cells[self._sent]
-        self._by_value: dict[tuple[int, float], list[int]] = defaultdict(list)
         self.plane_size = landing.size // (int(landing.plane.max(initial=0)) + 1)
-        for window in map(int, sent):
-            self._by_value[int(landing.plane[window]), float(gradient[window])].append(window)
 
     def of(self, cell: int) -> dict[float, int]:
         """Gradient -> window, of those that belong into ``cell``."""
@@ -123,6 +120,16 @@ class _Senders:
     def carrying(self, cell: int, value: float) -> list[int]:
         """Windows of the cell's plane whose gradient is ``value``."""
         return self._by_value.get((self.plane(cell), value), [])
+
+    @cached_property
+    def _by_value(self) -> dict[tuple[int, float], list[int]]:
+        """(plane, gradient) -> windows; asked only where there is too much of something."""
+        found: dict[tuple[int, float], list[int]] = defaultdict(list)
+        sent = np.sort(self._sent)
+        carried = zip(self.landing.plane[sent].tolist(), self.gradient[sent].tolist(), sent.tolist(), strict=True)
+        for plane, value, window in carried:
+            found[plane, value].append(window)
+        return found
 
 
 _Missing = dict[float, list[tuple[int, int]]]
@@ -225,7 +232,7 @@ def _read(reader: _Reader, wrong: Int64, outputs: Float64, senders: _Senders) ->
 def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
     """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
     faults = []
-    left = {gradient: np.array(places, np.int64) for gradient, places in missing.items()}
+    left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
         places = left.get(gradient, _NOWHERE)
         nearest = _nearest(places[:, 1], cell, senders)[:times]
