@@ -14,7 +14,6 @@ import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.criterion import empty_bounds
 from poolproof.references.core.facts import empty_facts
 from poolproof.references.core.judge import (
     COUNTS,
@@ -113,11 +112,11 @@ class Summary:
 
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
     """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out."""
-    facts, bounds, tally = empty_facts(plane_size), empty_bounds(plane_size), _empty_tally()
+    facts, tally = empty_facts(plane_size), _empty_tally()
     numbers = rules(output, model)
     for slab in slabs:
         if slab.outputs.size:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, bounds, tally)
+            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, tally)
     return _summary(tally)
 
 
