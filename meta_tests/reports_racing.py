@@ -10,12 +10,13 @@ from pathlib import Path
 from poolproof.reports.figures.history import add
 
 PATIENCE = 300.0
-"""Seconds that a writer waits for the others; the first time all of them load their libraries."""
+"""Seconds that a writer waits for the others."""
 
 
 def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[int | None]:
     """Let ``writers`` processes add the runs in turn to every history, all at once; returns their exit statuses."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     barrier = context.Barrier(writers)
     processes = [
         context.Process(target=_write, args=(histories, runs[number % len(runs)], barrier)) for number in range(writers)

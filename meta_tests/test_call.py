@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
@@ -27,21 +29,43 @@ BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 def evidence_of(case: Case, backend: str, folder: Path, made_by: str = "") -> Path:
     """The evidence that a run in ``folder`` would have of a case, as if it had deviated.
 
-    A process of its own loads the backend ``made_by``, or ``backend``: none may bring its library into this one.
+    Made by the backend ``made_by``, or ``backend``: an emulator is loaded by a process of its own, never by this one.
     """
+    maker = made_by or backend
 
     def leave() -> int:
-        EvidenceFolder(folder, backend).put(Trial(case, create(made_by or backend)), ())
+        EvidenceFolder(folder, backend).put(Trial(case, create(maker)), ())
         return 0
 
-    assert os.waitstatus_to_exitcode(os.waitpid(fork(leave), 0)[1]) == 0
+    assert (leave() if maker.startswith("torch") else status_of(fork(leave))) == 0
     return evidence_path(folder, case.id, backend)
 
 
-def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the program beside the evidence, without this project's modules."""
+def status_of(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program beside the evidence in an interpreter of its own."""
     command = [sys.executable, str(evidence.with_name("call.py")), str(evidence), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | environment)
+
+
+def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run it in a fork of this process, in which torch may be loaded and no module of this project can be imported."""
+    command = [str(evidence.with_name("call.py")), str(evidence), *arguments]
+    output, errors = evidence.with_suffix(".output"), evidence.with_suffix(".errors")
+
+    def become_it() -> None:
+        signal.alarm(120)
+        os.environ.update(environment)
+        forked.speak_into(output, errors)
+        sys.path.insert(0, str(evidence.parent))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "poolproof"]:
+            sys.modules[name] = None  # type: ignore[assignment]
+        forked._end_like_an_interpreter(command, lambda: runpy.run_path(command[0], run_name="__main__"))
+
+    return subprocess.CompletedProcess(command, status_of(fork(become_it)), output.read_text(), errors.read_text())
 
 
 STRIDED = Case.of(
@@ -65,7 +89,7 @@ ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64
 
 def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    ended = call(evidence_of(STRIDED, "torch-cpu", tmp_path))
+    ended = call_afresh(evidence_of(STRIDED, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert ended.stdout.splitlines()[1:] == [
         "0 of 8 elements are not admissible",
@@ -186,13 +210,12 @@ def test_it_says_that_a_file_of_an_earlier_suite_holds_no_call(tmp_path: Path) -
 def test_replay_leaves_the_call_of_a_crash(tmp_path: Path) -> None:
     environment = os.environ | {"POOLPROOF_EMULATOR_DEFECTS": "crash_on_uneven_cores"}
     case = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,))
-    replay = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", "replay", case.to_json()]
-    options = ["--backend", "emulator-a2", "--evidence", "left"]
-    judged = subprocess.run([*replay, *options], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    replay = ["replay", case.to_json(), "--backend", "emulator-a2", "--evidence", "left"]
+    judged = forked.run(forked.Command("poolproof", replay, tmp_path, environment))
     assert judged.returncode == 1, judged.stderr
     evidence = evidence_path(tmp_path / "left", case.id, "emulator-a2")
     assert f"python left/evidence/call.py left/evidence/{evidence.name}" in " ".join(judged.stdout.split())
     assert read_evidence(evidence).rejected.all()
-    died = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
+    died = call_afresh(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
     assert died.returncode == -signal.SIGSEGV
-    assert call(evidence, "--library", str(library())).returncode == 0
+    assert call_afresh(evidence, "--library", str(library())).returncode == 0

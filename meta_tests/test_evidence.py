@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import forked
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
@@ -187,8 +189,7 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
         line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
         command = ["replay", "--backend", "scatter_backends:lost", *arguments, line]
-        program = "from poolproof.suites.cli import main; main()"
-        ended = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, cwd=tmp_path)
+        ended = forked.run(forked.Command("poolproof", command, tmp_path, dict(os.environ)))
         assert ended.returncode == 1, ended.stderr
         return ended.stdout
 

@@ -61,6 +61,7 @@ def test_its_bundle_stands(real: RealRun, shared: Path, tmp_path: Path) -> None:
     assert "STANDS (exit status 0): the run in it violates" in checked.output
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize("kind", ["value", "crash", "contract"])
 def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
     kind: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+import forked
 from poolproof.backends.emulator.build import library
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.replanned import Draw
@@ -108,9 +109,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     call = SEEDED_CALLS["rank_two_indices_accepted"]()
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
-    ended = subprocess.run(
-        command(*options), cwd=tmp_path, env=ENVIRONMENT | seeded, capture_output=True, text=True, check=False
-    )
+    ended = forked.run(forked.Command("pytest", command(*options)[3:], tmp_path, ENVIRONMENT | seeded))
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
@@ -128,7 +127,9 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Runner, list[Row], Path]]:
+def flaky(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None
+) -> Iterator[tuple[Runner, list[Row], Path]]:
     """A runner, its rows, and the file of lots that decide which process of ``LosesNowAndThen`` loses."""
     lots, rows = tmp_path / "lots", []
     monkeypatch.setenv("LOTS", str(lots))

@@ -14,6 +14,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -317,8 +318,9 @@ def _write_assets(site: Path) -> None:
     (assets / "vega.js").write_text(_vega(), encoding="utf-8")
 
 
+@cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script; to make it takes longer than all pages of a small dashboard."""
     try:
         import vl_convert
     except ImportError as error:
