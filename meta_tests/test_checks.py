@@ -39,8 +39,14 @@ def sample(every: int) -> list[Question]:
     return questions()[::every]
 
 
+def repeated_twice(question: Question) -> Question:
+    """At other addresses and at the same: who draws no lots does nothing else in thousands of repetitions."""
+    asked = question.aspect.repeats if question.repeats is None else question.repeats
+    return replace(question, repeats=min(asked, 2))
+
+
 def test_an_honest_implementation_is_never_accused() -> None:
-    rows = [judge(question, Scatter()) for question in questions()]
+    rows = [judge(repeated_twice(question), Scatter()) for question in questions()]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS, Verdict.REFUSED}, next(
         row["reason"] for row in rows if row["verdict"] == Verdict.VIOLATES
     )
@@ -65,8 +71,7 @@ def test_every_check_has_a_fault_that_it_alone_is_held_to() -> None:
 
 def test_plane_sum_needs_no_oracle_of_cells() -> None:
     backend, _ = FAULTS["lost"]
-    violated = {check for question in sample(5) for check in judge(question, backend())["checks_violated"]}
-    assert "plane_sum" in violated
+    assert any("plane_sum" in judge(question, backend())["checks_violated"] for question in sample(5))
 
 
 def row_of(fault: str, case: str, check: str = "interval") -> Row:

@@ -19,6 +19,7 @@ from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)  # as its backend does: threads that wait for cases this small cost more than the cases
 
 TORCH_FORWARDS = [operator for operator in FORWARDS if operator.aten]
 VALUES = CASE_ASPECTS["special_values"].profile.values + CASE_ASPECTS["values"].profile.values

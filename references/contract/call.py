@@ -75,8 +75,8 @@ class ContractCall:
     null_outputs: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-        object.__setattr__(self, "lists", MappingProxyType(dict(self.lists)))
+        object.__setattr__(self, "tensors", _unchanging(self.tensors))
+        object.__setattr__(self, "lists", _unchanging(self.lists))
 
     def __hash__(self) -> int:
         return hash(self.to_json())
@@ -171,6 +171,11 @@ class ContractCall:
             ceil_mode=_read_ceil_mode(signature, fields.get("ceilMode")),
             null_outputs=_read_null_outputs(fields.get("null_outputs")),
         )
+
+
+def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A copy that nobody writes to; what another call holds is one already."""
+    return given if isinstance(given, MappingProxyType) else MappingProxyType(dict(given))
 
 
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -21,6 +21,9 @@ class Change(Protocol):
     def applied(self, call: ContractCall) -> ContractCall:
         """The call with that field changed; as it is where the argument is a null pointer that has no such field."""
 
+    def alters(self, call: ContractCall) -> bool:
+        """Whether the call with that field changed is another one."""
+
     def __str__(self) -> str:
         """Field and value, as a clause of a sentence."""
 
@@ -40,50 +43,67 @@ def sentence(changes: Changes) -> str:
     return ", ".join(map(str, changes))
 
 
+class _OfTensor:
+    """A change of one tensor."""
+
+    argument: str
+
+    def edited(self, tensor: TensorArgument) -> TensorArgument:
+        raise NotImplementedError
+
+    def applied(self, call: ContractCall) -> ContractCall:
+        tensor = call.tensors[self.argument]
+        return call if tensor is None else call.with_tensors({self.argument: self.edited(tensor)})
+
+    def alters(self, call: ContractCall) -> bool:
+        tensor = call.tensors[self.argument]
+        return tensor is not None and self.edited(tensor) != tensor
+
+
 @dataclass(frozen=True)
-class Retyped:
+class Retyped(_OfTensor):
     """A tensor of another dtype."""
 
     argument: str
     dtype: str
 
-    def applied(self, call: ContractCall) -> ContractCall:
-        return _with_tensor(call, self.argument, lambda tensor: replace(tensor, dtype=self.dtype))
+    def edited(self, tensor: TensorArgument) -> TensorArgument:
+        return replace(tensor, dtype=self.dtype)
 
     def __str__(self) -> str:
         return f"{self.argument} has dtype {self.dtype}"
 
 
 @dataclass(frozen=True)
-class Retagged:
+class Retagged(_OfTensor):
     """A tensor with another format tag."""
 
     argument: str
     tag: str
 
-    def applied(self, call: ContractCall) -> ContractCall:
-        return _with_tensor(call, self.argument, lambda tensor: replace(tensor, format=self.tag))
+    def edited(self, tensor: TensorArgument) -> TensorArgument:
+        return replace(tensor, format=self.tag)
 
     def __str__(self) -> str:
         return f"{self.argument} is tagged {self.tag}"
 
 
 @dataclass(frozen=True)
-class Reshaped:
+class Reshaped(_OfTensor):
     """A contiguous tensor of another shape."""
 
     argument: str
     shape: Shape
 
-    def applied(self, call: ContractCall) -> ContractCall:
-        return _with_tensor(call, self.argument, lambda tensor: _contiguous(tensor, self.shape))
+    def edited(self, tensor: TensorArgument) -> TensorArgument:
+        return _contiguous(tensor, self.shape)
 
     def __str__(self) -> str:
         return f"{self.argument} has shape {list(self.shape)}"
 
 
 @dataclass(frozen=True)
-class Viewed:
+class Viewed(_OfTensor):
     """A tensor of the same shape, laid out otherwise; strides and offset count elements."""
 
     argument: str
@@ -91,10 +111,7 @@ class Viewed:
     offset: int
     storage: Shape
 
-    def applied(self, call: ContractCall) -> ContractCall:
-        return _with_tensor(call, self.argument, self._view)
-
-    def _view(self, tensor: TensorArgument) -> TensorArgument:
+    def edited(self, tensor: TensorArgument) -> TensorArgument:
         if len(self.strides) != tensor.rank:
             return tensor
         return replace(tensor, strides=self.strides, offset=self.offset, storage=self.storage)
@@ -114,6 +131,9 @@ class Listed:
     def applied(self, call: ContractCall) -> ContractCall:
         return call.with_lists({self.argument: self.values})
 
+    def alters(self, call: ContractCall) -> bool:
+        return call.lists[self.argument] != self.values
+
     def __str__(self) -> str:
         return f"{self.argument} is {list(self.values)}"
 
@@ -127,6 +147,9 @@ class Flagged:
 
     def applied(self, call: ContractCall) -> ContractCall:
         return replace(call, ceil_mode=self.is_set)
+
+    def alters(self, call: ContractCall) -> bool:
+        return call.ceil_mode != self.is_set
 
     def __str__(self) -> str:
         return f"ceilMode is {str(self.is_set).lower()}"
@@ -144,6 +167,9 @@ class Nulled:
         if self.argument in call.tensors:
             return call.with_tensors({self.argument: None})
         return call.with_lists({self.argument: None})
+
+    def alters(self, call: ContractCall) -> bool:
+        return self.applied(call) != call
 
     def __str__(self) -> str:
         return f"{self.argument} is a null pointer"
@@ -185,15 +211,6 @@ def _of_list(name: str, values: Shape | None, model: Shape | None) -> Changes:
     if values == model:
         return ()
     return (Nulled(name),) if values is None else (Listed(name, values),)
-
-
-def _with_tensor(call: ContractCall, name: str, change: _Edit) -> ContractCall:
-    tensor = call.tensors[name]
-    return call if tensor is None else call.with_tensors({name: change(tensor)})
-
-
-class _Edit(Protocol):
-    def __call__(self, tensor: TensorArgument, /) -> TensorArgument: ...
 
 
 def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:

@@ -88,7 +88,8 @@ def violating_pair(product: Product, first: str, second: str) -> ContractCall | 
     other_contract, other = find_rule(second)
     _require_product(first, rule, product)
     _require_product(second, other, product)
-    if contract is not other_contract or contract.rules.index(rule) >= contract.rules.index(other):
+    order = list(contract.named)
+    if contract is not other_contract or order.index(first) >= order.index(second):
         raise ContractError(f"{first!r} is not checked before {second!r}")
     breaches = rule.breach_on(product), other.breach_on(product)
     merged = _merged(*breaches)

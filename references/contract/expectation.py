@@ -164,9 +164,8 @@ def contract_of(api: str) -> Contract:
 def find_rule(clause: str) -> tuple[Contract, Rule]:
     """The rule behind a clause id; `ContractError` where there is none."""
     for contract in CONTRACTS.values():
-        for rule in contract.rules:
-            if contract.id(rule) == clause:
-                return contract, rule
+        if clause in contract.named:
+            return contract, contract.named[clause]
     raise ContractError(f"there is no clause {clause!r}")
 
 

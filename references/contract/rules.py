@@ -168,9 +168,14 @@ class Contract:
         return self._by_product[product]
 
     @cached_property
+    def named(self) -> Mapping[str, Rule]:
+        """All rules under their ids, in order."""
+        return {self.id(rule): rule for rule in self.rules}
+
+    @cached_property
     def _by_product(self) -> Mapping[Product, Mapping[str, Rule]]:
         return {
-            product: {self.id(rule): rule for rule in self.rules if product in rule.products}
+            product: {clause: rule for clause, rule in self.named.items() if product in rule.products}
             for product in self.products
         }
 

@@ -268,6 +268,6 @@ def _within_int64(value: int) -> int:
 
 def _unless_unchanged(call: ContractCall, changes: Changes) -> Iterator[Changes]:
     """The changes that are any; nothing where none is."""
-    effective = tuple(change for change in changes if change.applied(call) != call)
+    effective = tuple(change for change in changes if change.alters(call))
     if effective:
         yield effective

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import permutations
+from itertools import combinations
 from typing import Protocol
 
 from poolproof.references.contract import (
@@ -151,11 +151,10 @@ def _broken_alone(product: Product, api: str) -> Iterator[AskedCall]:
 
 def _broken_in_pairs(product: Product, api: str) -> Iterator[AskedCall]:
     ordered = [clause for clause in clauses(api) if product in clause.products]
-    for first, second in permutations(ordered, 2):
-        if ordered.index(first) < ordered.index(second):
-            call = violating_pair(product, first.id, second.id)
-            if call is not None:
-                yield first.id, f"{first.statement} It comes before: {second.statement}", call
+    for first, second in combinations(ordered, 2):
+        call = violating_pair(product, first.id, second.id)
+        if call is not None:
+            yield first.id, f"{first.statement} It comes before: {second.statement}", call
 
 
 def _legal(product: Product, api: str) -> Iterator[AskedCall]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -107,10 +107,7 @@ class _Senders:
         self.gradient = gradient
         self._sent = sent[np.argsort(landing.cells[sent], kind="stable")]
         self._cells = landing.cells[self._sent]
-        self._by_value: dict[tuple[int, float], list[int]] = defaultdict(list)
         self._plane_size = landing.size // (int(landing.plane.max(initial=0)) + 1)
-        for window in map(int, sent):
-            self._by_value[int(landing.plane[window]), float(gradient[window])].append(window)
 
     def of(self, cell: int) -> dict[float, int]:
         """Gradient -> window, of those that belong into ``cell``."""
@@ -123,6 +120,16 @@ class _Senders:
     def carrying(self, cell: int, value: float) -> list[int]:
         """Windows of the cell's plane whose gradient is ``value``."""
         return self._by_value.get((self.plane(cell), value), [])
+
+    @cached_property
+    def _by_value(self) -> dict[tuple[int, float], list[int]]:
+        """(plane, gradient) -> windows; asked only where there is too much of something."""
+        found: dict[tuple[int, float], list[int]] = defaultdict(list)
+        sent = np.sort(self._sent)
+        carried = zip(self.landing.plane[sent].tolist(), self.gradient[sent].tolist(), sent.tolist(), strict=True)
+        for plane, value, window in carried:
+            found[plane, value].append(window)
+        return found
 
 
 _Missing = dict[float, list[tuple[int, int]]]
