@@ -28,13 +28,20 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis]) -> tuple[NDArray, Int
 
     A window without a cell has the maximum -inf and the index -1.
     """
+    indices = forward_indices(values, axes)
+    flat, cells = _flat(values), _flat(indices)
+    maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
+    maxima[cells < 0] = -np.inf
+    return maxima.reshape(indices.shape), indices
+
+
+def forward_indices(values: NDArray, axes: Sequence[Axis]) -> Int64:
+    """The indices alone."""
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
     for slab in _slabs(flat):
         find_maxima(_float64(flat[slab]), *_spans(axes), indices[slab].reshape(-1))
-    maxima = np.take_along_axis(flat, np.maximum(indices, 0), axis=1)
-    maxima[indices < 0] = -np.inf
-    return maxima.reshape(planes, *windows), indices.reshape(planes, *windows)
+    return indices.reshape(planes, *windows)
 
 
 def judge_forward(values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray) -> Flags:

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.forward import forward_maximum
+from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.cases.recipes.stream import Stream
 
@@ -22,7 +22,7 @@ Recipe = Callable[[Sequence[Axis], NDArray, Stream], Int64]
 
 def forward(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The indices of the forward maximum of ``self``."""
-    return forward_maximum(values, axes)[1]
+    return forward_indices(values, axes)
 
 
 def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
