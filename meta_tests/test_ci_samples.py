@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.figures.history import read_entries
 from sessions import ROOT, surroundings
+from shell_commands import shell_commands
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("duckdb")
@@ -28,33 +29,33 @@ SAMPLES = ROOT / "docs" / "ci"
 NARROWED = "--operator AdaptiveMaxPool2dBackward --dtype float32 --aspect values --cases 3 --no-shrink"
 DEFECT = {VARIABLE: "write_past_output"}
 
-_MAIN = "from poolproof.suites.cli import main; main()"
-_PYTHON = f"""#!/bin/bash
+_PYTHON = """#!/bin/bash
 # Stands in for python -m venv FOLDER: what is installed here already.
 [ "$1 $2" = "-m venv" ] || exit 9
 mkdir -p "$3/bin"
-printf '#!/bin/bash\\nexec "{sys.executable}" -m pytest "$@"' > "$3/bin/pytest"
-printf '#!/bin/bash\\nexec "{sys.executable}" -c "{_MAIN}" "$@"' > "$3/bin/poolproof"
+cp "$PROGRAMS/pytest" "$PROGRAMS/poolproof" "$3/bin/"
 printf '#!/bin/bash\\n[ "$1" = install ] && printf "%%s" "$2" > "$INSTALLED"\\n' > "$3/bin/pip"
 chmod +x "$3/bin/"*
 """
-_LS = "#!/bin/bash\nprintf 'null\\ndavinci0\\ndavinci1\\ndavinci_manager\\n'\n"
+_LS = "#!/bin/bash\nprintf '%s\\n' null $CARDS davinci_manager\n"
+ONE_CARD, TWO_CARDS = {"CARDS": "davinci0"}, {"CARDS": "davinci0 davinci1"}
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> dict[str, str]:
+def machine(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The variables of a machine with two cards, of which ``AT`` is where steps run."""
-    programs, home = tmp_path / "programs", tmp_path / "checkout"
-    programs.mkdir()
-    home.mkdir()
+    programs, installed, home = tmp_path / "programs", tmp_path / "to-install", tmp_path / "checkout"
+    for folder in (programs, installed, home):
+        folder.mkdir()
     for name, text in (("python", _PYTHON), ("ls", _LS)):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     (tmp_path / "set_env.sh").write_text("export SOURCED=yes\n")
     told = {"HISTORY": tmp_path / "history", "POOLPROOF": ROOT, "CANN": tmp_path, "INSTALLED": tmp_path / "installed"}
     own = {name: str(path) for name, path in told.items()}
-    path = os.pathsep.join((str(programs), os.environ["PATH"]))
-    return surroundings() | own | {"BACKEND": "emulator-a2", "PYTEST_ADDOPTS": NARROWED, "PATH": path, "AT": str(home)}
+    own |= {"PATH": os.pathsep.join((str(programs), os.environ["PATH"])), "PROGRAMS": str(installed), "AT": str(home)}
+    with shell_commands(installed):
+        yield surroundings() | own | {"BACKEND": "emulator-a2", "PYTEST_ADDOPTS": NARROWED, **TWO_CARDS}
 
 
 def run_step(script: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -101,11 +102,11 @@ def test_the_github_sample(machine: dict[str, str]) -> None:
     first = run_job(job, "pull_request", machine)
     assert first == {"Install": 0, "Judge": 0, "Compare with the newest run of the history": 0, "Bundle": 0}
     assert installed_extras(machine) <= extras()
-    kept = run_job(job, "push", machine | _clean(at))
+    kept = run_job(job, "push", machine | _clean(at) | ONE_CARD)
     assert kept == {"Install": 0, "Judge": 0, "Keep the run, and draw the dashboard": 0, "Bundle": 0}
     assert len(read_entries(Path(machine["HISTORY"])).paths) == 1
     assert (at / "dashboard" / "index.html").exists()
-    worse = run_job(job, "pull_request", machine | _clean(at) | DEFECT)
+    worse = run_job(job, "pull_request", machine | _clean(at) | ONE_CARD | DEFECT)
     assert worse == {"Install": 0, "Judge": 1, "Compare with the newest run of the history": 1, "Bundle": 0}
     assert "Newly failing" in (at / "comparison.md").read_text(encoding="utf-8")
     assert "Newly failing" in (at / "GITHUB_STEP_SUMMARY-pull_request").read_text(encoding="utf-8")
@@ -114,7 +115,7 @@ def test_the_github_sample(machine: dict[str, str]) -> None:
 def test_the_gitlab_sample(machine: dict[str, str]) -> None:
     job = yaml.safe_load((SAMPLES / "npu-gitlab.yml").read_text(encoding="utf-8"))["conformance"]
     at, environment = Path(machine["AT"]), machine | {"GITLAB_CI": "true"}
-    for variables, status in (({}, 0), (DEFECT, 1)):
+    for variables, status in (({}, 0), (ONE_CARD | DEFECT, 1)):
         _clean(at)
         assert run_step("\n".join(job["script"]), environment | variables).returncode == status
         assert run_step("\n".join(job["after_script"]), environment | variables).returncode == 0

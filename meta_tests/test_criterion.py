@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
 
@@ -103,15 +104,14 @@ def test_accepts_what_rational_arithmetic_accepts_uncompiled(in_python: None) ->
 def hold_candidates(number: int) -> int:
     """How many candidates were held against the definition."""
     fmt, model, cells, sums = small_case(number)
-    allowed, seen = admissible(sums, fmt, model), 0
+    outputs = np.stack([candidates(sum(terms, Fraction(0)), fmt) for terms in cells])
+    allowed = repeated(admissible(sums, fmt, model), outputs.shape[1])
+    accepted = allowed.accepts(outputs.ravel()).reshape(outputs.shape)
     for cell, terms in enumerate(cells):
-        outputs = candidates(sum(terms, Fraction(0)), fmt)
-        accepted = at(allowed, cell, len(outputs)).accepts(outputs)
-        owed = owed_verdicts(outputs, terms, fmt, model)
-        for output, verdict, right in zip(outputs, accepted, owed, strict=True):
+        owed = owed_verdicts(outputs[cell], terms, fmt, model)
+        for output, verdict, right in zip(outputs[cell], accepted[cell], owed, strict=True):
             assert right is None or bool(verdict) == right, (number, cell, output, terms)
-        seen += len(outputs)
-    return seen
+    return outputs.size
 
 
 def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
@@ -130,6 +130,9 @@ def owed_verdicts(
     up, down = overflows(terms, fmt, model)
     low, high = interval(terms, fmt, model)
     lattice = lattice_exponent(terms)
+    step = None if lattice is None else Fraction(2) ** lattice
+    finite = [bound for bound in (low, high) if low != high and math.isfinite(bound)]
+    last_bits = [(Fraction(bound), 4 * Fraction(math.ulp(float(bound)))) for bound in finite]
 
     def verdict(output: float) -> bool | None:
         if math.isnan(output):
@@ -139,15 +142,10 @@ def owed_verdicts(
         if output == -INFINITY:
             return down or low == -INFINITY
         value = Fraction(output)
-        if lattice is not None and (value / Fraction(2) ** lattice).denominator != 1:
+        if step is not None and (value / step).denominator != 1:
             return False
-        for bound in (low, high):
-            if (
-                low != high
-                and math.isfinite(bound)
-                and 0 < abs(value - Fraction(bound)) <= 4 * Fraction(math.ulp(float(bound)))
-            ):
-                return None
+        if any(0 < abs(value - bound) <= few for bound, few in last_bits):
+            return None
         return low <= value <= high
 
     return [verdict(float(output)) for output in outputs]
@@ -155,10 +153,17 @@ def owed_verdicts(
 
 def at(allowed: Admissible, cell: int, count: int) -> Admissible:
     """The acceptance of one cell, repeated for several candidates."""
+    return of_each(allowed, lambda values: np.full(count, values[cell]))
+
+
+def repeated(allowed: Admissible, count: int) -> Admissible:
+    """The acceptance of each cell, repeated for several candidates."""
+    return of_each(allowed, lambda values: np.repeat(values, count))
+
+
+def of_each(allowed: Admissible, change: Callable[[np.ndarray], np.ndarray]) -> Admissible:
     arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
-    return replace(
-        allowed, **{name: np.full(count, a[cell]) for name, a in arrays.items() if isinstance(a, np.ndarray)}
-    )
+    return replace(allowed, **{name: change(a) for name, a in arrays.items() if isinstance(a, np.ndarray)})
 
 
 @pytest.mark.parametrize("fmt", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -69,13 +70,12 @@ def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forw
     assert {judge(question, IndexOutsideForEmptyWindow())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
 
 
-def row_of_sandbox(backend: str, case: str, scratch: Path) -> Row:
+def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
     sandbox = Sandbox(backend, scratch, "sandbox", 60.0)
     try:
-        (row,) = sandbox.judge([Question(Case.from_json(case), ASPECT)])
+        return list(sandbox.judge([Question(Case.from_json(case), ASPECT) for case in cases]))
     finally:
         sandbox.close()
-    return row
 
 
 OVER_A_ROW = (
@@ -85,7 +85,7 @@ OVER_A_ROW = (
 
 
 def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
-    row = row_of_sandbox("scatter_backends:writes_where_it_points", OVER_A_ROW.format(5), tmp_path)
+    (row,) = rows_of_sandbox("scatter_backends:writes_where_it_points", [OVER_A_ROW.format(5)], tmp_path)
     assert (row["verdict"], row["checks_violated"]) == (Verdict.CRASHED, ["survival"])
     assert "signal SIGSEGV" in row["reason"]
 
@@ -95,10 +95,10 @@ def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
     assert row["checks_violated"] == ["memory_untouched"]
 
 
-@pytest.mark.parametrize(("length", "violated"), [(5, ["memory_untouched"]), (2000, ["survival"])])
-def test_torch_writes_outside_and_dies_of_it(tmp_path: Path, length: int, violated: list[str]) -> None:
+def test_torch_writes_outside_and_dies_of_it(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    assert row_of_sandbox("torch-cpu", OVER_A_ROW.format(length), tmp_path)["checks_violated"] == violated
+    near, far = rows_of_sandbox("torch-cpu", [OVER_A_ROW.format(5), OVER_A_ROW.format(2000)], tmp_path)
+    assert (near["checks_violated"], far["checks_violated"]) == (["memory_untouched"], ["survival"])
 
 
 class NoForward(Scatter):

@@ -13,7 +13,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.comparing import anywhere, trespassed
+from poolproof.suites.judging.comparing import trespassed, untouched
+from poolproof.suites.judging.slabs import anywhere
 from poolproof.suites.judging.trial import Trial
 from scatter_backends import Scatter
 
@@ -70,6 +71,22 @@ def test_an_input_is_laid_out_alike_each_time() -> None:
 
 
 @pytest.mark.parametrize(
+    "layout", ["contiguous", "channels_last", "contiguous+5", "sliced", "expanded_c+3", "expanded_nc+18"]
+)
+@pytest.mark.parametrize("name", ["self", "grad_output", "indices"])
+def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name: str, layout: str) -> None:
+    """`expanded_nc+18`: as many elements in storage as in the tensor, of which most lie before the first."""
+    line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"stride":[1],"layouts":%s}'
+    content = contents(Case.from_json(line % json.dumps({name: layout})))
+    tensor = allocate(content, POISONS[0]).tensors[name]
+    assert untouched(tensor, content, name) == (layout in ("contiguous", "channels_last"))
+    for byte in range(len(tensor.buffer)):
+        tensor.buffer[byte] ^= 0x10
+        assert not untouched(tensor, content, name)
+        tensor.buffer[byte] ^= 0x10
+
+
+@pytest.mark.parametrize(
     "view",
     [
         pytest.param(lambda array: array, id="contiguous"),
@@ -90,3 +107,11 @@ def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:
     trial = Trial(laid_out("sliced").case, Scatter())
     assert set(trial.repetition().call.tensors) == {"grad_input"}
     assert set(trial.first.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
+
+
+def test_one_bit_in_a_repetition_is_seen_whatever_was_asked_before() -> None:
+    trial = Trial(laid_out("sliced").case, Scatter(), repeats=2)
+    assert trial.has_bits_of_first(trial.repetition(), "grad_input")
+    trial.repetition(2).output("grad_input").view(np.uint32)[1, 1, 2, 3] ^= 1
+    assert not trial.has_bits_of_first(trial.repetition(2), "grad_input")
+    assert trial.has_bits_of_first(trial.repetition(), "grad_input")

@@ -74,6 +74,8 @@ class FloatFormat:
         with np.errstate(invalid="ignore", over="ignore"):
             if residue is not None:
                 x = _round_to_odd(x, residue)
+            if self.dtype.kind == "f":
+                return x.astype(self.dtype).astype(np.float64)  # numpy's own formats it rounds to once
             exponent = self._ulp_exponent(x)
             rounded = np.ldexp(np.rint(np.ldexp(x, -exponent)), exponent)
         return np.where(np.abs(rounded) > self.max, np.copysign(np.inf, x), rounded)

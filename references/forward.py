@@ -28,13 +28,20 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis]) -> tuple[NDArray, Int
 
     A window without a cell has the maximum -inf and the index -1.
     """
+    indices = forward_indices(values, axes)
+    flat, cells = _flat(values), _flat(indices)
+    maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
+    maxima[cells < 0] = -np.inf
+    return maxima.reshape(indices.shape), indices
+
+
+def forward_indices(values: NDArray, axes: Sequence[Axis]) -> Int64:
+    """The indices alone."""
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
     for slab in _slabs(flat):
         find_maxima(_float64(flat[slab]), *_spans(axes), indices[slab].reshape(-1))
-    maxima = np.take_along_axis(flat, np.maximum(indices, 0), axis=1)
-    maxima[indices < 0] = -np.inf
-    return maxima.reshape(planes, *windows), indices.reshape(planes, *windows)
+    return indices.reshape(planes, *windows)
 
 
 def judge_forward(values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray) -> Flags:
@@ -91,8 +98,8 @@ def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
 @lru_cache(maxsize=4096)
 def _spans_of(axis: Axis) -> Spans:
     """The cells that a window visits follow one another at equal distances."""
-    positions, counts = axis.positions, axis.valid.sum(axis=1)
-    firsts = np.take_along_axis(positions, axis.valid.argmax(axis=1)[:, None], axis=1)[:, 0]
+    positions, counts = axis.positions, axis.choices
+    firsts = positions[np.arange(axis.windows), axis.first_taps]
     step = int(positions[0, 1] - positions[0, 0]) if positions.shape[1] > 1 else 1
     return Spans(axis.size, step, firsts.astype(np.int64), counts.astype(np.int64))
 

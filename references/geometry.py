@@ -44,6 +44,10 @@ class Axis:
 
     def overlap(self) -> int:
         """How many consecutive windows hold all those that visit one coordinate: o modulo this tells them apart."""
+        return self._overlap
+
+    @cached_property
+    def _overlap(self) -> int:
         window, tap = np.nonzero(self.valid)
         first, last = np.full(self.size, self.windows), np.full(self.size, -1)
         np.minimum.at(first, self.positions[window, tap], window)
@@ -60,7 +64,22 @@ class Axis:
 
     @cached_property
     def _has_empty_window(self) -> bool:
-        return not self.valid.any(axis=1).all()
+        return bool((self.choices == 0).any())
+
+    @cached_property
+    def choices(self) -> Int64:
+        """How many coordinates inside the input each window visits, shape (windows,)."""
+        return self.valid.sum(axis=1)
+
+    @cached_property
+    def first_taps(self) -> Int64:
+        """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
+        return self.valid.argmax(axis=1)
+
+    @property
+    def reachable(self) -> Int64:
+        """`positions`, those outside the input moved to its border."""
+        return np.minimum(np.maximum(self.positions, 0), self.size - 1)
 
     @cached_property
     def overlaps(self) -> bool:

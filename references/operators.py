@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
@@ -49,15 +50,15 @@ class Operator:
         if self.windows not in KINDS:
             raise TypeError(f"{self.name} has {self.windows.__name__} windows, which are not among `Windows`")
 
-    @property
+    @cached_property
     def direction(self) -> Direction:
         return Direction.FORWARD if self.producer is None else Direction.BACKWARD
 
-    @property
+    @cached_property
     def is_backward(self) -> bool:
         return self.direction is Direction.BACKWARD
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that the API takes, in its order."""
         return self.windows.attributes() if self.direction is Direction.FORWARD or self.windows.told_to_backward else ()
@@ -67,12 +68,12 @@ class Operator:
         given = windows.passed()
         return tuple(getattr(given, attribute.name) for attribute in self.attributes)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
         return _INPUTS[self.direction]
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Tensor arguments that are written, in API order."""
         return _OUTPUTS[self.direction]
@@ -82,11 +83,11 @@ class Operator:
         """The tensor of values that has one for each window."""
         return _POOLED[self.direction]
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return self.inputs + self.outputs
 
-    @property
+    @cached_property
     def strided(self) -> tuple[str, ...]:
         """The tensors that may be laid out in any way."""
         return tuple(name for name in self.tensors if name != "indices" or self.indices.has_layout)

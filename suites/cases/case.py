@@ -210,7 +210,7 @@ class Case:
             total += (placed.start + extent(shape, placed.strides)) * _ITEM_SIZES[self.tensor_dtype(tensor)]
         return total
 
-    @property
+    @cached_property
     def taps(self) -> int:
         """Cells of the largest window, those outside the plane included."""
         return taps(self.axes)
@@ -226,6 +226,10 @@ class Case:
 
     def has_empty_window(self) -> bool:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
+        return self._has_empty_window
+
+    @cached_property
+    def _has_empty_window(self) -> bool:
         return any(axis.has_empty_window() for axis in self.axes)
 
     @property

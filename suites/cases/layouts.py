@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
 
@@ -91,8 +91,14 @@ class Layout:
 
     def place(self, shape: Shape, spatial_rank: int) -> Placement:
         """Where the elements of a tensor of ``shape`` ([N,] C, *spatial) lie in its storage."""
-        placed = LAYOUTS[self.name].place(shape, _letters(shape, spatial_rank))
-        return Placement(placed.strides, placed.start + self.offset)
+        return _placed(self.name, self.offset, shape, spatial_rank)
+
+
+@lru_cache(maxsize=256)
+def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placement:
+    """Kept, because several ask where the same tensors of one case lie."""
+    placed = LAYOUTS[name].place(shape, _letters(shape, spatial_rank))
+    return Placement(placed.strides, placed.start + offset)
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:

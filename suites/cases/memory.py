@@ -82,6 +82,10 @@ def has_gaps(tensor: Tensor) -> bool:
     return tensor.storage_elements != prod(tensor.shape)
 
 
+def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    return tensor.buffer[: tensor.guard], tensor.buffer[len(tensor.buffer) - tensor.guard :]
+
+
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     """Which bytes of the buffer belong to no element of the view."""
     elements = np.zeros(tensor.storage_elements, bool)
@@ -145,13 +149,20 @@ def _surround(tensor: Tensor, is_dense: bool, byte: int) -> None:
     if not is_dense:
         tensor.buffer[:] = byte
         return
-    tensor.buffer[: tensor.guard] = byte
-    tensor.buffer[len(tensor.buffer) - tensor.guard :] = byte
+    for band in guard_bands(tensor):
+        band[:] = byte
 
 
 def _pattern(byte: int, length: int) -> int:
     """The unsigned integer of ``length`` times that byte."""
     return int.from_bytes(bytes([byte]) * length, "little")
+
+
+def meant(content: Contents, name: str) -> NDArray | None:
+    """What the elements of an input are filled with, of its size; None where that is bits of a mask."""
+    if name == "indices" and not content.case.api.indices.has_layout:
+        return None
+    return {"self": content.values, "grad_output": content.gradient, "indices": content.indices}[name]
 
 
 def _fill(tensor: Tensor, content: Contents, name: str) -> None:

@@ -114,8 +114,7 @@ class Contents:
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
-        scaled = np.ldexp(self.terms, exponent).astype(self.gradient.dtype)
-        return replace(self, gradient=scaled.reshape(self.gradient.shape))
+        return replace(self, gradient=self.gradient * self.gradient.dtype.type(2.0**exponent))
 
 
 def _float64(planes: NDArray) -> Float64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,18 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Tensor
 from poolproof.references.formats import Float64
-from poolproof.suites.cases.memory import SURROUNDINGS, as_bits, element_bytes, has_gaps
+from poolproof.suites.cases.memory import (
+    POISONS,
+    SURROUNDINGS,
+    as_bits,
+    element_bytes,
+    guard_bands,
+    has_gaps,
+    meant,
+)
+from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
+from poolproof.suites.judging.slabs import anywhere, slabs
 from poolproof.suites.judging.trial import Run, Trial
 
 
@@ -53,31 +63,11 @@ def wrong_element(
     return mismatch(subject, got[element], right, because, wrong=wrong, element=element, windows=windows)
 
 
-_SLAB = 1 << 16
-"""Elements that are gone through at a time: what they take stays in the cache."""
-
-
-def _slabs(*arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Corresponding parts, flat, of arrays of one shape, in the order in which they lie in memory."""
-    parts = np.nditer(arrays, ("external_loop", "buffered", "zerosize_ok"), order="K", buffersize=_SLAB)
-    for part in parts:
-        yield part if len(arrays) > 1 else (part,)  # type: ignore[misc]  # numpy's stubs know tuples only
-
-
-def anywhere(
-    test: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]], first: NDArray[Any], second: NDArray[Any]
-) -> bool:
-    """Whether ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
-    if first.size <= _SLAB:
-        return bool(test(first, second).any())
-    return any(bool(test(*slabs).any()) for slabs in _slabs(first, second))
-
-
 def other_bits(trial: Trial, other: Run, how: str) -> Mismatch | None:
     """The first element whose bits differ between another run, made ``how``, and the first."""
     for name in trial.case.api.outputs:
-        got, owed = (trial.case.known(name, run.output(name)) for run in (other, trial.first))
-        if anywhere(np.not_equal, as_bits(got), as_bits(owed)):
+        if not trial.has_bits_of_first(other, name):
+            got, owed = (trial.known_output(name, run) for run in (other, trial.first))
             return wrong_element(name, as_bits(got) != as_bits(owed), got, owed, how, "as the first call gave")
     return None
 
@@ -106,20 +96,30 @@ def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
     return differs(got.astype(np.float64), owed.astype(np.float64)) if other.any() else other
 
 
+def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
+    """Whether all bytes of an input of a first run are seen to be as they were; of one with gaps that is not seen."""
+    elements = meant(content, name)
+    if elements is None or has_gaps(tensor) or content.case.layout(name).repeats_elements:
+        return False
+    if any((band != POISONS[0]).any() for band in guard_bands(tensor)):
+        return False
+    pair = tensor.array, elements.reshape(tensor.shape)
+    return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
+
+
 def trespassed(tensor: Tensor) -> bool:
     """Whether something was written to a guard band of an output, or between its elements.
 
     There is something between them where the storage holds more bytes other than `SURROUNDINGS` than the elements do.
     """
-    guard, end = tensor.guard, len(tensor.buffer) - tensor.guard
-    if (tensor.buffer[:guard] != SURROUNDINGS).any() or (tensor.buffer[end:] != SURROUNDINGS).any():
+    if any((band != SURROUNDINGS).any() for band in guard_bands(tensor)):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
 
 
 def _others(memory: NDArray[np.uint8]) -> int:
     """How many bytes are not `SURROUNDINGS`."""
-    return sum(int(np.count_nonzero(slab != SURROUNDINGS)) for (slab,) in _slabs(memory))
+    return sum(int(np.count_nonzero(slab != SURROUNDINGS)) for (slab,) in slabs(memory))
 
 
 def changed_bytes(

@@ -107,7 +107,7 @@ class _Senders:
         self.gradient = gradient
         self._sent = sent[np.argsort(landing.cells[sent], kind="stable")]
         self._cells = landing.cells[self._sent]
-        self._plane_size = landing.size // (int(landing.plane.max(initial=0)) + 1)
+        self.plane_size = landing.size // (int(landing.plane.max(initial=0)) + 1)
 
     def of(self, cell: int) -> dict[float, int]:
         """Gradient -> window, of those that belong into ``cell``."""
@@ -115,7 +115,7 @@ class _Senders:
         return {float(self.gradient[window]): int(window) for window in self._sent[first:last]}
 
     def plane(self, cell: int) -> int:
-        return cell // self._plane_size
+        return cell // self.plane_size
 
     def carrying(self, cell: int, value: float) -> list[int]:
         """Windows of the cell's plane whose gradient is ``value``."""
@@ -232,19 +232,25 @@ def _read(reader: _Reader, wrong: Int64, outputs: Float64, senders: _Senders) ->
 def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
     """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
     faults = []
+    left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
-        candidates = sorted(missing[gradient], key=lambda place: _distance(place[1], cell, senders))[:times]
-        missing[gradient] = [place for place in missing[gradient] if place not in candidates]
-        faults += [Fault("misrouted", cell, window, home) for window, home in candidates]
-        if left := times - len(candidates):
-            faults.append(_extra(cell, gradient, left, senders))
-    faults += [Fault("lost", cell, window, cell) for places in missing.values() for window, cell in places]
+        places = left.get(gradient, _NOWHERE)
+        nearest = _nearest(places[:, 1], cell, senders)[:times]
+        faults += [Fault("misrouted", cell, window, home) for window, home in places[nearest].tolist()]
+        left[gradient] = np.delete(places, nearest, axis=0)
+        if more := times - len(nearest):
+            faults.append(_extra(cell, gradient, more, senders))
+    faults += [Fault("lost", cell, window, cell) for places in left.values() for window, cell in places.tolist()]
     return faults
 
 
-def _distance(home: int, cell: int, senders: _Senders) -> tuple[bool, int]:
-    """The same plane before any other, then the nearer cell."""
-    return senders.plane(home) != senders.plane(cell), abs(home - cell)
+_NOWHERE = np.empty((0, 2), np.int64)
+
+
+def _nearest(homes: Int64, cell: int, senders: _Senders) -> Int64:
+    """Places in a list of cells, those of the plane of ``cell`` before any other, then the nearer; ties in order."""
+    in_other_plane = homes // senders.plane_size != senders.plane(cell)
+    return np.lexsort((np.abs(homes - cell), in_other_plane))
 
 
 def _extra(cell: int, weight: float, times: int, senders: _Senders) -> Fault:

@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from types import NoneType
 from typing import Any, cast
@@ -110,7 +109,6 @@ def _check_outcome(outcome: object, call: Call) -> None:
 
 
 def _charging(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             return method(*arguments, **named)

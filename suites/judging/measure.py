@@ -18,7 +18,6 @@ from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
-from poolproof.suites.judging.comparing import anywhere
 from poolproof.suites.judging.trial import Trial
 
 
@@ -38,15 +37,14 @@ _MOST_FAULTS = 100
 
 def _repetitions(trial: Trial) -> Row:
     """How the repetitions that checks asked for compare with the first run."""
-    first = trial.first.output("grad_input")
-    others = [run.output("grad_input") for run in trial.repetitions]
-    if not others:
+    if not trial.repetitions:
         return {"repeat_n": 0}
-    unequal = [other for other in others if anywhere(np.not_equal, as_bits(first), as_bits(other))]
+    unequal = [run for run in trial.repetitions if not trial.has_bits_of_first(run, "grad_input")]
+    outputs = [run.output("grad_input") for run in (trial.first, *unequal)]
     return {
-        "repeat_n": len(others),
+        "repeat_n": len(trial.repetitions),
         "repeat_bitwise_equal": not unequal,
-        "repeat_max_ulp_spread": max((_spread(trial, first, other) for other in unequal), default=0.0),
+        "repeat_max_ulp_spread": max((_spread(trial, outputs[0], other) for other in outputs[1:]), default=0.0),
     }
 
 

@@ -22,11 +22,12 @@ from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
-from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.memory import POISONS, allocate, as_bits
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
+from poolproof.suites.judging.slabs import anywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,7 @@ class Trial:
         self.repeats = repeats
         self.shunned = shunned
         self._runs: dict[object, Run] = {}
+        self._has_bits_of_first: dict[tuple[Run, str], bool] = {}
 
     @cached_property
     def content(self) -> Contents:
@@ -176,6 +178,18 @@ class Trial:
         """The same call once more; for odd numbers on other poison and at other addresses."""
         odd = number % 2
         return self._kept(("repeat", number), lambda: allocate(self.content, POISONS[odd], shift=odd))
+
+    def known_output(self, name: str, run: Run) -> NDArray:
+        """Those elements of an output of one of the trial's runs whose meaning is published."""
+        return self.case.known(name, run.output(name))
+
+    def has_bits_of_first(self, run: Run, name: str) -> bool:
+        """Whether an output of another run holds the bits of the first run's; looked at once for all checks."""
+        asked = run, name
+        if asked not in self._has_bits_of_first:
+            outputs = (as_bits(self.known_output(name, each)) for each in (run, self.first))
+            self._has_bits_of_first[asked] = not anywhere(np.not_equal, *outputs)
+        return self._has_bits_of_first[asked]
 
     @property
     def repetitions(self) -> list[Run]:

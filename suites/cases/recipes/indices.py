@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.forward import forward_maximum
+from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.cases.recipes.stream import Stream
 
@@ -22,7 +22,7 @@ Recipe = Callable[[Sequence[Axis], NDArray, Stream], Int64]
 
 def forward(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """The indices of the forward maximum of ``self``."""
-    return forward_maximum(values, axes)[1]
+    return forward_indices(values, axes)
 
 
 def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
@@ -39,10 +39,10 @@ def _in_window(axes: Sequence[Axis], shape: tuple[int, ...], stream: Stream) -> 
     """The same, flat, for some planes; ``shape`` is (planes, *windows)."""
     flat = np.zeros(prod(shape), np.int64)
     for number, axis in enumerate(axes):
-        choices = axis.valid.sum(axis=1)
+        choices = axis.choices
         window = np.arange(axis.windows).reshape(-1, *(1,) * (len(axes) - 1 - number))
         window = np.broadcast_to(window, shape).ravel()
-        tap = axis.valid.argmax(axis=1)[window] + stream.below(choices[window], window.size)
+        tap = axis.first_taps[window] + stream.below(choices[window], window.size)
         flat = flat * axis.size + axis.positions[window, tap]
     return flat
 
@@ -100,11 +100,15 @@ def _border_rank(size: int) -> Int64:
     return rank
 
 
+_NONE = np.iinfo(np.int64).min
+"""A score below all others."""
+
+
 def _best(axes: Sequence[Axis], scores: Sequence[Int64], planes: int) -> Int64:
     """The same choice in every plane: along each axis the window's first cell of highest score."""
     flat = np.zeros((), np.int64)
     for axis, score in zip(axes, scores, strict=True):
-        taps = np.where(axis.valid, score[np.clip(axis.positions, 0, axis.size - 1)], np.iinfo(np.int64).min)
+        taps = np.where(axis.valid, score[axis.reachable], _NONE)
         coordinate = axis.positions[np.arange(axis.windows), taps.argmax(axis=1)]
         flat = flat[..., None] * axis.size + coordinate
     return np.broadcast_to(flat, (planes, *flat.shape)).copy()

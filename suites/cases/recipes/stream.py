@@ -7,7 +7,7 @@ drawn for many elements can be made in parts (`Stream.parts`), with the same num
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,9 @@ from poolproof.references.geometry import Int64
 
 PART = 1 << 16
 """Elements that are made at a time: what they take stays in the cache."""
+
+_SHORT = 1 << 12
+"""Elements of which several draws may be made at once."""
 
 _BLOCK = 4
 """Raw numbers that Philox makes at once."""
@@ -51,11 +54,17 @@ class Stream:
 
     def normal(self, size: int) -> Float64:
         """Close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
-        total = self.uniform(size)
-        for _ in range(11):
-            total += self.uniform(size)
+        total, *others = self._uniforms(12, size)
+        for uniform in others:
+            total += uniform
         total -= 6.0
         return total
+
+    def _uniforms(self, draws: int, size: int) -> Iterable[Float64]:
+        """`uniform` so often, by one draw where that is short: what a draw costs is mostly the calls that make it."""
+        if size > _SHORT:
+            return _one_by_one(self, draws, size)
+        return self.uniform(draws * size).reshape(draws, size)
 
     def from_middle(self, size: int) -> Float64:
         """How far behind the middle of all elements each of them lies."""
@@ -98,12 +107,19 @@ class _Part(Stream):
     def from_middle(self, size: int) -> Float64:
         return np.arange(self._first, self._first + size) - self._whole / 2.0
 
+    def _uniforms(self, draws: int, size: int) -> Iterable[Float64]:
+        return _one_by_one(self, draws, size)
+
     def _raw(self, size: int) -> NDArray[np.uint64]:
         bits = self._key.generator()
         blocks, before = divmod(self._drawn + self._first, _BLOCK)
         bits.advance(blocks)
         self._drawn += self._whole
         return bits.random_raw(before + size)[before:]
+
+
+def _one_by_one(stream: Stream, draws: int, size: int) -> Iterator[Float64]:
+    return (stream.uniform(size) for _ in range(draws))
 
 
 class _Key(ISeedSequence):

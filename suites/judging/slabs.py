@@ -1,0 +1,28 @@
+"""Whole tensors gone through a part at a time, so that what is made of a part stays in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SLAB = 1 << 16
+"""Elements that are gone through at a time."""
+
+
+def slabs(*arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Corresponding parts, flat, of arrays of one shape, in the order in which they lie in memory."""
+    parts = np.nditer(arrays, ("external_loop", "buffered", "zerosize_ok"), order="K", buffersize=_SLAB)
+    for part in parts:
+        yield part if len(arrays) > 1 else (part,)  # type: ignore[misc]  # numpy's stubs know tuples only
+
+
+def anywhere(
+    test: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]], first: NDArray[Any], second: NDArray[Any]
+) -> bool:
+    """Whether ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
+    if first.size <= _SLAB:
+        return bool(test(first, second).any())
+    return any(bool(test(*parts).any()) for parts in slabs(first, second))
