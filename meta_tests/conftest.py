@@ -65,4 +65,4 @@ def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -
 def forked_sandboxes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandboxes are forks of this process, without a guardian: most of a small one is the start of its interpreter."""
     compile_all()
-    monkeypatch.setattr(Guarded, "launched", classmethod(forked._launched))
+    monkeypatch.setattr(Guarded, "launched", classmethod(forked.launched))

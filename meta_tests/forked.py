@@ -58,7 +58,7 @@ def prepare() -> None:
     for template in pages.list_templates(extensions=["j2"]):
         pages.get_template(template)
     assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
-    processes.Guarded.launched = classmethod(_launched)  # type: ignore[assignment]
+    processes.Guarded.launched = classmethod(launched)  # type: ignore[assignment]
 
 
 def become(
@@ -79,10 +79,10 @@ def become(
     before()
     tempfile.tempdir = None
     sys.path.insert(0, "")
-    _end_like_an_interpreter([program, *arguments], lambda: sys.exit(PROGRAMS[program]()))
+    end_like_an_interpreter([program, *arguments], lambda: sys.exit(PROGRAMS[program]()))
 
 
-def _launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
+def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
     """In place of `Guarded.launched`."""
     ours, theirs = socket.socketpair()
     errors.touch()
@@ -92,7 +92,7 @@ def _launched(cls: type[processes.Guarded], program: str, arguments: Sequence[st
         os.environ["OMP_NUM_THREADS"] = "1"
         speak_into(errors, errors)
         _close_all_but(theirs.fileno())
-        _end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
+        end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
     theirs.close()
     return processes.Process(pid, Connection(ours.detach()))
 
@@ -121,7 +121,7 @@ def _close_all_but(descriptor: int) -> None:
                 os.close(number)
 
 
-def _end_like_an_interpreter(arguments: Sequence[str], work: Callable[[], object]) -> NoReturn:
+def end_like_an_interpreter(arguments: Sequence[str], work: Callable[[], object]) -> NoReturn:
     sys.argv = list(arguments)
     status = 0
     try:

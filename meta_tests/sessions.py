@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,13 @@ def run_session(
     asked: Sequence[str] = ASKED,
     suite: Sequence[str] = ("suites",),
     variables: Mapping[str, str] | None = None,
+    fresh: bool = False,
 ) -> Ended:
-    arguments = command(folder, backend, *options, asked=asked, suite=suite)[3:]
-    ended = forked.run(Command("pytest", arguments, ROOT, surroundings() | dict(variables or {})))
+    """A session as a fork, or as a ``fresh`` interpreter, where it matters what a backend brings into its process."""
+    whole, environment = command(folder, backend, *options, asked=asked, suite=suite), surroundings()
+    environment |= dict(variables or {})
+    if fresh:
+        ended = subprocess.run(whole, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    else:
+        ended = forked.run(Command("pytest", whole[3:], ROOT, environment))
     return Ended(ended.returncode, ended.stdout + ended.stderr, folder)

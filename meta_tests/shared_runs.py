@@ -48,7 +48,7 @@ def make_failing_run(folder: Path) -> None:
     waivers = folder / "waivers.toml"
     waivers.write_text(_WAIVER)
     given = ["--waivers", str(waivers), "--no-shrink"]
-    ended = run_session(folder / "run", "reports_backends:Mixed", *given, asked=_ASKED)
+    ended = run_session(folder / "run", "reports_backends:Mixed", *given, asked=_ASKED, fresh=True)
     assert ended.status == Overall.VIOLATES, ended.output
     kinds = set(read_rows(ended.folder, ["verdict"])["verdict"].to_pylist())
     assert {"conforms", "violates", "crashed", "waived"} <= kinds

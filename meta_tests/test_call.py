@@ -63,7 +63,7 @@ def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.Comp
         sys.path.insert(0, str(evidence.parent))
         for name in [name for name in sys.modules if name.partition(".")[0] == "poolproof"]:
             sys.modules[name] = None  # type: ignore[assignment]
-        forked._end_like_an_interpreter(command, lambda: runpy.run_path(command[0], run_name="__main__"))
+        forked.end_like_an_interpreter(command, lambda: runpy.run_path(command[0], run_name="__main__"))
 
     return subprocess.CompletedProcess(command, status_of(fork(become_it)), output.read_text(), errors.read_text())
 
