@@ -153,4 +153,4 @@ def test_a_part_of_the_contract_is_told_from_the_whole(tmp_path: Path) -> None:
     assert "torch-3d" not in whole.output + whole.page
     part = run_session(tmp_path / "part", "emulator-a2", "-k", "contract-clauses", asked=asked)
     assert part.status == Overall.CONFORMS, part.output
-    assert re.search(r"[\d,]+ of [\d,]+ planned cases selected", part.output)
+    assert re.search(r"narrowed: [\d,]+ of [\d,]+ cases of plan smoke", part.output)
