@@ -54,7 +54,6 @@ ADAPTIVE = ("AdaptiveMaxPool2dBackward", "float32")
 QUICK = ("--no-shrink",)
 CLAUSES = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "contract", "-k", "contract-clauses")
 
-HONEST = RealRun("", "honest", VALUES, "")
 FAILING = (
     RealRun("assign_not_accumulate", "value", (*VALUES, *QUICK), "interval"),
     RealRun("decode_by_output_width", "index", (*_drawn(*ADAPTIVE, "values", 4), *QUICK), "interval"),
@@ -101,6 +100,14 @@ FAILING = (
     ),
 )
 """At least one of every kind of failure."""
+
+SEEDED = tuple(real for real in FAILING if real.defect)
+"""Those that the honest library does not have."""
+
+
+def honest(real: RealRun) -> RealRun:
+    """The library without the defect, asked the same."""
+    return RealRun("", f"honest {real.kind}", real.asked, "", real.backend)
 
 
 def run_of(real: RealRun, shared: Path) -> Path:
