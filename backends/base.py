@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.contract.phase_two import Way
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.windows import Windows
@@ -255,6 +256,10 @@ class Backend(ABC):
     def accumulation(self, call: Call) -> AccumulationModel:
         """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
         return ACC32
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """Which cell a forward takes for that call where several would do, and what it makes of NaN and -inf."""
+        return FAMILY_RULE
 
     def route(self, call: Call) -> str:
         """The branch of the implementation that ``call``, the last one run, took; empty if that is unknown."""

@@ -20,6 +20,7 @@ import numpy as np
 from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.geometry import Axis
 from poolproof.references.indices import MASK
 from poolproof.references.operators import Operator
@@ -89,15 +90,18 @@ class Scatter(Backend):
             call.tensors["grad_input"].array[...] = values
 
     def forward(self, call: Call) -> None:
-        values = call.tensors["self"].array
-        shape, rank = values.shape, call.operator.spatial_rank
-        maxima, indices = forward_maximum(values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:]), _axes(call))
-        self.store_forward(call, maxima, indices)
+        self.store_forward(call, *forward_maximum(_planes(call), _axes(call)))
 
     def store_forward(self, call: Call, maxima: np.ndarray, indices: np.ndarray) -> None:
         out, where = call.tensors["out"], call.tensors["indices"]
         out.array[...] = maxima.reshape(out.shape)
         where.array[...] = indices.reshape(where.shape)
+
+
+def _planes(call: Call) -> np.ndarray:
+    """self, as (planes, *sizes)."""
+    values, rank = call.tensors["self"].array, call.operator.spatial_rank
+    return values.reshape(int(np.prod(values.shape[:-rank])), *values.shape[-rank:])
 
 
 def _axes(call: Call) -> list[Axis]:
@@ -279,6 +283,19 @@ class LastMaximum(Scatter):
                 if len(same):
                     indices.reshape(len(flat), len(cells))[plane, window] = same[-1]
         self.store_forward(call, maxima, indices)
+
+
+class Picking(Scatter):
+    """A forward that picks by one rule, and declares one."""
+
+    def __init__(self, picks: ForwardRule = FAMILY_RULE, declared: ForwardRule = FAMILY_RULE) -> None:
+        self.picks, self.declared = picks, declared
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        return self.declared
+
+    def forward(self, call: Call) -> None:
+        self.store_forward(call, *forward_maximum(_planes(call), _axes(call), self.picks))
 
 
 class WindowLocalIndices(Scatter):

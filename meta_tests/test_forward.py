@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolproof.references.core import forward as core
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import forward_maximum, judge_forward
+from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 
 AXES: dict[str, tuple[Axis, ...]] = {
@@ -23,35 +24,88 @@ AXES: dict[str, tuple[Axis, ...]] = {
 }
 
 
+SUBNORMALS = np.array([-2, -1, 1, 2], np.float32) * np.float32(2.0**-149)
+
+
 def planes(axes: tuple[Axis, ...], seed: int) -> NDArray:
-    """Small integers, so that there are ties, with NaN and whole windows of -inf."""
+    """Small integers, so that there are ties, and subnormal numbers, with NaN and whole windows of -inf."""
     random = np.random.default_rng(seed)
     values = random.integers(-2, 3, (4, *(axis.size for axis in axes))).astype(np.float32)
+    values[values == 1] = random.choice(SUBNORMALS, np.count_nonzero(values == 1))
     values[random.random(values.shape) < 0.1] = np.nan
     values[random.random(values.shape) < 0.6] = -np.inf
     return values
 
 
-def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...]) -> tuple[float, int]:
-    """(maximum, index) of one window, from the coordinates that it visits."""
+ALL_RULES = [ForwardRule(*traits) for traits in product(Ties, Nans, Nothing, (False, True))]
+
+
+def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...], rule: ForwardRule) -> list[int]:
+    """Every index that a rule allows one window, from the list of its cells."""
     visited = [axis.positions[at][axis.valid[at]] for axis, at in zip(axes, window, strict=True)]
-    maximum, index = -inf, -1
-    for cell in product(*visited):
-        value = float(plane[cell])
-        if index < 0 or value > maximum or isnan(value):
-            maximum, index = value, int(np.ravel_multi_index(cell, plane.shape))
-    return maximum, index
+    cells = {int(np.ravel_multi_index(cell, plane.shape)): float(plane[cell]) for cell in product(*visited)}
+    if rule.flushes_subnormals:
+        cells = {cell: 0.0 if abs(value) < 2.0**-126 else value for cell, value in cells.items()}
+    nans = [cell for cell, value in cells.items() if isnan(value)]
+    if rule.nans is Nans.LEADING and nans:
+        nans = [cell for cell in nans if cell == next(iter(cells))]
+    if nans and rule.nans is not Nans.IGNORED:
+        return {Nans.FIRST: nans[:1], Nans.LAST: nans[-1:]}.get(rule.nans, nans)
+    numbers = {cell: value for cell, value in cells.items() if not isnan(value)}
+    greatest = max(numbers.values(), default=-inf)
+    if greatest == -inf and rule.nothing is not Nothing.CELL:
+        return [-1]
+    tied = [cell for cell, value in numbers.items() if value == greatest]
+    if greatest == -inf and rule.ties is not Ties.LAST:
+        tied = [*cells][:1] + tied  # nothing replaced the first cell, whatever it holds
+    return {Ties.FIRST: tied[:1], Ties.LAST: tied[-1:], Ties.ANY: tied}[rule.ties] or [*cells][:1] or [-1]
+
+
+def value_of(index: int, plane: NDArray, rule: ForwardRule) -> float:
+    if index >= 0:
+        value = float(plane.flat[index])
+        return -inf if isnan(value) and rule.nans is Nans.IGNORED else value
+    return -float(np.finfo(np.float32).max) if rule.nothing is Nothing.LOWEST else -inf
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
 def test_maxima_and_indices_are_those_of_the_rule(axes: tuple[Axis, ...]) -> None:
-    for seed in range(10):
+    for seed, rule in enumerate(ALL_RULES):
         values = planes(axes, seed)
-        maxima, indices = forward_maximum(values, axes)
+        maxima, indices = forward_maximum(values, axes, rule)
         assert maxima.dtype == values.dtype
         for place in np.ndindex(indices.shape):
-            maximum, index = by_the_rule(values[place[0]], axes, place[1:])
-            assert (indices[place], maxima[place]) == (index, pytest.approx(maximum, abs=0, nan_ok=True))
+            plane = values[place[0]]
+            assert indices[place] in by_the_rule(plane, axes, place[1:], rule), (rule, place)
+            assert maxima[place] == pytest.approx(value_of(indices[place], plane, rule), abs=0, nan_ok=True)
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_an_index_has_a_flag_if_and_only_if_the_rule_does_not_allow_it(axes: tuple[Axis, ...]) -> None:
+    for seed, rule in enumerate(ALL_RULES):
+        values = planes(axes, seed)
+        shape = (len(values), *(axis.windows for axis in axes))
+        indices = np.random.default_rng(seed).integers(-1, values[0].size, shape)
+        flags = judge_forward(values, axes, np.zeros(shape), indices, rule).reshape(shape)
+        for place in np.ndindex(shape):
+            allowed = by_the_rule(values[place[0]], axes, place[1:], rule)
+            assert bool(flags[place] & WRONG_INDEX) == (indices[place] not in allowed), (rule, place)
+
+
+def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
+    """A window of nothing but -inf, for which a running maximum from the lowest number on finds no index."""
+    axes, values = (windowed_axis(2, 2, 2, 0, 1, False),) * 2, np.full((1, 2, 2), -np.inf)
+    rule = ForwardRule(nothing=Nothing.LOWEST)
+    maxima, indices = forward_maximum(values, axes, rule)
+    assert (maxima.item(), indices.item()) == (-np.finfo(np.float64).max, -1)
+    assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
+
+
+def test_a_rule_is_read_as_it_is_spelled() -> None:
+    assert [ForwardRule.parse(str(rule)) for rule in ALL_RULES] == ALL_RULES
+    for text, wrong in (("newest", "is none of first, last"), ("first+last", "says two things about ties")):
+        with pytest.raises(ValueError, match=wrong):
+            ForwardRule.parse(text)
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
@@ -105,7 +159,8 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
     wrong = judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1))
     for name in ("find_maxima", "judge_maxima"):
         monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
-    for part in ("index_of_maximum", "is_visited", "is_within", "is_same"):
+    parts = ("index_of_maximum", "has_cells", "maximum_at", "replaces", "is_owed_as_well", "is_as_great")
+    for part in (*parts, "is_visited", "is_within", "is_same"):
         monkeypatch.setattr(core, part, getattr(core, part).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)

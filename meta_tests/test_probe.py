@@ -13,11 +13,13 @@ from forked import Command
 from poolproof.backends.base import Call
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
+from poolproof.references.forward import forward_indices
+from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
 from poolproof.suites.probe import Account, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
-from scatter_backends import Scatter
+from scatter_backends import Picking, Scatter, _axes, _planes
 from sessions import ROOT
 from switchable_backend import Switchable, Switches, round_by
 
@@ -136,32 +138,55 @@ def test_repetitions_that_differ_contradict_a_declaration() -> None:
     assert "declared deterministic, but repetitions differ" in found.disagreements
 
 
-class _LastMaximum(Scatter):
-    """Picks the last maximum, and ignores NaN."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        from poolproof.references.forward import window_cells
-        from scatter_backends import _axes
-
-        values = call.tensors["self"].array.astype(np.float64)
-        cells, valid = window_cells(_axes(call))
-        planes = values.reshape(-1, cells.max() + 1)[:, cells]
-        numbers = np.where(valid & ~np.isnan(planes), planes, -np.inf)
-        best = valid & (numbers == numbers.max(axis=-1, keepdims=True))
-        taps = best.shape[-1] - 1 - best[..., ::-1].argmax(axis=-1)
-        picked = np.take_along_axis(np.broadcast_to(cells, best.shape), taps[..., None], -1)[..., 0]
-        super().store_forward(call, np.take_along_axis(planes, taps[..., None], -1)[..., 0], picked)
+RULES = (
+    "first",
+    "last",
+    "first-nan",
+    "last+leading-nan+none",
+    "no-nan+lowest",
+    "ftz",
+    "last+first-nan+ftz",
+)
 
 
 @pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
-def test_rules_of_a_forward(operator: str) -> None:
-    right = take_account(Scatter(), operator, "float16", "int64")
-    assert [right.found(trait) for trait in ("tie", "NaN", "-inf")] == ["first", "last NaN", "first"]
-    assert right.disagreements == ()
-    other = take_account(_LastMaximum(), operator, "float16", "int64")
-    assert other.found("tie") == "last"
-    assert other.found("-inf") == "last"
-    assert len(other.disagreements) == 3
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: str) -> None:
+    picks = ForwardRule.parse(rule)
+    found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
+    assert (found.model, found.declared, found.disagreements) == (rule, rule, ())
+    (said,) = take_account(Picking(picks, declared=OTHER), operator, "float16", "int64").disagreements
+    assert said == f"declared {OTHER}, but {rule} is what was seen"
+
+
+OTHER = ForwardRule.parse("last+any-nan")
+
+
+class _Arbitrary(Picking):
+    """Takes now the first, now the last of several maxima, and of several NaN."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        last = forward_indices(_planes(call), _axes(call), ForwardRule.parse("last"))
+        first = forward_indices(_planes(call), _axes(call), ForwardRule.parse("first-nan"))
+        super().store_forward(call, maxima, np.where(indices % 2, first, last))
+
+
+def test_a_rule_that_says_less_is_found_only_where_no_other_fits() -> None:
+    assert take_account(_Arbitrary(), "AdaptiveMaxPool2d", "float16", "int64").model == "any+any-nan"
+
+
+class _NanWithoutItsPlace(Picking):
+    """Gives NaN where there is one in the window, and the index of the greatest number."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        numbers = forward_indices(_planes(call), _axes(call), ForwardRule.parse("no-nan"))
+        super().store_forward(call, maxima, numbers)
+
+
+def test_a_rule_that_nobody_knows_is_said_to_be_none() -> None:
+    found = take_account(_NanWithoutItsPlace(), "AdaptiveMaxPool2d", "float16", "int64")
+    assert (found.found("NaN"), found.model) == ("none of those known", "")
+    assert found.disagreements == ("declared first, but no rule that is known is what was seen",)
 
 
 def test_the_switchable_rounding_is_exact() -> None:

@@ -1,7 +1,7 @@
 """The forward maximum and its index: which input cell each window's gradient belongs to.
 
-The rule, and the loops over windows and cells, are those of `core.forward`; here they are given arrays of any dtype,
-of which a slab of planes at a time is held in float64.
+The loops over windows and cells are those of `core.forward`; here they are given arrays of any dtype, of which a slab
+of planes at a time is held in float64, and the rule by which an implementation picks (`ForwardRule`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.core import forward as core
 from poolproof.references.core.compiled import argument
-from poolproof.references.core.forward import Spans, find_maxima, judge_maxima
+from poolproof.references.core.forward import Rule, Spans, find_maxima, judge_maxima
+from poolproof.references.formats import FORMATS, FloatFormat
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, Int64
 
 _SLAB = 1 << 16
@@ -23,38 +26,43 @@ _SLAB = 1 << 16
 Flags = NDArray[np.uint8]
 
 
-def forward_maximum(values: NDArray, axes: Sequence[Axis]) -> tuple[NDArray, Int64]:
+def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> tuple[NDArray, Int64]:
     """(maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
 
-    A window without a cell has the maximum -inf and the index -1.
+    A window without a cell has the index -1 and, by the family's rule, the maximum -inf.
     """
-    indices = forward_indices(values, axes)
+    indices = forward_indices(values, axes, rule)
     flat, cells = _flat(values), _flat(indices)
     maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
-    maxima[cells < 0] = -np.inf
+    if rule.nans is Nans.IGNORED:
+        maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
+    maxima[cells < 0] = _in_numbers(rule, values.dtype.name).nothing
     return maxima.reshape(indices.shape), indices
 
 
-def forward_indices(values: NDArray, axes: Sequence[Axis]) -> Int64:
+def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
     """The indices alone."""
+    numbers = _in_numbers(rule, values.dtype.name)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
     for slab in _slabs(flat):
-        find_maxima(_float64(flat[slab]), *_spans(axes), indices[slab].reshape(-1))
+        find_maxima(_float64(flat[slab]), *_spans(axes), numbers, indices[slab].reshape(-1))
     return indices.reshape(planes, *windows)
 
 
-def judge_forward(values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray) -> Flags:
+def judge_forward(
+    values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray, rule: ForwardRule = FAMILY_RULE
+) -> Flags:
     """What is wrong with each window's maximum and index, in flags of `core.forward`, of shape (planes, windows).
 
     ``values`` are of shape (planes, *sizes), what came out of them of any shape that has one element for each window.
     """
-    planes = len(values)
+    planes, numbers = len(values), _in_numbers(rule, values.dtype.name)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
     for slab in _slabs(flat):
         cells, maxima, pointers = _float64(flat[slab]), _float64(outputs[slab]), argument(indices[slab], np.int64)
-        judge_maxima(cells, *_spans(axes), maxima, pointers, wrong[slab].reshape(-1))
+        judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[slab].reshape(-1))
     return wrong
 
 
@@ -87,6 +95,28 @@ def _slabs(planes: NDArray) -> Iterator[slice]:
 
 def _float64(slab: NDArray) -> NDArray[np.float64]:
     return argument(slab, np.float64)
+
+
+def nothing(rule: ForwardRule, fmt: FloatFormat) -> float:
+    """The maximum of a window without a cell."""
+    return -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
+
+
+@lru_cache(maxsize=256)
+def _in_numbers(rule: ForwardRule, dtype: str) -> Rule:
+    fmt = FORMATS[dtype]
+    normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
+    return Rule(_TIES[rule.ties], _NANS[rule.nans], nothing(rule, fmt), rule.nothing is Nothing.CELL, normal)
+
+
+_TIES = {Ties.FIRST: core.FIRST, Ties.LAST: core.LAST, Ties.ANY: core.ANY}
+_NANS = {
+    Nans.FIRST: core.FIRST,
+    Nans.LAST: core.LAST,
+    Nans.ANY: core.ANY,
+    Nans.LEADING: core.LEADING,
+    Nans.IGNORED: core.IGNORED,
+}
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:

@@ -1,9 +1,9 @@
 """The forward maximum of planes, window by window and cell by cell, and what is wrong with one that came out.
 
-The rule is torch's and the operator library's: visiting a window's cells in row-major order, a value replaces the
-running maximum when it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over everything, and a
-window of nothing but -inf keeps its first cell. Indices are flat over the unpadded plane; a window without a cell has
-none, which is -1, and the maximum -inf.
+The family's rule is torch's and the operator library's: visiting a window's cells in row-major order, a value replaces
+the running maximum when it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over everything, and
+a window of nothing but -inf keeps its first cell. What other implementations do there instead is a `Rule`. Indices are
+flat over the unpadded plane; a window without a cell has none, which is -1.
 
 A plane has three axes, depth, height and width, of which that of a 2-D pool has one cell and one window in depth.
 """
@@ -27,6 +27,25 @@ class Spans(NamedTuple):
     counts: Ints
 
 
+class Rule(NamedTuple):
+    """A `ForwardRule` in numbers.
+
+    ``nothing`` is the maximum of a window in which no value is greater than -inf, and of one without a cell;
+    ``keeps_cell``: whether the former has one of its cells as its index, or -1. Numbers of magnitudes below ``normal``
+    are compared as zero.
+    """
+
+    ties: int
+    nans: int
+    nothing: float
+    keeps_cell: bool
+    normal: float
+
+
+FIRST, LAST, ANY, LEADING, IGNORED = range(5)
+"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell."""
+
+
 class Span(NamedTuple):
     """The cells of one window along one axis."""
 
@@ -41,8 +60,11 @@ the value there is not what came out."""
 
 
 @compiled
-def find_maxima(cells: Floats, depth: Spans, height: Spans, width: Spans, indices: Ints) -> None:
-    """Fill the index of every window of every plane, of which ``cells`` holds one after the other."""
+def find_maxima(cells: Floats, depth: Spans, height: Spans, width: Spans, rule: Rule, indices: Ints) -> None:
+    """Fill the index of every window of every plane, of which ``cells`` holds one after the other.
+
+    The first of those that may be any.
+    """
     plane_size = depth.size * height.size * width.size
     number = 0
     for plane in range(len(cells) // max(plane_size, 1)):
@@ -57,13 +79,14 @@ def find_maxima(cells: Floats, depth: Spans, height: Spans, width: Spans, indice
                         Span(depth.firsts[d], depth.counts[d], depth.step),
                         Span(height.firsts[h], height.counts[h], height.step),
                         Span(width.firsts[w], width.counts[w], width.step),
+                        rule,
                     )
                     number += 1
 
 
 @compiled
 def judge_maxima(
-    cells: Floats, depth: Spans, height: Spans, width: Spans, outputs: Floats, indices: Ints, wrong: Bytes
+    cells: Floats, depth: Spans, height: Spans, width: Spans, rule: Rule, outputs: Floats, indices: Ints, wrong: Bytes
 ) -> None:
     """Fill the flags of every window of every plane, for the maxima and indices that came out."""
     plane_size = depth.size * height.size * width.size
@@ -77,39 +100,91 @@ def judge_maxima(
                 for w in range(len(width.firsts)):
                     along_width = Span(width.firsts[w], width.counts[w], width.step)
                     owed = index_of_maximum(
-                        cells, start, height.size, width.size, along_depth, along_height, along_width
+                        cells, start, height.size, width.size, along_depth, along_height, along_width, rule
                     )
+                    maximum = maximum_at(cells, start, owed, rule)
                     got, output = indices[number], outputs[number]
                     flags = 0
-                    if not is_same(output, cells[start + owed] if owed >= 0 else -float("inf")):
+                    if not is_as_great(output, maximum, rule):
                         flags |= WRONG_MAXIMUM
-                    if got != owed:
-                        flags |= WRONG_INDEX
+                    if got == owed:
+                        inside = owed >= 0
+                    else:
                         inside = is_visited(got, height.size, width.size, along_depth, along_height, along_width)
-                        if not inside or not is_same(output, cells[start + got]):
+                        if not inside or owed < 0 or not is_owed_as_well(cells[start + got], maximum, rule):
+                            flags |= WRONG_INDEX
+                    if inside:
+                        if not is_as_great(output, cells[start + got], rule):
                             flags |= POINTS_ELSEWHERE
-                    elif flags & WRONG_MAXIMUM:
+                    elif got != owed or has_cells(along_depth, along_height, along_width):
                         flags |= POINTS_ELSEWHERE
                     wrong[number] = flags
                     number += 1
 
 
 @part
-def index_of_maximum(cells: Floats, start: int, rows: int, columns: int, depth: Span, height: Span, width: Span) -> int:
-    """The index of one window in the plane of ``rows`` x ``columns`` that begins at ``start``; -1 without a cell."""
-    if depth.length == 0 or height.length == 0 or width.length == 0:
+def index_of_maximum(
+    cells: Floats, start: int, rows: int, columns: int, depth: Span, height: Span, width: Span, rule: Rule
+) -> int:
+    """The index of one window in the plane of ``rows`` x ``columns`` that begins at ``start``; -1 for none."""
+    if not has_cells(depth, height, width):
         return -1
-    index = (depth.first * rows + height.first) * columns + width.first
+    first = (depth.first * rows + height.first) * columns + width.first
+    index = first
     maximum = -float("inf")
     for d in range(depth.length):
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
             for w in range(width.length):
-                value = cells[start + row + w * width.step]
-                if value > maximum or value != value:  # greater, or NaN
+                cell = row + w * width.step
+                value = cells[start + cell]
+                if replaces(value, maximum, cell == first, rule):
                     maximum = value
-                    index = row + w * width.step
-    return index
+                    index = cell
+    return index if rule.keeps_cell or maximum != -float("inf") else -1
+
+
+@part
+def has_cells(depth: Span, height: Span, width: Span) -> bool:
+    """Whether a window has any cell."""
+    return depth.length > 0 and height.length > 0 and width.length > 0
+
+
+@part
+def maximum_at(cells: Floats, start: int, index: int, rule: Rule) -> float:
+    """The maximum of a window of that index; NaN that is ignored is none, so that nothing replaced -inf."""
+    if index < 0:
+        return rule.nothing
+    value = cells[start + index]
+    return -float("inf") if value != value and rule.nans == IGNORED else value
+
+
+@part
+def replaces(value: float, maximum: float, is_first: bool, rule: Rule) -> bool:
+    """Whether a value takes the place of the running maximum; ``is_first``: it is in the window's first cell."""
+    if value <= maximum:
+        return rule.ties == LAST and is_as_great(value, maximum, rule)
+    if value > maximum:
+        return rule.ties == LAST or not is_as_great(value, maximum, rule)
+    if value == value:  # a number beside NaN
+        return False
+    if rule.nans == FIRST or rule.nans == ANY:
+        return maximum == maximum
+    return rule.nans == LAST or (rule.nans == LEADING and is_first)
+
+
+@part
+def is_owed_as_well(value: float, maximum: float, rule: Rule) -> bool:
+    """Whether a cell of the window may be taken as well as that of the maximum."""
+    any_of_them = rule.nans == ANY if maximum != maximum else rule.ties == ANY
+    return any_of_them and is_as_great(value, maximum, rule)
+
+
+@part
+def is_as_great(first: float, second: float, rule: Rule) -> bool:
+    """Whether the rule takes two values for the same."""
+    both_zero = abs(first) < rule.normal and abs(second) < rule.normal
+    return both_zero or is_same(first, second)
 
 
 @part

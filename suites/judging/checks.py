@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from poolproof.backends.base import Status, dtype_name
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.criterion import admissible
+from poolproof.references.forward import nothing
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -387,7 +388,7 @@ def maximum(trial: Trial) -> Mismatch | None:
     return wrong_window(trial, "out", wrong, trial.first.output("out").astype(np.float64), owed)
 
 
-@_check("indices point at the first maximum, or the last NaN, of their window", _readable)
+@_check("indices are those of the declared rule: the first maximum, or the last NaN, unless it is another", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, WRONG_INDEX)
     if not wrong.any():
@@ -411,7 +412,7 @@ def _misses(trial: Trial, kind: int) -> NDArray[np.bool_]:
 
 
 @_check(
-    "a window without cells yields -inf and an index inside the plane, or -1 for none",
+    "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
     _gapped,
 )
 def empty_window(trial: Trial) -> Mismatch | None:
@@ -419,7 +420,8 @@ def empty_window(trial: Trial) -> Mismatch | None:
     out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
-    return wrong_window(trial, "out", empty & (out != -np.inf), out, "-inf") or wrong_element(
+    owed = float(nothing(trial.forward_rule, trial.fmt))
+    return wrong_window(trial, "out", empty & (out != owed), out, format_value(owed)) or wrong_element(
         "indices", outside, indices, legal, because=why
     )
 

@@ -18,6 +18,7 @@ from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_maximum, judge_forward
+from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
@@ -106,6 +107,10 @@ class Trial:
         return self.backend.accumulation(self.first.call)
 
     @cached_property
+    def forward_rule(self) -> ForwardRule:
+        return self.backend.forward_rule(self.first.call)
+
+    @cached_property
     def is_deterministic(self) -> bool:
         return self.backend.is_deterministic(self.first.call)
 
@@ -158,7 +163,7 @@ class Trial:
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
-        return forward_maximum(self._planes, self.case.axes)
+        return forward_maximum(self._planes, self.case.axes, self.forward_rule)
 
     @cached_property
     def misses(self) -> Flags:
@@ -168,7 +173,7 @@ class Trial:
         """
         out = self.first.output("out")
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
-        return judge_forward(self._planes, self.case.axes, out, indices)
+        return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
     @property
     def _planes(self) -> NDArray:

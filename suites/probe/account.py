@@ -19,9 +19,9 @@ class Observation:
 class Account:
     """All about one operator in one dtype and memory format.
 
-    ``model`` is the narrowest accumulation model that admits every output seen (as `AccumulationModel` spells it),
-    empty for a forward, and where there is none. ``declared`` is what the backend says. ``disagreements`` are the
-    sentences that follow from comparing them.
+    ``model`` is the narrowest accumulation model, of a forward the rule, that admits every output seen, as
+    `AccumulationModel` and `ForwardRule` spell them; empty where there is none. ``declared`` is what the backend says.
+    ``disagreements`` are the sentences that follow from comparing them.
     """
 
     operator: str

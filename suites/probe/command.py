@@ -12,7 +12,7 @@ import click
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.references.operators import find_operator
+from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
@@ -54,8 +54,8 @@ def all_accounts(name: str) -> list[Account]:
 def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], formats: tuple[str, ...]) -> None:
     """Find out from outputs alone how a backend adds, rounds, overflows and picks indices.
 
-    Prints what was found with its evidence, the accumulation model to declare, and where the backend's own
-    declaration disagrees. Exits with 1 if it does anywhere.
+    Prints what was found with its evidence, the accumulation model or forward rule to declare, and where the backend's
+    own declaration disagrees. Exits with 1 if it does anywhere.
     """
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
@@ -93,13 +93,16 @@ def _told(question: ProbeQuestion, account: Account | str) -> Account | None:
 
 
 def _declarations(found: Sequence[Account]) -> Iterator[str]:
-    """What `Backend.accumulation` should return, a line per operator and dtypes that share it."""
-    backward = sorted((account for account in found if account.declared), key=_place)
-    if backward:
-        yield "\nto declare in Backend.accumulation (operator, memory format: dtype: model)"
-    for place, group in groupby(backward, key=_place):
-        models = ", ".join(f"{account.dtype}: {account.model or 'none fits'}" for account in group)
-        yield f"  {', '.join(place)}: {models}"
+    """What `Backend.accumulation` and `Backend.forward_rule` should return, a line per operator and dtypes that share
+    it.
+    """
+    for method, direction in (("accumulation", Direction.BACKWARD), ("forward_rule", Direction.FORWARD)):
+        of_direction = [each for each in found if each.declared and OPERATORS[each.operator].direction is direction]
+        if of_direction:
+            yield f"\nto declare in Backend.{method} (operator, memory format: dtype: what fits)"
+        for place, group in groupby(sorted(of_direction, key=_place), key=_place):
+            models = ", ".join(f"{account.dtype}: {account.model or 'none fits'}" for account in group)
+            yield f"  {', '.join(place)}: {models}"
 
 
 def _place(account: Account) -> tuple[str, str]:

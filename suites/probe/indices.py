@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.forward import window_cells
-from poolproof.references.geometry import Int64
+from poolproof.references.core.forward import WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.references.forward import judge_forward
+from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.experiment import Experiment
-
-Bool = NDArray[np.bool_]
 
 
 def exact_data(experiment: Experiment) -> Observation:
@@ -32,64 +33,71 @@ def exact_data(experiment: Experiment) -> Observation:
     return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
 
 
-def tie_rule(experiment: Experiment) -> Observation:
-    """Which of several equal maxima is taken."""
-    values, valid, cells, picked = _seen(experiment, ("ties", "constant"))
-    best = valid & (values == values.max(axis=-1, where=valid, initial=-np.inf, keepdims=True))
-    several = best.sum(axis=-1) > 1
-    rules = {"first": _first(best, cells), "last": _last(best, cells)}
-    return _agreeing("tie", {name: index[several] for name, index in rules.items()}, picked[several])
+def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule | None]:
+    """Which cell is taken of ties, of NaN and of nothing but -inf, and whether subnormals are told from zero.
+
+    The rule that these amount to, None where the known ones do not explain every index and maximum that was seen.
+    """
+    seen: list[Observation] = []
+    rule, explained = ForwardRule(), True
+    for trait in _TRAITS:
+        best = min(trait.options, key=lambda option: _unexplained(experiment, trait, trait.by(rule, option)).sum())
+        wrong = _unexplained(experiment, trait, trait.by(rule, best))
+        rule = trait.by(rule, best)
+        words, evidence = trait.options[best], f"predicts {(~wrong).sum()} of {wrong.size} windows"
+        if wrong.any():
+            explained = False
+            words, evidence = "none of those known", f"{words} comes closest: it {evidence}"
+        seen.append(Observation(trait.name, words, evidence))
+    return seen, rule if explained else None
 
 
-def nan_rule(experiment: Experiment) -> Observation:
-    """Which cell is taken where there are NaN in a window."""
-    values, valid, cells, picked = _seen(experiment, ("nan",))
-    nan = valid & np.isnan(values)
-    numbers = valid & ~np.isnan(values)
-    best = numbers & (values == np.where(numbers, values, -np.inf).max(axis=-1, keepdims=True))
-    chosen = (nan.sum(axis=-1) > 1) & best.any(axis=-1)
-    rules = {"last NaN": _last(nan, cells), "first NaN": _first(nan, cells), "NaN ignored": _first(best, cells)}
-    return _agreeing("NaN", {name: index[chosen] for name, index in rules.items()}, picked[chosen])
+@dataclass(frozen=True)
+class _Trait:
+    """One trait of rules: the recipes of self that show it, its field, and its values with the words for them.
+
+    Of several values that explain all, the first is meant: what may be any cell explains more than what is one.
+    """
+
+    name: str
+    recipes: tuple[str, ...]
+    field: str
+    options: Mapping[Any, str]
+
+    def by(self, rule: ForwardRule, option: Any) -> ForwardRule:
+        return replace(rule, **{self.field: option})
 
 
-def negative_infinity_rule(experiment: Experiment) -> Observation:
-    """Which cell is taken where all of a window is -inf."""
-    values, valid, cells, picked = _seen(experiment, ("negative_infinity",))
-    nothing = ~(valid & (values > -np.inf)).any(axis=-1)
-    rules = {"first": _first(valid, cells), "last": _last(valid, cells), "none (-1)": np.full(picked.shape, -1)}
-    return _agreeing("-inf", {name: index[nothing] for name, index in rules.items()}, picked[nothing])
+_TRAITS = (
+    _Trait("tie", ("ties", "constant"), "ties", {each: str(each) for each in Ties}),
+    _Trait(
+        "-inf",
+        ("negative_infinity",),
+        "nothing",
+        {Nothing.CELL: "a cell, as of ties", Nothing.NONE: "none (-1)", Nothing.LOWEST: "the lowest number, none (-1)"},
+    ),
+    _Trait(
+        "NaN",
+        ("nan",),
+        "nans",
+        {
+            Nans.LAST: "last NaN",
+            Nans.FIRST: "first NaN",
+            Nans.IGNORED: "NaN ignored",
+            Nans.LEADING: "NaN only as the first cell",
+            Nans.ANY: "any NaN",
+        },
+    ),
+    _Trait("subnormal cells", ("subnormals",), "flushes_subnormals", {False: "compared", True: "taken for zero"}),
+)
 
 
-def _seen(experiment: Experiment, recipes: tuple[str, ...]) -> tuple[NDArray, Bool, Int64, Int64]:
-    """(values, valid, cells) of shape (runs * planes, windows, taps), and the index picked of every window."""
-    values, picked = [], []
-    for recipe in recipes:
+def _unexplained(experiment: Experiment, trait: _Trait, rule: ForwardRule) -> NDArray[np.bool_]:
+    """Which windows another maximum or index came out of than the rule says."""
+    wrong = []
+    for recipe in trait.recipes:
         trial = experiment.forward(recipe)
-        case = trial.case
-        cells, valid = window_cells(case.axes)
-        planes = trial.content.values.astype(np.float64).reshape(case.planes, case.plane_size)
-        values.append(planes[:, cells])
-        indices = trial.output_indices
-        picked.append(indices.reshape(case.planes, case.plane_windows))
-    gathered = np.concatenate(values)
-    shape = gathered.shape
-    return gathered, np.broadcast_to(valid, shape), np.broadcast_to(cells, shape), np.concatenate(picked)
-
-
-def _first(chosen: Bool, cells: Int64) -> Int64:
-    return np.take_along_axis(cells, chosen.argmax(axis=-1)[..., None], -1)[..., 0]
-
-
-def _last(chosen: Bool, cells: Int64) -> Int64:
-    taps = chosen.shape[-1] - 1 - chosen[..., ::-1].argmax(axis=-1)
-    return np.take_along_axis(cells, taps[..., None], -1)[..., 0]
-
-
-def _agreeing(trait: str, rules: Mapping[str, Int64], picked: Int64) -> Observation:
-    """The rule that predicts every index that was picked."""
-    agreeing = {name: int((index == picked).sum()) for name, index in rules.items()}
-    name = max(agreeing, key=lambda rule: agreeing[rule])
-    evidence = f"predicts {agreeing[name]} of {picked.size} indices"
-    if picked.size and agreeing[name] == picked.size:
-        return Observation(trait, name, evidence)
-    return Observation(trait, "none of those known", f"{name} comes closest: it {evidence}")
+        planes = trial.content.values.reshape(trial.case.planes, *trial.case.spatial_shape)
+        out = trial.first.output("out")
+        wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())
+    return (np.concatenate(wrong) & (WRONG_MAXIMUM | WRONG_INDEX)) != 0

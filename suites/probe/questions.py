@@ -60,15 +60,18 @@ def _exact_data(experiment: Experiment) -> Observation:
 
 
 def _forward_account(experiment: Experiment, account: Account) -> Account:
-    """A forward has no model; the rules by which it picks indices are the family's own."""
-    seen = [rule(experiment) for rule in (indices.tie_rule, indices.nan_rule, indices.negative_infinity_rule)]
-    differ = [f"{at.trait}: {at.found}, where the rule is {rule}" for at, rule in zip(seen, _RULES, strict=True)]
-    disagreements = tuple(text for text, at, rule in zip(differ, seen, _RULES, strict=True) if at.found != rule)
-    return replace(account, observations=(*account.observations, *seen), disagreements=disagreements)
-
-
-_RULES = ("first", "last NaN", "first")
-"""The forwards' rules (`poolproof.references.forward`) for ties, NaN and windows of -inf."""
+    """A forward has no accumulation model, but a rule by which it picks indices."""
+    seen, rule = indices.traits(experiment)
+    declared = experiment.backend.forward_rule(experiment.forward("ties").first.call)
+    model = str(rule) if rule else ""
+    disagreements = [f"declared {declared}, but {model or 'no rule that is known'} is what was seen"]
+    return replace(
+        account,
+        observations=(*account.observations, *seen),
+        model=model,
+        declared=str(declared),
+        disagreements=tuple(disagreements if rule != declared else ()),
+    )
 
 
 def _backward_account(experiment: Experiment, account: Account) -> Account:

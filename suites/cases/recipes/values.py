@@ -65,6 +65,11 @@ def infinities(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     return np.where(stream.below(2, size) == 0, special[stream.below(len(special), size)], ties(size, fmt, stream))
 
 
+def subnormals(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    """Zeros and subnormal numbers of both signs: one value where comparisons take these for zero."""
+    return fmt.smallest_subnormal * (stream.below(5, size) - 2.0)
+
+
 def ascending(size: int, fmt: FloatFormat, stream: Stream) -> Float64:
     """Growing along memory: each window's last cell wins."""
     return fmt.round(stream.from_middle(size))
@@ -108,6 +113,7 @@ VALUES: dict[str, Recipe] = {
         after_relu,
         batch_normalised,
         saturated,
+        subnormals,
     )
 }
 

@@ -1,0 +1,96 @@
+"""Forward rules: which cell of a window an implementation takes, where more than one answer is in use.
+
+All of them take a greatest value. They differ in ties, in NaN, in windows of nothing but -inf, and in whether subnormal
+numbers are told from zero: an implementation *declares* its rule, as it declares how it adds, and is judged by that.
+What no rule excuses: an index outside the window, or one that points at another value than came out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+
+class Ties(StrEnum):
+    """Which of several equal maxima is taken, the cells of a window being visited in row-major order."""
+
+    FIRST = "first"
+    LAST = "last"
+    ANY = "any"
+
+
+class Nans(StrEnum):
+    """What NaN in a window come to.
+
+    ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken where it is
+    the first cell of the window, and nothing replaces it then; others are ignored. ``ignored``: the numbers decide.
+    """
+
+    LAST = "last-nan"
+    FIRST = "first-nan"
+    ANY = "any-nan"
+    LEADING = "leading-nan"
+    IGNORED = "no-nan"
+
+
+class Nothing(StrEnum):
+    """What a window yields in which no value is greater than -inf and no NaN is taken.
+
+    ``cell``: -inf and, by the rule for ties, one of its cells that hold it, or the first where all are NaN that are
+    ignored. ``none``: -inf and the index -1. ``lowest``: the lowest finite number and the index -1, as of a running
+    maximum that starts there.
+    """
+
+    CELL = "cell"
+    NONE = "none"
+    LOWEST = "lowest"
+
+
+@dataclass(frozen=True)
+class ForwardRule:
+    """How a forward picks the index of each window.
+
+    ``nothing`` says what a window of nothing but -inf gives, and, but for the index, a window without a cell.
+    ``flushes_subnormals``: comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
+    The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``), which the operator
+    library documents as its own: a running maximum from -inf on is replaced by what is greater, or NaN.
+    """
+
+    ties: Ties = Ties.FIRST
+    nans: Nans = Nans.LAST
+    nothing: Nothing = Nothing.CELL
+    flushes_subnormals: bool = False
+
+    def __str__(self) -> str:
+        """The spelling used in options and rows: the traits that differ from those of the family, or ``first``."""
+        said = [str(getattr(self, each.name)) for each in fields(self) if self._differs(each.name)]
+        return "+".join(_FTZ if word == "True" else word for word in said) or str(self.ties)
+
+    def _differs(self, name: str) -> bool:
+        return bool(getattr(self, name) != getattr(FAMILY_RULE, name))
+
+    @classmethod
+    def parse(cls, text: str) -> ForwardRule:
+        """Read the spelling of ``str()``; ValueError names what is wrong."""
+        read: dict[str, Any] = {}
+        for word in text.split("+"):
+            if word not in _TRAITS:
+                raise ValueError(f"forward rule {text!r}: {word!r} is none of {', '.join(_TRAITS)}")
+            name, value = _TRAITS[word]
+            if name in read:
+                raise ValueError(f"forward rule {text!r} says two things about {name}")
+            read[name] = value
+        return cls(**read)
+
+
+_FTZ = "ftz"
+
+_TRAITS: dict[str, tuple[str, Any]] = {
+    **{str(trait): ("ties", trait) for trait in Ties},
+    **{str(trait): ("nans", trait) for trait in Nans},
+    **{str(trait): ("nothing", trait) for trait in Nothing},
+    _FTZ: ("flushes_subnormals", True),
+}
+
+FAMILY_RULE = ForwardRule()
