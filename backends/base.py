@@ -17,6 +17,7 @@ import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.contract.phase_two import Way
@@ -245,6 +246,10 @@ class Backend(ABC):
 
         What a contract forbids need not be said: who judges looks that up.
         """
+
+    def abilities(self, operator: Operator) -> Abilities:
+        """Which calls of that operator the implementation has at all; all where a contract says which it must have."""
+        return ALL
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
@@ -24,6 +25,7 @@ from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.geometry import Axis
 from poolproof.references.indices import MASK
 from poolproof.references.operators import Operator
+from poolproof.references.products import PRODUCTS
 
 
 class Scatter(Backend):
@@ -296,6 +298,48 @@ class Picking(Scatter):
 
     def forward(self, call: Call) -> None:
         self.store_forward(call, *forward_maximum(_planes(call), _axes(call), self.picks))
+
+
+class Able(Scatter):
+    """Declares some abilities."""
+
+    def __init__(self, declared: Abilities = ALL) -> None:
+        self.able = declared
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return self.able
+
+
+class WithoutPadding(Able):
+    """Has no padding, declares that, and refuses it as anybody would."""
+
+    def __init__(self) -> None:
+        super().__init__(Abilities(padding=False))
+
+    def objection(self, call: Call) -> str:
+        return "padding is not supported" if call.attributes.is_padded else super().objection(call)
+
+
+class WithoutPaddingOnA2(WithoutPadding):
+    """The same under a contract."""
+
+    product = PRODUCTS["A2"]
+
+
+class PicksLastAndTakesNoIndices(Picking):
+    """A backward that looks for the maxima itself, of which it takes the last."""
+
+    def __init__(self) -> None:
+        super().__init__(*[ForwardRule.parse("last")] * 2)
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return Abilities(indices=False)
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        planes = _planes(call)
+        _, indices = forward_maximum(planes, _axes(call), self.picks)
+        starts = np.arange(len(planes)) * int(np.prod(planes.shape[1:]))
+        return (indices.reshape(len(planes), -1) + starts[:, None]).ravel(), terms
 
 
 class WindowLocalIndices(Scatter):

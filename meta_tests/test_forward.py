@@ -159,7 +159,7 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
     wrong = judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1))
     for name in ("find_maxima", "judge_maxima"):
         monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
-    parts = ("index_of_maximum", "has_cells", "maximum_at", "replaces", "is_owed_as_well", "is_as_great")
+    parts = ("flags_of", "index_of_maximum", "has_cells", "maximum_at", "replaces", "is_owed_as_well", "is_as_great")
     for part in (*parts, "is_visited", "is_within", "is_same"):
         monkeypatch.setattr(core, part, getattr(core, part).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)

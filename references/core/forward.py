@@ -99,27 +99,49 @@ def judge_maxima(
                 along_height = Span(height.firsts[h], height.counts[h], height.step)
                 for w in range(len(width.firsts)):
                     along_width = Span(width.firsts[w], width.counts[w], width.step)
-                    owed = index_of_maximum(
-                        cells, start, height.size, width.size, along_depth, along_height, along_width, rule
+                    output, index = outputs[number], indices[number]
+                    wrong[number] = flags_of(
+                        cells,
+                        start,
+                        height.size,
+                        width.size,
+                        along_depth,
+                        along_height,
+                        along_width,
+                        rule,
+                        output,
+                        index,
                     )
-                    maximum = maximum_at(cells, start, owed, rule)
-                    got, output = indices[number], outputs[number]
-                    flags = 0
-                    if not is_as_great(output, maximum, rule):
-                        flags |= WRONG_MAXIMUM
-                    if got == owed:
-                        inside = owed >= 0
-                    else:
-                        inside = is_visited(got, height.size, width.size, along_depth, along_height, along_width)
-                        if not inside or owed < 0 or not is_owed_as_well(cells[start + got], maximum, rule):
-                            flags |= WRONG_INDEX
-                    if inside:
-                        if not is_as_great(output, cells[start + got], rule):
-                            flags |= POINTS_ELSEWHERE
-                    elif got != owed or has_cells(along_depth, along_height, along_width):
-                        flags |= POINTS_ELSEWHERE
-                    wrong[number] = flags
                     number += 1
+
+
+@part
+def flags_of(
+    cells: Floats,
+    start: int,
+    rows: int,
+    columns: int,
+    depth: Span,
+    height: Span,
+    width: Span,
+    rule: Rule,
+    output: float,
+    index: int,
+) -> int:
+    """What is wrong with the maximum ``output`` and the index of one window."""
+    owed = index_of_maximum(cells, start, rows, columns, depth, height, width, rule)
+    maximum = maximum_at(cells, start, owed, rule)
+    flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
+    inside = owed >= 0
+    if index != owed:
+        inside = is_visited(index, rows, columns, depth, height, width)
+        if not inside or owed < 0 or not is_owed_as_well(cells[start + index], maximum, rule):
+            flags |= WRONG_INDEX
+    if inside:
+        points = is_as_great(output, cells[start + index], rule)
+    else:
+        points = index == owed and not has_cells(depth, height, width)
+    return flags if points else flags | POINTS_ELSEWHERE
 
 
 @part

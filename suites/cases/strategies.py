@@ -13,6 +13,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
@@ -114,7 +115,7 @@ class Profile:
     (empty: all tensors contiguous), each dealt once before one of them comes again, ``tagged`` one with a format tag
     that all tensors have. With ``empty_windows`` the geometry leaves some window without any cell. With
     ``known_geometries`` some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane
-    has one of the `HUGE` sizes and few windows.
+    has one of the `HUGE` sizes and few windows. ``abilities`` bounds the calls to those that an implementation has.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -142,6 +143,25 @@ class Profile:
     known_geometries: bool = False
     huge: bool = False
     deterministic: tuple[bool, ...] = (False,)
+    abilities: Abilities = ALL
+
+    def within(self, abilities: Abilities) -> Profile:
+        """The same as far as an implementation goes."""
+        if abilities == ALL:
+            return self
+        return replace(
+            self,
+            layouts=tuple(layout for layout in self.layouts if abilities.reaches(layout)),
+            indices=self.indices if abilities.indices else ("forward",),
+            empty_batches=self.empty_batches and abilities.empty_batch,
+            abilities=abilities,
+        )
+
+    def is_possible_within(self, abilities: Abilities) -> bool:
+        """Whether there are such windows, and tensors with such a tag."""
+        if self.empty_windows and not (abilities.padding and abilities.dilation):
+            return False
+        return not self.tagged or abilities.reaches(self.tagged)
 
 
 HUGE = (4099, 4111, 8209)
@@ -207,9 +227,9 @@ def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...
     if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
         planes = _choose(draw, EXTREME_PLANES)
     shape = _choose(draw, ["channels", "batch", "both", "unbatched", *["both"] * 2 * bool(profile.layouts)])
-    if shape == "unbatched":
+    if shape == "unbatched" and profile.abilities.unbatched:
         return (planes,)
-    if shape == "channels":
+    if shape in ("channels", "unbatched"):
         return (1, planes)
     if shape == "batch":
         return (planes, 1)
@@ -262,11 +282,12 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
     if profile.huge:
         kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
-    known = [geometry for geometry in known_geometries(rank) if geometry.cells <= remaining]
+    able = profile.abilities
+    known = [each for each in known_geometries(rank) if each.cells <= remaining and able.have(each.attributes)]
     if profile.known_geometries and known and _between(draw, 0, 3) == 3:
         geometry = _choose(draw, known)
         return geometry.spatial, geometry.attributes
-    ceil_mode = _flip(draw)
+    ceil_mode = _flip(draw) and able.ceil_mode
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
     empty = _between(draw, 0, rank - 1) if profile.empty_windows else None
@@ -274,7 +295,7 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
         size = _choose(draw, _lengths(room, profile.lengths))
         if not (isotropic and number):
-            pattern = _window_pattern(draw, size, room)
+            pattern = _within(able, _window_pattern(draw, size, room))
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(_with_an_empty_window(draw) if number == empty else legal)
         remaining = max(remaining // axes[-1].size, 1)
@@ -340,6 +361,11 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
     padding = _choose(draw, [0, kernel // 2, (kernel // 2 + 1) // 2])
     length = _aimed_length(pick, room, kernel, stride, padding) if style == "aimed" else 0
     return _WindowedAxis(length, kernel, stride, padding, dilation)
+
+
+def _within(abilities: Abilities, pattern: _WindowedAxis) -> _WindowedAxis:
+    padding = pattern.padding if abilities.padding else 0
+    return replace(pattern, padding=padding, dilation=pattern.dilation if abilities.dilation else 1)
 
 
 def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:

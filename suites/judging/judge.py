@@ -84,7 +84,7 @@ def judge(question: Question, backend: Backend) -> Row:
     started = time.perf_counter()
     row = describe(question)
     case = question.case
-    unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype)
+    unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype) or owed.lacking(backend, case)
     left_out = too_large(case)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)

@@ -42,6 +42,13 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
     return f"{backend.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
 
 
+def lacking(backend: Backend, case: Case) -> str | None:
+    """Why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
+    if backend.product is not None:
+        return None
+    return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+
+
 def is_documented(backend: Backend) -> bool:
     """Whether a contract or documents say which calls the implementation may refuse, so that it owes all others."""
     return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}

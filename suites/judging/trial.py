@@ -17,7 +17,7 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
-from poolproof.references.forward import Flags, forward_maximum, judge_forward
+from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
@@ -86,12 +86,20 @@ class Trial:
     def content(self) -> Contents:
         """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
         content, case = contents(self.case), self.case
+        if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window():
+            return self._on_own_indices(content)
         if not needs_producer(case):
             return content
         if case.has_bit_mask:
             return replace(content, mask=np.ascontiguousarray(self._made("a mask of bits").first.output("indices")))
         indices = self._made("the indices of windows without a cell").output_indices
         return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
+
+    def _on_own_indices(self, content: Contents) -> Contents:
+        """What an implementation that takes no indices goes by: those of its own rule."""
+        call = allocate(content, POISONS[0])
+        planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
+        return replace(content, indices=forward_indices(planes, self.case.axes, self.backend.forward_rule(call)))
 
     @property
     def fmt(self) -> FloatFormat:

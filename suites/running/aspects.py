@@ -79,6 +79,7 @@ CASE_ASPECTS = {
                 values=("normal", "ties", "nan"),
                 layouts=ALL_LAYOUTS,
             ),
+            on_layouts=True,
         ),
         CaseAspect(
             "tagged",

@@ -12,7 +12,7 @@ from poolproof.references.products import Product
 from poolproof.suites.cases.calls import Part, parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Make, derive_seed, generate
-from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, Layout
 from poolproof.suites.cases.smaller_calls import smaller_call
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
@@ -31,7 +31,8 @@ class CaseAspect(Aspect):
     """An aspect about cases: what is drawn for it and why.
 
     ``weight`` scales a plan's number of drawn cases; ``least`` is how many of them even the smallest plan has.
-    ``listed`` gives cases that are not drawn. ``on_streams``: only of devices with streams. ``costly``: who looks for
+    ``listed`` gives cases that are not drawn. ``on_streams``: only of devices with streams; ``on_layouts``: only of
+    implementations that other layouts than the contiguous one reach. ``costly``: who looks for
     defects asks everything else first.
     """
 
@@ -42,6 +43,7 @@ class CaseAspect(Aspect):
     listed: Callable[[Operator, str, str], list[Target]] | None = None
     least: int = 1
     on_streams: bool = False
+    on_layouts: bool = False
     costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
@@ -54,6 +56,10 @@ class CaseAspect(Aspect):
         tags, and a CPU has no streams.
         """
         tagged = self.profile.tagged
+        if not self.profile.is_possible_within(subject.abilities):
+            return False
+        if self.on_layouts and not any(map(subject.abilities.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
+            return False
         if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
             return False
         if self.on_streams and not subject.on_streams:
@@ -67,7 +73,7 @@ class CaseAspect(Aspect):
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
         """The cases that are listed for a subject, in a plan of so many cases."""
         listed = self.listed(subject.operator, subject.dtype, subject.index_dtype) if self.listed else []
-        return [target for target in listed if target.plan_cases <= plan_cases]
+        return [target for target in listed if target.plan_cases <= plan_cases and _has(subject, target.case)]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
         """Those of drawn cases, then one with the listed."""
@@ -98,7 +104,8 @@ class CaseBlock:
     def make(self) -> Make[Case]:
         """How its cases are drawn."""
         subject = self.subject
-        return cases(subject.operator, subject.dtype, subject.index_dtype, self.aspect.profile)
+        profile = self.aspect.profile.within(subject.abilities)
+        return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
 
     def questions(self) -> list[Question]:
         return self.first(self.count)
@@ -225,6 +232,16 @@ class ContractBlock:
     def _product(self) -> Product:
         assert self.subject.product is not None
         return self.subject.product
+
+
+def _has(subject: Subject, case: Case) -> bool:
+    """Whether a listed case is a call that the backend has, on indices that it takes, in layouts that reach it."""
+    able = subject.abilities
+    if not all(able.reaches(Layout.parse(layout).name) for _, layout in case.layouts):
+        return False
+    if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):
+        return False
+    return able.lacking(case.api, case.shape, case.attributes) is None
 
 
 def _api(subject: Subject) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
@@ -56,7 +57,7 @@ class Subject:
     Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
     format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` and
     ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`. ``makes_indices``: of a backward, whether
-    the backend has a forward that makes indices for it.
+    the backend has a forward that makes indices for it. ``abilities`` are `Backend.abilities`.
     """
 
     backend: str
@@ -69,6 +70,7 @@ class Subject:
     on_streams: bool = False
     in_phases: bool = False
     makes_indices: bool = True
+    abilities: Abilities = ALL
 
     @property
     def is_whole(self) -> bool:
@@ -92,12 +94,13 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
     found = []
     parts = (backend.streams is not None, backend.phases is not None)
     for operator in OPERATORS.values():
+        abilities = backend.abilities(operator)
         for index_dtype in operator.indices.dtypes:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 device = (backend.tags, backend.product, *parts)
                 made = reason is None and _makes_indices(backend, operator, dtype)
-                found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made))
+                found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
     return found
 
 
@@ -166,5 +169,6 @@ def blocks(chosen: Sequence[Subject], aspects: Iterable[Planned[B_co]], plan: Pl
 
 def _as_wholes(chosen: Iterable[Subject]) -> Iterable[Subject]:
     return dict.fromkeys(
-        replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True) for subject in chosen
+        replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True, abilities=ALL)
+        for subject in chosen
     )

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from poolproof.backends.abilities import Abilities
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
@@ -133,6 +134,7 @@ def _survey_record(survey: Survey) -> dict[str, Any]:
         "tags": list(first.tags),
         "on_streams": first.on_streams,
         "in_phases": first.in_phases,
+        "abilities": {subject.operator.name: subject.abilities.to_record() for subject in survey.subjects},
         "subjects": [[*_pair(subject), subject.unsupported, subject.makes_indices] for subject in survey.subjects],
     }
 
@@ -142,10 +144,11 @@ def _pair(subject: Subject) -> tuple[str, str, str]:
 
 
 def _survey(name: str, said: Mapping[str, Any]) -> Survey:
-    product = PRODUCTS[said["product"]] if said["product"] else None
+    product, tags = PRODUCTS[said["product"]] if said["product"] else None, tuple(said["tags"])
     parts = bool(said["on_streams"]), bool(said["in_phases"])
+    able = {operator: Abilities.from_record(record) for operator, record in said["abilities"].items()}
     subjects = [
-        Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, tuple(said["tags"]), product, *parts, made)
+        Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, tags, product, *parts, made, able[operator])
         for operator, dtype, index_dtype, unsupported, made in said["subjects"]
     ]
     return Survey({}, subjects, product)

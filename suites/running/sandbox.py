@@ -23,6 +23,7 @@ from mmap import mmap
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
 from poolproof.references.core.compiled import compile_all
@@ -305,12 +306,13 @@ def _serve(connection: Connection, backend_name: str) -> None:
     try:
         backend = create(backend_name)
         asked = subjects(backend_name, backend)
-        _check_reasons(asked)
+        _check_declared(asked)
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
     brought = mapped_libraries() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
+    said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
     connection.send(Survey(said, asked, backend.product, brought, given))
     work = partial(_answer, connection, backend, backend_name)
@@ -336,12 +338,25 @@ _MANY = 6
 """How many workers are replaced until it pays to make replacing them cheaper."""
 
 
-def _check_reasons(asked: Sequence[Subject]) -> None:
-    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do."""
+def _check_declared(asked: Sequence[Subject]) -> None:
+    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do, or something
+    else than `Abilities` for what it can, or fewer than its contract wants.
+    """
     for subject in asked:
+        if not isinstance(subject.abilities, Abilities):
+            said = f"gives {subject.abilities!r:.80} from abilities: it must be Abilities"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
+        if subject.product is not None and subject.abilities != ALL:
+            said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
         if not isinstance(subject.unsupported, str | None):
             said = f"gives {subject.unsupported!r:.80} from unsupported: it must be a reason, or None"
             raise UnknownBackend(f"backend {subject.backend!r} {said}")
+
+
+def _declared(asked: Sequence[Subject]) -> dict[str, str]:
+    """By operator: what its calls are without."""
+    return {subject.operator.name: str(subject.abilities) for subject in asked if subject.abilities != ALL}
 
 
 def _wait(pid: int) -> int:
