@@ -17,6 +17,7 @@ _BUILT_IN = {
     "torch-cuda": "poolproof.backends.torch_eager:cuda",
     "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
+    "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
 }
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}

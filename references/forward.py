@@ -36,7 +36,9 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
     maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
     if rule.nans is Nans.IGNORED:
         maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
-    maxima[cells < 0] = _in_numbers(rule, values.dtype.name).nothing
+    numbers = _in_numbers(rule, values.dtype.name)
+    maxima[cells < 0] = numbers.nothing
+    maxima[:, _without_cells(axes)] = numbers.empty
     return maxima.reshape(indices.shape), indices
 
 
@@ -97,16 +99,26 @@ def _float64(slab: NDArray) -> NDArray[np.float64]:
     return argument(slab, np.float64)
 
 
-def nothing(rule: ForwardRule, fmt: FloatFormat) -> float:
-    """The maximum of a window without a cell."""
-    return -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
+def maximum_without_cells(rule: ForwardRule, fmt: FloatFormat) -> float:
+    """What comes out of a window without a cell."""
+    return -fmt.max if rule.empty_is_lowest else -np.inf
+
+
+def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
+    """Which windows, flat, have none."""
+    empty = np.zeros((), bool)
+    for axis in axes:
+        empty = np.logical_or.outer(empty, axis.choices == 0)
+    return empty.ravel()
 
 
 @lru_cache(maxsize=256)
 def _in_numbers(rule: ForwardRule, dtype: str) -> Rule:
     fmt = FORMATS[dtype]
+    nothing = -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
+    empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
-    return Rule(_TIES[rule.ties], _NANS[rule.nans], nothing(rule, fmt), rule.nothing is Nothing.CELL, normal)
+    return Rule(_TIES[rule.ties], _NANS[rule.nans], nothing, empty, rule.nothing is Nothing.CELL, normal)
 
 
 _TIES = {Ties.FIRST: core.FIRST, Ties.LAST: core.LAST, Ties.ANY: core.ANY}

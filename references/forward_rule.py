@@ -7,7 +7,7 @@ What no rule excuses: an index outside the window, or one that points at another
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -51,7 +51,8 @@ class Nothing(StrEnum):
 class ForwardRule:
     """How a forward picks the index of each window.
 
-    ``nothing`` says what a window of nothing but -inf gives, and, but for the index, a window without a cell.
+    ``nothing`` says what a window of nothing but -inf gives. ``empty_is_lowest``: a window without a cell gives the
+    lowest finite number instead of -inf; its index is not judged by the rule.
     ``flushes_subnormals``: comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
     The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``), which the operator
     library documents as its own: a running maximum from -inf on is replaced by what is greater, or NaN.
@@ -60,12 +61,13 @@ class ForwardRule:
     ties: Ties = Ties.FIRST
     nans: Nans = Nans.LAST
     nothing: Nothing = Nothing.CELL
+    empty_is_lowest: bool = False
     flushes_subnormals: bool = False
 
     def __str__(self) -> str:
         """The spelling used in options and rows: the traits that differ from those of the family, or ``first``."""
-        said = [str(getattr(self, each.name)) for each in fields(self) if self._differs(each.name)]
-        return "+".join(_FTZ if word == "True" else word for word in said) or str(self.ties)
+        said = [word for word, (name, value) in _TRAITS.items() if self._differs(name) and getattr(self, name) == value]
+        return "+".join(said) or str(self.ties)
 
     def _differs(self, name: str) -> bool:
         return bool(getattr(self, name) != getattr(FAMILY_RULE, name))
@@ -84,13 +86,12 @@ class ForwardRule:
         return cls(**read)
 
 
-_FTZ = "ftz"
-
 _TRAITS: dict[str, tuple[str, Any]] = {
     **{str(trait): ("ties", trait) for trait in Ties},
     **{str(trait): ("nans", trait) for trait in Nans},
     **{str(trait): ("nothing", trait) for trait in Nothing},
-    _FTZ: ("flushes_subnormals", True),
+    "lowest-if-empty": ("empty_is_lowest", True),
+    "ftz": ("flushes_subnormals", True),
 }
 
 FAMILY_RULE = ForwardRule()

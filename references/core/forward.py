@@ -30,7 +30,7 @@ class Spans(NamedTuple):
 class Rule(NamedTuple):
     """A `ForwardRule` in numbers.
 
-    ``nothing`` is the maximum of a window in which no value is greater than -inf, and of one without a cell;
+    ``nothing`` is the maximum of a window in which no value is greater than -inf, ``empty`` of one without a cell;
     ``keeps_cell``: whether the former has one of its cells as its index, or -1. Numbers of magnitudes below ``normal``
     are compared as zero.
     """
@@ -38,6 +38,7 @@ class Rule(NamedTuple):
     ties: int
     nans: int
     nothing: float
+    empty: float
     keeps_cell: bool
     normal: float
 
@@ -130,7 +131,7 @@ def flags_of(
 ) -> int:
     """What is wrong with the maximum ``output`` and the index of one window."""
     owed = index_of_maximum(cells, start, rows, columns, depth, height, width, rule)
-    maximum = maximum_at(cells, start, owed, rule)
+    maximum = maximum_at(cells, start, owed, rule) if has_cells(depth, height, width) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
     inside = owed >= 0
     if index != owed:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from poolproof.backends.base import Status, dtype_name
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.criterion import admissible
-from poolproof.references.forward import nothing
+from poolproof.references.forward import maximum_without_cells
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -420,7 +420,7 @@ def empty_window(trial: Trial) -> Mismatch | None:
     out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
-    owed = float(nothing(trial.forward_rule, trial.fmt))
+    owed = maximum_without_cells(trial.forward_rule, trial.fmt)
     return wrong_window(trial, "out", empty & (out != owed), out, format_value(owed)) or wrong_element(
         "indices", outside, indices, legal, because=why
     )

@@ -1,0 +1,78 @@
+"""ONNX Runtime on the CPU: the operator MaxPool with its indices, forward alone.
+
+ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.html) and has no backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.references.forward_rule import ForwardRule, Nans
+from poolproof.references.operators import Operator
+from poolproof.references.windows import Windowed
+
+try:
+    import onnx
+    import onnxruntime
+except ImportError as error:
+    raise BackendUnavailable("ONNX Runtime is not installed: pip install 'poolproof[onnxruntime]'") from error
+
+_RULE = ForwardRule(nans=Nans.LEADING, empty_is_lowest=True)
+"""As the probe found it: its running maximum begins with the first cell (``pool_functors.h``, MaxPool)."""
+
+_OPSET = 12  # the first with 8-bit integers; what later ones add is no dtype that is asked here
+
+
+class OnnxRuntime(CopyingBackend):
+    survives_fork = False  # it has threads of its own
+    index_base = IndexBase.TENSOR
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        if operator.is_backward or operator.windows is not Windowed or not operator.aten:
+            return "ONNX has no such operator"
+        if (dtype, index_dtype) not in (("float64", "int64"), ("float32", "int64"), ("float16", "int64")):
+            return "ONNX Runtime has no kernel for these dtypes on the CPU"
+        return None
+
+    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
+        windows = (question.kernel_size, question.stride, question.padding, question.dilation, question.ceil_mode)
+        session = self.ask(_session, question.values.dtype, question.values.ndim, *windows)
+        maxima, indices = self.ask(session.run, None, {"x": question.values})
+        return maxima, indices
+
+    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
+        return _RULE
+
+    def environment(self) -> Mapping[str, str]:
+        return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
+
+
+@lru_cache(maxsize=256)
+def _session(
+    dtype: np.dtype,
+    axes: int,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
+) -> onnxruntime.InferenceSession:
+    """A model of one node."""
+    windows = {"kernel_shape": kernel, "strides": stride, "pads": padding * 2, "dilations": dilation}
+    node = onnx.helper.make_node("MaxPool", ["x"], ["out", "indices"], ceil_mode=int(ceil_mode), **windows)
+    element = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    tensors = [
+        onnx.helper.make_tensor_value_info(name, kind, [None] * axes)
+        for name, kind in (("x", element), ("out", element), ("indices", onnx.TensorProto.INT64))
+    ]
+    graph = onnx.helper.make_graph([node], "pool", tensors[:1], tensors[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
