@@ -1,0 +1,51 @@
+"""What the base class for frameworks with arrays takes care of, so that a framework's own file need not."""
+
+from __future__ import annotations
+
+import pytest
+
+from array_frameworks import Arrays, AtFault, ChannelsLast, Misjudged, OfTensor, OtherDtype, OtherShape, Refusing
+from poolproof.backends.base import Backend
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.faults import answer
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
+
+
+def rows(backend: Backend, *aspects: str, count: int = 12) -> list[Row]:
+    chosen = [subject for subject in subjects("arrays", backend) if subject.unsupported is None]
+    asked = blocks(chosen, [CASE_ASPECTS[name] for name in aspects], PLANS["smoke"], 1)
+    return [answer(question, backend) for block in asked for question in block.first(count)]
+
+
+@pytest.mark.parametrize("framework", [Arrays, OfTensor, ChannelsLast])
+def test_a_right_framework_conforms_whatever_its_indices_count(framework: type[Backend]) -> None:
+    judged = rows(framework(), "values", "special_values", "round_trip")
+    assert len(judged) > 150
+    assert {row["verdict"] for row in judged} == {Verdict.CONFORMS}, [row["reason"] for row in judged][:3]
+    assert {len(row["shape"].split("x")) for row in judged if row["operator"] == "AdaptiveMaxPool2d"} == {4}
+
+
+def test_indices_that_count_something_else_are_found() -> None:
+    found = {row["verdict"] for row in rows(Misjudged(), "values") if "Backward" not in row["operator"]}
+    assert Verdict.VIOLATES in found
+
+
+def test_no_layout_is_asked_that_would_not_reach_the_framework() -> None:
+    assert rows(Arrays(), "layouts") == []
+
+
+@pytest.mark.parametrize(
+    ("framework", "verdict", "reason"),
+    [
+        (Refusing, Verdict.UNDOCUMENTED, "NotImplementedError: no kernel for this"),
+        (AtFault, Verdict.ADAPTER_ERROR, "the adapter raised NotImplementedError: forgotten (array_frameworks.py, line "),
+        (OtherShape, Verdict.VIOLATES, "out as it came back is float32[1, 1, 1, 2], owed float32[1, 1, 1, 1]"),
+        (OtherDtype, Verdict.VIOLATES, "indices as it came back is int32[1, 1, 1, 1], owed int64[1, 1, 1, 1]"),
+    ],
+)
+def test_whose_fault_it_is(framework: type[Backend], verdict: Verdict, reason: str) -> None:
+    forwards = [row for row in rows(framework(), "values", count=1) if row["operator"] == "AdaptiveMaxPool2d"]
+    (row,) = forwards
+    assert (row["verdict"], reason in row["reason"]) == (verdict, True), row["reason"]
