@@ -18,7 +18,7 @@ from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.recipes.values import draw_values
@@ -51,7 +51,7 @@ class Contents:
         case = self.case
         first_cells = np.arange(case.planes)[:, None] * case.plane_size
         cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size, case.axes)
+        return Landing(cells.ravel(), self.values.size, case.axes, self.values.reshape(-1))
 
     @property
     def terms(self) -> Float64:
@@ -148,7 +148,7 @@ def contents(case: Case) -> Contents:
     drawn = Contents(case, values, indices=indices)
     gradient = literals.get("grad_output")
     if gradient is None:
-        gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
+        gradient = gradient_recipe(case.gradient)(drawn.landing, fmt, Stream(case.seed, "gradient"))
     if case.scale:
         gradient = fmt.round(np.ldexp(gradient.astype(np.float64), case.scale))
     gradient = _shared(gradient.astype(fmt.dtype, copy=False).reshape(case.pooled_shape), case, "grad_output")
