@@ -46,7 +46,10 @@ def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...],
     cells = {int(np.ravel_multi_index(cell, plane.shape)): float(plane[cell]) for cell in product(*visited)}
     if rule.flushes_subnormals:
         cells = {cell: 0.0 if abs(value) < 2.0**-126 else value for cell, value in cells.items()}
-    nans = [cell for cell, value in cells.items() if isnan(value)]
+    nans, everywhere = [cell for cell, value in cells.items() if isnan(value)], cells
+    if rule.nans is Nans.YIELDING and nans:  # all up to the last NaN is forgotten, but if nothing comes behind it
+        behind = [*cells][[*cells].index(nans[-1]) + 1 :]
+        cells, nans = ({cell: cells[cell] for cell in behind}, []) if behind else (cells, nans[-1:])
     if rule.nans is Nans.LEADING and nans:
         nans = [cell for cell in nans if cell == next(iter(cells))]
     if nans and rule.nans is not Nans.IGNORED:
@@ -55,7 +58,7 @@ def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...],
     greatest = max(numbers.values(), default=-inf)
     if greatest == -inf and rule.nothing is not Nothing.CELL:
         return [-1]
-    tied = [cell for cell, value in numbers.items() if value == greatest]
+    tied = [cell for cell, value in (everywhere if rule.ties is Ties.ANY else numbers).items() if value == greatest]
     if greatest == -inf and rule.ties is not Ties.LAST:
         tied = [*cells][:1] + tied  # nothing replaced the first cell, whatever it holds
     return {Ties.FIRST: tied[:1], Ties.LAST: tied[-1:], Ties.ANY: tied}[rule.ties] or [*cells][:1] or [-1]

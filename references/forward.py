@@ -127,6 +127,7 @@ _NANS = {
     Nans.LAST: core.LAST,
     Nans.ANY: core.ANY,
     Nans.LEADING: core.LEADING,
+    Nans.YIELDING: core.YIELDING,
     Nans.IGNORED: core.IGNORED,
 }
 

@@ -24,13 +24,16 @@ class Nans(StrEnum):
     """What NaN in a window come to.
 
     ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken where it is
-    the first cell of the window, and nothing replaces it then; others are ignored. ``ignored``: the numbers decide.
+    the first cell of the window, and nothing replaces it then; others are ignored. ``yielding``: NaN replaces whatever
+    was, and is replaced by whatever comes next, as where a maximum stays only while it is known not to be less.
+    ``ignored``: the numbers decide.
     """
 
     LAST = "last-nan"
     FIRST = "first-nan"
     ANY = "any-nan"
     LEADING = "leading-nan"
+    YIELDING = "yielding-nan"
     IGNORED = "no-nan"
 
 

@@ -43,8 +43,10 @@ class Rule(NamedTuple):
     normal: float
 
 
-FIRST, LAST, ANY, LEADING, IGNORED = range(5)
-"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell."""
+FIRST, LAST, ANY, LEADING, YIELDING, IGNORED = range(6)
+"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell; ``YIELDING`` to
+whatever comes next.
+"""
 
 
 class Span(NamedTuple):
@@ -190,10 +192,10 @@ def replaces(value: float, maximum: float, is_first: bool, rule: Rule) -> bool:
     if value > maximum:
         return rule.ties == LAST or not is_as_great(value, maximum, rule)
     if value == value:  # a number beside NaN
-        return False
+        return rule.nans == YIELDING
     if rule.nans == FIRST or rule.nans == ANY:
         return maximum == maximum
-    return rule.nans == LAST or (rule.nans == LEADING and is_first)
+    return rule.nans == LAST or rule.nans == YIELDING or (rule.nans == LEADING and is_first)
 
 
 @part

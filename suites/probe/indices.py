@@ -85,6 +85,7 @@ _TRAITS = (
             Nans.FIRST: "first NaN",
             Nans.IGNORED: "NaN ignored",
             Nans.LEADING: "NaN only as the first cell",
+            Nans.YIELDING: "NaN, until the next cell",
             Nans.ANY: "any NaN",
         },
     ),
