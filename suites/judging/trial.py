@@ -27,6 +27,7 @@ from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
+from poolproof.suites.judging.parts import OWES_BITS, Parts
 from poolproof.suites.judging.slabs import anywhere
 
 
@@ -136,29 +137,30 @@ class Trial:
         return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
 
     @cached_property
-    def accepted(self) -> NDArray[np.bool_]:
-        accepted = self.admissible.accepts(self.gradient_input)
-        return accepted | self.content.open_cells if self.case.has_empty_window() else accepted
+    def parts(self) -> Parts:
+        """grad_input of the first run cell by cell; backward operators only."""
+        return Parts(self.content, self.first.output("grad_input"), self.model)
 
-    @cached_property
+    @property
     def owes_bits(self) -> NDArray[np.bool_]:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
-        bits = self.admissible.demands_bits
-        return bits & ~self.content.open_cells if self.case.has_empty_window() else bits
+        return self.parts.flags & OWES_BITS != 0
 
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
-        if self.case.has_empty_window():
-            return []
-        numbers = self.content.terms, self.gradient_input
-        coded, outputs = (np.ldexp(values, -self.case.scale) for values in numbers)
-        return decode(self.case.gradient, self.content.landing, coded, outputs)
+        return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
 
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes)
+
+    def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
+        """The same of one window, by its coordinates in the output."""
+        plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
+        maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes)
+        return float(maxima.flat[number]), int(indices.flat[number])
 
     @cached_property
     def misses(self) -> Flags:
