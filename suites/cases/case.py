@@ -22,7 +22,7 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout, extent
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Form, Layout, form_of
 from poolproof.suites.cases.recipes import RECIPES
 
 _SEEDS = 1 << 63
@@ -201,14 +201,18 @@ class Case:
             return ""
         return PLANES if tensor == "indices" else AXES
 
+    @cached_property
+    def forms(self) -> dict[str, Form]:
+        """How each tensor of the call lies in memory."""
+        return {name: self.form(name, self.layout(name), self.tensor_dtype(name)) for name in self.api.tensors}
+
+    def form(self, tensor: str, layout: Layout, dtype: str) -> Form:
+        """One of ``api.tensors`` in a layout and a dtype that need not be its own."""
+        return form_of(self.tensor_shape(tensor), dtype, layout, self.api.spatial_rank)
+
     def memory_bytes(self) -> int:
         """Bytes that the tensors of one call occupy, gaps included."""
-        total = 0
-        for tensor in self.api.tensors:
-            shape = self.tensor_shape(tensor)
-            placed = self.layout(tensor).place(shape, self.api.spatial_rank)
-            total += (placed.start + extent(shape, placed.strides)) * _ITEM_SIZES[self.tensor_dtype(tensor)]
-        return total
+        return sum(form.storage_bytes for form in self.forms.values())
 
     @cached_property
     def taps(self) -> int:
@@ -325,9 +329,6 @@ def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-_ITEM_SIZES = {name: fmt.dtype.itemsize for name, fmt in FORMATS.items()} | {"int8": 1, "int32": 4, "int64": 8}
 
 
 def _read_integers(name: str, value: Any) -> tuple[int, ...]:

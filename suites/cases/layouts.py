@@ -13,6 +13,10 @@ from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
 
+import numpy as np
+
+from poolproof.references.formats import FORMATS
+
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
@@ -99,6 +103,36 @@ def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placemen
     """Kept, because several ask where the same tensors of one case lie."""
     placed = LAYOUTS[name].place(shape, _letters(shape, spatial_rank))
     return Placement(placed.strides, placed.start + offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A tensor as it lies in its storage of ``extent`` elements, ``start`` of which come before its first one.
+
+    ``is_dense``: each element of the storage is one of the tensor's, and of these no two share memory.
+    """
+
+    shape: Shape
+    dtype: np.dtype
+    strides: Strides
+    start: int
+    extent: int
+    is_dense: bool
+    tag: str
+
+    @property
+    def storage_bytes(self) -> int:
+        return self.extent * self.dtype.itemsize
+
+
+@lru_cache(maxsize=64)
+def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form:
+    """Kept, because tensors of one case are alike, and those of cases that follow one another."""
+    placed = layout.place(shape, spatial_rank)
+    elements = placed.start + extent(shape, placed.strides)
+    is_dense = elements == prod(shape) and not layout.repeats_elements
+    numpy_dtype = FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)
+    return Form(shape, numpy_dtype, placed.strides, placed.start, elements, is_dense, layout.tag)
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:

@@ -7,18 +7,16 @@ each time, so that what it held before a call can be told after it without a cop
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
-from poolproof.references.formats import FORMATS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
-from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, Placement, extent
+from poolproof.suites.cases.layouts import CONTIGUOUS, Form, Layout
 from poolproof.suites.cases.operands import Contents
 
 GUARD_BYTES = 512
@@ -49,7 +47,7 @@ def allocate(
     """
     case = content.case
     guard = GUARD_BYTES + shift * SHIFT_BYTES
-    forms = {name: _form(case, name, layouts, index_dtype) for name in case.api.tensors}
+    forms = _forms(case, layouts, index_dtype)
     inputs = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
     outputs = {name: _output(forms[name], content.beyond, poison, guard) for name in case.api.outputs}
     return Call(case.api, case.attributes, inputs | outputs, case.deterministic)
@@ -57,7 +55,7 @@ def allocate(
 
 def as_before(content: Contents, name: str, poison: int) -> Tensor:
     """An input of `allocate` once more: what its memory held before the call."""
-    return _input(_form(content.case, name, None, None), content, name, poison, GUARD_BYTES)
+    return _input(content.case.forms[name], content, name, poison, GUARD_BYTES)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
@@ -67,7 +65,10 @@ def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
 
 def as_bits(elements: NDArray) -> NDArray:
     """The same memory, with an unsigned integer for each element."""
-    return elements.view(f"u{elements.itemsize}")
+    return elements.view(_UNSIGNED[elements.itemsize])
+
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
@@ -80,6 +81,11 @@ def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
 def has_gaps(tensor: Tensor) -> bool:
     """Whether some of the storage of an output, whose elements share no memory, belongs to no element."""
     return tensor.storage_elements != prod(tensor.shape)
+
+
+def is_filled(memory: NDArray[np.uint8], byte: int) -> bool:
+    """Whether a stretch of memory, as short as a guard band, holds nothing but that byte."""
+    return memory.tobytes() == bytes((byte,)) * len(memory)
 
 
 def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -96,49 +102,30 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     return mask
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How the elements of a tensor are spread over its storage, of ``extent`` elements, and whether these are all."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    placed: Placement
-    extent: int
-    is_dense: bool
-    tag: str
-
-    def tensor(self, guard: int, beyond: int = 0) -> Tensor:
-        """A tensor on fresh memory, with a fence where ``beyond`` elements behind it may not be touched."""
-        size = 2 * guard + self.extent * self.dtype.itemsize
-        buffer = fenced(size, beyond * self.dtype.itemsize) if beyond else np.empty(size, np.uint8)
-        return Tensor(buffer, guard, self.dtype, self.shape, self.placed.strides, self.placed.start, self.tag)
+def _forms(case: Case, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> Mapping[str, Form]:
+    if layouts is None and index_dtype is None:
+        return case.forms
+    chosen = {name: case.layout(name) if layouts is None else layouts.get(name, CONTIGUOUS) for name in case.forms}
+    dtypes = {"indices": index_dtype or case.index_dtype}
+    return {name: case.form(name, layout, dtypes.get(name, case.dtype)) for name, layout in chosen.items()}
 
 
-def _form(case: Case, name: str, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> _Form:
-    layout = case.layout(name) if layouts is None else layouts.get(name, CONTIGUOUS)
-    dtype = (index_dtype or case.index_dtype) if name == "indices" else case.dtype
-    return _form_of(case.tensor_shape(name), dtype, layout, case.api.spatial_rank)
+def _tensor(form: Form, guard: int, beyond: int = 0) -> Tensor:
+    """A tensor on fresh memory, with a fence where ``beyond`` elements behind it may not be touched."""
+    size = 2 * guard + form.storage_bytes
+    buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
+    return Tensor(buffer, guard, form.dtype, form.shape, form.strides, form.start, form.tag)
 
 
-@lru_cache(maxsize=64)
-def _form_of(shape: tuple[int, ...], dtype: str, layout: Layout, spatial_rank: int) -> _Form:
-    """Kept, because the runs of one case lay out the same tensors."""
-    numpy_dtype = FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)
-    placed = layout.place(shape, spatial_rank)
-    elements = placed.start + extent(shape, placed.strides)
-    is_dense = elements == prod(shape) and not layout.repeats_elements
-    return _Form(shape, numpy_dtype, placed, elements, is_dense, layout.tag)
-
-
-def _input(form: _Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
-    tensor = form.tensor(guard)
+def _input(form: Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
+    tensor = _tensor(form, guard)
     _surround(tensor, form.is_dense, poison)
     _fill(tensor, content, name)
     return tensor
 
 
-def _output(form: _Form, beyond: int, poison: int, guard: int) -> Tensor:
-    tensor = form.tensor(guard, beyond)
+def _output(form: Form, beyond: int, poison: int, guard: int) -> Tensor:
+    tensor = _tensor(form, guard, beyond)
     _surround(tensor, form.is_dense, SURROUNDINGS)
     as_bits(tensor.array)[...] = _pattern(poison, form.dtype.itemsize)
     return tensor
@@ -153,6 +140,7 @@ def _surround(tensor: Tensor, is_dense: bool, byte: int) -> None:
         band[:] = byte
 
 
+@cache
 def _pattern(byte: int, length: int) -> int:
     """The unsigned integer of ``length`` times that byte."""
     return int.from_bytes(bytes([byte]) * length, "little")
