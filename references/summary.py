@@ -108,7 +108,7 @@ class Summary(NamedTuple):
         return self.rejected_reached + self.rejected_unreached
 
 
-assert Summary._fields[: len(COUNTS) + len(REALS)] == COUNTS + REALS
+assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
 
 
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
@@ -131,11 +131,5 @@ def _empty_tally() -> Tally:
 def _summary(tally: Tally) -> Summary:
     used = np.flatnonzero(tally.k_cells)
     classes = int(used[-1]) + 1 if len(used) else 0
-    return Summary(
-        *tally.counts.tolist(),
-        *tally.reals.tolist(),
-        ulps=tuple(tally.ulps.tolist()),
-        k_cells=tuple(tally.k_cells[:classes].tolist()),
-        k_error=tuple(tally.k_error[:classes].tolist()),
-        k_bound=tuple(tally.k_bound[:classes].tolist()),
-    )
+    by_class = (tuple(each[:classes].tolist()) for each in (tally.k_cells, tally.k_error, tally.k_bound))
+    return Summary._make((*tally.counts.tolist(), *tally.reals.tolist(), tuple(tally.ulps.tolist()), *by_class))

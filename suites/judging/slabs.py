@@ -24,5 +24,5 @@ def anywhere(
 ) -> bool:
     """Whether ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
     if first.size <= _SLAB:
-        return np.count_nonzero(test(first, second)) > 0
+        return bool(np.count_nonzero(test(first, second)))
     return any(np.count_nonzero(test(*parts)) for parts in slabs(first, second))
