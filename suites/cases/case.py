@@ -22,7 +22,8 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Form, Layout, form_of
+from poolproof.suites.cases.forms import Form, form_of
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout
 from poolproof.suites.cases.recipes import RECIPES
 
 _SEEDS = 1 << 63
@@ -139,12 +140,12 @@ class Case:
     def api(self) -> Operator:
         return find_operator(self.operator)
 
-    @property
+    @cached_property
     def leading_shape(self) -> tuple[int, ...]:
         """([N,] C)."""
         return self.shape[: -self.api.spatial_rank]
 
-    @property
+    @cached_property
     def spatial_shape(self) -> tuple[int, ...]:
         return self.shape[-self.api.spatial_rank :]
 
@@ -158,17 +159,17 @@ class Case:
         """Shape of grad_output: ([N,] C, *windows)."""
         return (*self.leading_shape, *(axis.windows for axis in self.axes))
 
-    @property
+    @cached_property
     def planes(self) -> int:
         """N * C."""
         return prod(self.leading_shape)
 
-    @property
+    @cached_property
     def plane_size(self) -> int:
         """Cells of one plane of ``self``."""
         return prod(self.spatial_shape)
 
-    @property
+    @cached_property
     def plane_windows(self) -> int:
         """Windows of one plane, the elements of one plane of grad_output."""
         return prod(axis.windows for axis in self.axes)
@@ -201,18 +202,22 @@ class Case:
             return ""
         return PLANES if tensor == "indices" else AXES
 
-    @cached_property
-    def forms(self) -> dict[str, Form]:
-        """How each tensor of the call lies in memory."""
-        return {name: self.form(name, self.layout(name), self.tensor_dtype(name)) for name in self.api.tensors}
-
-    def form(self, tensor: str, layout: Layout, dtype: str) -> Form:
-        """One of ``api.tensors`` in a layout and a dtype that need not be its own."""
-        return form_of(self.tensor_shape(tensor), dtype, layout, self.api.spatial_rank)
-
     def memory_bytes(self) -> int:
         """Bytes that the tensors of one call occupy, gaps included."""
-        return sum(form.storage_bytes for form in self.forms.values())
+        return sum(form.nbytes for form in self.forms.values())
+
+    @cached_property
+    def forms(self) -> dict[str, Form]:
+        """How each of ``api.tensors`` lies in its storage."""
+        return self.forms_in({name: self.layout(name) for name in self.api.tensors}, self.index_dtype)
+
+    def forms_in(self, layouts: Mapping[str, Layout], index_dtype: str) -> dict[str, Form]:
+        """The same in other layouts and another dtype of indices; tensors not named are contiguous."""
+        rank, dtypes = self.api.spatial_rank, {"indices": index_dtype}
+        return {
+            name: form_of(shape, dtypes.get(name, self.dtype), layouts.get(name, CONTIGUOUS), rank)
+            for name, shape in self._tensor_shapes.items()
+        }
 
     @cached_property
     def taps(self) -> int:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
-
-import numpy as np
-
-from poolproof.references.formats import FORMATS
+from operator import mul
+from typing import NamedTuple
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
@@ -26,8 +24,7 @@ PLANES = "nc"
 """The axes along which planes are counted; the others count cells, or windows, of one plane."""
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Strides in elements, and how many elements of the storage lie before the first of the tensor."""
 
     strides: Strides
@@ -105,36 +102,6 @@ def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placemen
     return Placement(placed.strides, placed.start + offset)
 
 
-@dataclass(frozen=True, eq=False)
-class Form:
-    """A tensor as it lies in its storage of ``extent`` elements, ``start`` of which come before its first one.
-
-    ``is_dense``: each element of the storage is one of the tensor's, and of these no two share memory.
-    """
-
-    shape: Shape
-    dtype: np.dtype
-    strides: Strides
-    start: int
-    extent: int
-    is_dense: bool
-    tag: str
-
-    @property
-    def storage_bytes(self) -> int:
-        return self.extent * self.dtype.itemsize
-
-
-@lru_cache(maxsize=64)
-def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form:
-    """Kept, because tensors of one case are alike, and those of cases that follow one another."""
-    placed = layout.place(shape, spatial_rank)
-    elements = placed.start + extent(shape, placed.strides)
-    is_dense = elements == prod(shape) and not layout.repeats_elements
-    numpy_dtype = FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)
-    return Form(shape, numpy_dtype, placed.strides, placed.start, elements, is_dense, layout.tag)
-
-
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
     """Those of ``names`` that a tensor can have whose elements may share memory along the axes ``sharing``."""
     return _suitable(names, tuple(min(size, 2) for size in shape), spatial_rank, sharing)
@@ -151,7 +118,7 @@ def extent(shape: Shape, strides: Strides) -> int:
     """Number of storage elements from the first to the last one that the view touches."""
     if 0 in shape:
         return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return 1 + sum(map(mul, shape, strides)) - sum(strides)
 
 
 def _letters(shape: Shape, spatial_rank: int) -> str:
@@ -175,8 +142,12 @@ def _dense(shape: Sequence[int]) -> Strides:
 def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False) -> Arrangement:
     """Without gaps; ``order`` gives the letters as they are nested, outermost first."""
 
+    @cache
+    def nesting(letters: str) -> tuple[int, ...]:
+        return tuple(letters.index(axis) for axis in order(letters))
+
     def place(shape: Shape, letters: str) -> Placement:
-        return Placement(_nested(shape, [letters.index(axis) for axis in order(letters)]))
+        return Placement(_nested(shape, nesting(letters)))
 
     return Arrangement(place, axes, marked=marked)
 

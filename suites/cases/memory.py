@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
-from poolproof.suites.cases.layouts import CONTIGUOUS, Form, Layout
+from poolproof.suites.cases.forms import BITS, Form
+from poolproof.suites.cases.layouts import Layout
 from poolproof.suites.cases.operands import Contents
 
 GUARD_BYTES = 512
@@ -48,9 +49,10 @@ def allocate(
     case = content.case
     guard = GUARD_BYTES + shift * SHIFT_BYTES
     forms = _forms(case, layouts, index_dtype)
-    inputs = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
-    outputs = {name: _output(forms[name], content.beyond, poison, guard) for name in case.api.outputs}
-    return Call(case.api, case.attributes, inputs | outputs, case.deterministic)
+    tensors = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
+    for name in case.api.outputs:
+        tensors[name] = _output(forms[name], content.beyond, poison, guard)
+    return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
 def as_before(content: Contents, name: str, poison: int) -> Tensor:
@@ -65,10 +67,7 @@ def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
 
 def as_bits(elements: NDArray) -> NDArray:
     """The same memory, with an unsigned integer for each element."""
-    return elements.view(_UNSIGNED[elements.itemsize])
-
-
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+    return elements.view(BITS[elements.itemsize])
 
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
@@ -105,39 +104,42 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
 def _forms(case: Case, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> Mapping[str, Form]:
     if layouts is None and index_dtype is None:
         return case.forms
-    chosen = {name: case.layout(name) if layouts is None else layouts.get(name, CONTIGUOUS) for name in case.forms}
-    dtypes = {"indices": index_dtype or case.index_dtype}
-    return {name: case.form(name, layout, dtypes.get(name, case.dtype)) for name, layout in chosen.items()}
-
-
-def _tensor(form: Form, guard: int, beyond: int = 0) -> Tensor:
-    """A tensor on fresh memory, with a fence where ``beyond`` elements behind it may not be touched."""
-    size = 2 * guard + form.storage_bytes
-    buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
-    return Tensor(buffer, guard, form.dtype, form.shape, form.strides, form.start, form.tag)
+    if layouts is None:
+        layouts = {name: case.layout(name) for name in case.api.tensors}
+    return case.forms_in(layouts, index_dtype or case.index_dtype)
 
 
 def _input(form: Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
-    tensor = _tensor(form, guard)
-    _surround(tensor, form.is_dense, poison)
+    tensor = _tensor(form, guard, poison)
     _fill(tensor, content, name)
     return tensor
 
 
 def _output(form: Form, beyond: int, poison: int, guard: int) -> Tensor:
-    tensor = _tensor(form, guard, beyond)
-    _surround(tensor, form.is_dense, SURROUNDINGS)
-    as_bits(tensor.array)[...] = _pattern(poison, form.dtype.itemsize)
+    tensor = _tensor(form, guard, SURROUNDINGS, beyond)
+    tensor.array.view(form.bits).fill(_pattern(poison, form.dtype.itemsize))
     return tensor
 
 
-def _surround(tensor: Tensor, is_dense: bool, byte: int) -> None:
-    """Fill guard bands and gaps. What an element is going to hold is not written twice where there are no gaps."""
-    if not is_dense:
-        tensor.buffer[:] = byte
-        return
-    for band in guard_bands(tensor):
-        band[:] = byte
+_SHORT = 1 << 12
+"""Bytes that are filled sooner than it is told which of them are going to be filled anyway."""
+
+
+def _tensor(form: Form, guard: int, surroundings: int, beyond: int = 0) -> Tensor:
+    """A tensor on fresh memory, whose guard bands and gaps hold that byte.
+
+    What an element is going to hold is not written twice where there are no gaps. There is a fence where ``beyond``
+    elements behind it may not be touched.
+    """
+    size = 2 * guard + form.nbytes
+    buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
+    if size > _SHORT and form.is_dense:
+        buffer[:guard] = buffer[size - guard :] = surroundings
+    else:
+        buffer.fill(surroundings)
+    start = guard + form.start * form.dtype.itemsize
+    elements = np.ndarray(form.shape, form.dtype, buffer, start, form.byte_strides)
+    return Tensor(buffer, guard, elements, form.strides, form.start, form.tag)
 
 
 @cache
