@@ -33,7 +33,7 @@ class Axis:
     positions: Int64
     valid: NDArray[np.bool_]
 
-    @property
+    @cached_property
     def windows(self) -> int:
         """Output length along this axis."""
         return self.positions.shape[0]

@@ -132,3 +132,14 @@ def _stretches(case: Case) -> Iterator[slice]:
     step = size * max(1, _MOST_CELLS // max(size, case.plane_windows, 1))
     for first in range(0, total, max(step, 1)):
         yield slice(first, min(first + step, total))
+
+
+def plane_sums(content: Contents, outputs: NDArray) -> tuple[Float64, Float64]:
+    """(What was sent to each plane, what came out there), summed, both of shape (planes,)."""
+    windows, cells = content.case.plane_windows, content.case.plane_size
+    owed, got = [], []
+    with np.errstate(invalid="ignore"):
+        for slab in content.slabs(outputs):
+            owed.append(slab.terms.reshape(-1, windows).sum(axis=1))
+            got.append(slab.outputs.reshape(-1, cells).sum(axis=1))
+    return np.concatenate(owed), np.concatenate(got)
