@@ -51,11 +51,12 @@ def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form
         elements,
         is_dense=elements == prod(shape) and not layout.repeats_elements,
         tag=layout.tag,
-        bits=_BITS[size],
+        bits=BITS[size],
         byte_strides=tuple([size * stride for stride in placed.strides]),
     )
 
 
 _DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
 
-_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""The unsigned integer of that many bytes."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
-from poolproof.suites.cases.forms import Form
+from poolproof.suites.cases.forms import BITS, Form
 from poolproof.suites.cases.layouts import Layout
 from poolproof.suites.cases.operands import Contents
 
@@ -67,7 +67,7 @@ def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
 
 def as_bits(elements: NDArray) -> NDArray:
     """The same memory, with an unsigned integer for each element."""
-    return elements.view(f"u{elements.itemsize}")
+    return elements.view(BITS[elements.itemsize])
 
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
@@ -80,6 +80,11 @@ def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
 def has_gaps(tensor: Tensor) -> bool:
     """Whether some of the storage of an output, whose elements share no memory, belongs to no element."""
     return tensor.storage_elements != prod(tensor.shape)
+
+
+def is_filled(memory: NDArray[np.uint8], byte: int) -> bool:
+    """Whether a stretch of memory, as short as a guard band, holds nothing but that byte."""
+    return memory.tobytes() == bytes((byte,)) * len(memory)
 
 
 def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

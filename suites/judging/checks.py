@@ -6,14 +6,14 @@ name. `CHECKS` is the complete list; a plan names checks by id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Status, dtype_name
+from poolproof.backends.base import Status, Tensor, dtype_name
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.criterion import admissible
 from poolproof.suites.cases.case import Case
@@ -116,14 +116,17 @@ def _other_shape(run: Run) -> Mismatch | None:
 def _other_strides(run: Run) -> Mismatch | None:
     """The first output that came back with other strides, those of axes with more than one element."""
     for name in run.outcome.strides:
-        tensor = run.call.tensors[name]
-        long = [size > 1 and 0 not in tensor.shape for size in tensor.shape]
-        if any(np.not_equal(run.strides(name), tensor.strides) & long):
+        tensor, strides = run.call.tensors[name], run.strides(name)
+        if strides != tensor.strides and _lead_elsewhere(strides, tensor):
             because = "as the tensor was handed in"
-            return mismatch(
-                f"the strides of {name} after the call", list(run.strides(name)), list(tensor.strides), because
-            )
+            return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), because)
     return None
+
+
+def _lead_elsewhere(strides: Sequence[int], tensor: Tensor) -> bool:
+    """Whether elements of a tensor that is read with ``strides`` lie elsewhere than with its own."""
+    pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
+    return 0 not in tensor.shape and any(size > 1 and read != own for size, read, own in pairs)
 
 
 @_check("every output element is written", _always)
@@ -381,7 +384,7 @@ def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.b
 @_check("every output is the maximum of its window", _forward)
 def maximum(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, WRONG_MAXIMUM)
-    if not wrong.any():
+    if wrong is None:
         return None
     owed = trial.maximum[0].astype(np.float64).reshape(wrong.shape)
     return wrong_window(trial, "out", wrong, trial.first.output("out").astype(np.float64), owed)
@@ -390,7 +393,7 @@ def maximum(trial: Trial) -> Mismatch | None:
 @_check("indices point at the first maximum, or the last NaN, of their window", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, WRONG_INDEX)
-    if not wrong.any():
+    if wrong is None:
         return None
     return wrong_window(trial, "indices", wrong, trial.output_indices, trial.maximum[1].reshape(wrong.shape))
 
@@ -398,15 +401,17 @@ def index_rule(trial: Trial) -> Mismatch | None:
 @_check("every index lies in its window and points at the value that came out", _readable)
 def index_points(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, POINTS_ELSEWHERE)
-    if not wrong.any():
+    if wrong is None:
         return None
     value = trial.first.output("out").astype(np.float64)[first_element(wrong)]
     owed = f"a cell of its window that holds {format_value(value)}"
     return wrong_window(trial, "indices", wrong, trial.output_indices, owed)
 
 
-def _misses(trial: Trial, kind: int) -> NDArray[np.bool_]:
-    """Which windows are wrong in one way, of the pooled shape."""
+def _misses(trial: Trial, kind: int) -> NDArray[np.bool_] | None:
+    """Which windows are wrong in one way, of the pooled shape; None where none is."""
+    if not trial.misses_of_any_kind & kind:
+        return None
     return (trial.misses.reshape(trial.case.pooled_shape) & kind) != 0
 
 

@@ -17,6 +17,7 @@ from poolproof.suites.cases.memory import (
     element_bytes,
     guard_bands,
     has_gaps,
+    is_filled,
     meant,
 )
 from poolproof.suites.cases.operands import Contents
@@ -99,9 +100,9 @@ def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
 def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
     """Whether all bytes of an input of a first run are seen to be as they were; of one with gaps that is not seen."""
     elements = meant(content, name)
-    if elements is None or has_gaps(tensor) or content.case.layout(name).repeats_elements:
+    if elements is None or not content.case.forms[name].is_dense:
         return False
-    if any((band != POISONS[0]).any() for band in guard_bands(tensor)):
+    if not all(is_filled(band, POISONS[0]) for band in guard_bands(tensor)):
         return False
     pair = tensor.array, elements.reshape(tensor.shape)
     return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
@@ -112,7 +113,7 @@ def trespassed(tensor: Tensor) -> bool:
 
     There is something between them where the storage holds more bytes other than `SURROUNDINGS` than the elements do.
     """
-    if any((band != SURROUNDINGS).any() for band in guard_bands(tensor)):
+    if not all(is_filled(band, SURROUNDINGS) for band in guard_bands(tensor)):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
 

@@ -24,5 +24,5 @@ def anywhere(
 ) -> bool:
     """Whether ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
     if first.size <= _SLAB:
-        return bool(test(first, second).any())
-    return any(bool(test(*parts).any()) for parts in slabs(first, second))
+        return bool(np.count_nonzero(test(first, second)))
+    return any(np.count_nonzero(test(*parts)) for parts in slabs(first, second))

@@ -45,7 +45,8 @@ class Run:
     def without_inputs(self) -> Run:
         """The same, with no memory but that of the outputs."""
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
-        return Run(replace(self.call, tensors=outputs), self.outcome)
+        call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
+        return Run(call, self.outcome)
 
     def strides(self, name: str) -> tuple[int, ...]:
         """The strides through which the caller reads an output: those of the call, or those it was left with."""
@@ -169,6 +170,11 @@ class Trial:
         out = self.first.output("out")
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
         return judge_forward(self._planes, self.case.axes, out, indices)
+
+    @cached_property
+    def misses_of_any_kind(self) -> int:
+        """The flags of all windows together."""
+        return int(np.bitwise_or.reduce(self.misses, axis=None))
 
     @property
     def _planes(self) -> NDArray:
