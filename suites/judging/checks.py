@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -452,7 +453,7 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     """
     assert trial.first.outcome.status is Status.COMPLETED
     judged, findings = [], []
-    for check in (CHECKS[name] for name in sorted(ids, key=lambda name: name != results.__name__)):
+    for check in _in_order(ids):
         if check.applies(trial):
             judged.append(check.id)
             finding = check.judge(trial)
@@ -461,3 +462,9 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
                 if check.id == results.__name__ and _other_shape(trial.first):
                     break
     return judged, findings
+
+
+@cache
+def _in_order(ids: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these ids, of which `results` decides first whether there is anything to judge."""
+    return tuple(CHECKS[name] for name in sorted(ids, key=lambda name: name != results.__name__))

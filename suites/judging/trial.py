@@ -176,7 +176,7 @@ class Trial:
     @cached_property
     def misses_of_any_kind(self) -> int:
         """The flags of all windows together."""
-        return int(np.bitwise_or.reduce(self.misses, axis=None))
+        return int(np.bitwise_or.reduce(self.misses.ravel()))
 
     @property
     def _planes(self) -> NDArray:
@@ -195,8 +195,8 @@ class Trial:
         """Whether an output of another run holds the bits of the first run's; looked at once for all checks."""
         asked = run, name
         if asked not in self._has_bits_of_first:
-            outputs = (as_bits(self.known_output(name, each)) for each in (run, self.first))
-            self._has_bits_of_first[asked] = not anywhere(np.not_equal, *outputs)
+            own, other = self.known_output(name, self.first), self.known_output(name, run)
+            self._has_bits_of_first[asked] = not anywhere(np.not_equal, as_bits(other), as_bits(own))
         return self._has_bits_of_first[asked]
 
     @property
