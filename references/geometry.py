@@ -33,7 +33,7 @@ class Axis:
     positions: Int64
     valid: NDArray[np.bool_]
 
-    @property
+    @cached_property
     def windows(self) -> int:
         """Output length along this axis."""
         return self.positions.shape[0]
@@ -84,7 +84,7 @@ class Axis:
     @cached_property
     def overlaps(self) -> bool:
         """Whether some coordinate is visited by several windows."""
-        return bool((self.coverage() > 1).any())
+        return bool(self.coverage().max(initial=0) > 1)
 
 
 _MOST_TAPS = 1 << 28

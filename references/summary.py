@@ -7,7 +7,6 @@ owed, is for `poolproof.references.criterion.admissible` to say once something i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,8 +45,7 @@ class Slab(NamedTuple):
     open_cells: Flags = NOWHERE_OPEN
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Counts of cells, and extremes and sums over them.
 
     cells, reached, finite
@@ -110,6 +108,9 @@ class Summary:
         return self.rejected_reached + self.rejected_unreached
 
 
+assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
+
+
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
     """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out."""
     facts, tally = empty_facts(plane_size), _empty_tally()
@@ -128,12 +129,7 @@ def _empty_tally() -> Tally:
 
 
 def _summary(tally: Tally) -> Summary:
-    classes = int(tally.k_cells.nonzero()[0].max(initial=-1)) + 1
-    return Summary(
-        **dict(zip(COUNTS, tally.counts.tolist(), strict=True)),
-        **dict(zip(REALS, tally.reals.tolist(), strict=True)),
-        ulps=tuple(tally.ulps.tolist()),
-        k_cells=tuple(tally.k_cells[:classes].tolist()),
-        k_error=tuple(tally.k_error[:classes].tolist()),
-        k_bound=tuple(tally.k_bound[:classes].tolist()),
-    )
+    used = np.flatnonzero(tally.k_cells)
+    classes = int(used[-1]) + 1 if len(used) else 0
+    by_class = (tuple(each[:classes].tolist()) for each in (tally.k_cells, tally.k_error, tally.k_bound))
+    return Summary._make((*tally.counts.tolist(), *tally.reals.tolist(), tuple(tally.ulps.tolist()), *by_class))

@@ -160,8 +160,7 @@ def index_of_maximum(
     for d in range(depth.length):
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
-            for w in range(width.length):
-                cell = row + w * width.step
+            for cell in range(row, row + width.length * width.step, width.step):
                 value = cells[start + cell]
                 if replaces(value, maximum, cell == first, rule):
                     maximum = value

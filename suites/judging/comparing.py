@@ -17,11 +17,12 @@ from poolproof.suites.cases.memory import (
     element_bytes,
     guard_bands,
     has_gaps,
+    is_filled,
     meant,
 )
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
-from poolproof.suites.judging.slabs import anywhere, slabs
+from poolproof.suites.judging.slabs import anywhere, slabs, where
 from poolproof.suites.judging.trial import Run, Trial
 
 
@@ -80,11 +81,10 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
         outputs = run.output(name), right.output(name)
         if not anywhere(_other_value, *outputs):
             continue
-        got, owed = (output.astype(np.float64) for output in outputs)
-        wrong = differs(got, owed)
+        wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
-            wrong &= trial.owes_bits.reshape(got.shape)
-        found = wrong_element(name, wrong, got, owed, how, because)
+            wrong &= trial.owes_bits.reshape(wrong.shape)
+        found = wrong_element(name, wrong, *outputs, how, because)
         if found:
             return found
     return None
@@ -99,9 +99,9 @@ def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
 def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
     """Whether all bytes of an input of a first run are seen to be as they were; of one with gaps that is not seen."""
     elements = meant(content, name)
-    if elements is None or has_gaps(tensor) or content.case.layout(name).repeats_elements:
+    if elements is None or not content.case.forms[name].is_dense:
         return False
-    if any((band != POISONS[0]).any() for band in guard_bands(tensor)):
+    if not all(is_filled(band, POISONS[0]) for band in guard_bands(tensor)):
         return False
     pair = tensor.array, elements.reshape(tensor.shape)
     return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
@@ -112,7 +112,7 @@ def trespassed(tensor: Tensor) -> bool:
 
     There is something between them where the storage holds more bytes other than `SURROUNDINGS` than the elements do.
     """
-    if any((band != SURROUNDINGS).any() for band in guard_bands(tensor)):
+    if not all(is_filled(band, SURROUNDINGS) for band in guard_bands(tensor)):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
 
