@@ -89,7 +89,7 @@ class Axis:
     @cached_property
     def overlaps(self) -> bool:
         """Whether some coordinate is visited by several windows."""
-        return bool((self.coverage() > 1).any())
+        return bool(self.coverage().max(initial=0) > 1)
 
 
 _MOST_TAPS = 1 << 28

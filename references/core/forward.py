@@ -104,11 +104,13 @@ def index_of_maximum(cells: Floats, start: int, rows: int, columns: int, depth: 
     for d in range(depth.length):
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
-            for w in range(width.length):
-                value = cells[start + row + w * width.step]
+            for cell in range(row, row + width.length * width.step, width.step):
+                value = cells[start + cell]
+                if value <= maximum:
+                    continue  # as most do, for which one comparison is enough
                 if value > maximum or value != value:  # greater, or NaN
                     maximum = value
-                    index = row + w * width.step
+                    index = cell
     return index
 
 

@@ -244,10 +244,15 @@ class Case:
     @property
     def empty_windows(self) -> NDArray[np.bool_]:
         """Which windows have no cell inside the plane, of the pooled shape."""
+        return np.broadcast_to(self.empty_windows_of_plane, self.pooled_shape)
+
+    @property
+    def empty_windows_of_plane(self) -> NDArray[np.bool_]:
+        """The same of each plane, of the shape of its windows."""
         empty = np.zeros((), bool)
         for axis in self.axes:
             empty = empty[..., None] | ~axis.valid.any(axis=1)
-        return np.broadcast_to(empty, self.pooled_shape)
+        return empty
 
     def _check(self) -> None:
         api = self.api

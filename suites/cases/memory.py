@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +73,14 @@ def as_bits(elements: NDArray) -> NDArray:
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
     """The bytes of the elements, those of one element along a last axis, in the tensor's own memory."""
-    elements = tensor.array
-    start = tensor.guard + tensor.offset * elements.itemsize
-    return np.ndarray((*elements.shape, elements.itemsize), np.uint8, tensor.buffer.data, start, (*elements.strides, 1))
+    return _of_elements(tensor, tensor.buffer)
+
+
+def _of_elements(tensor: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
+    """What ``memory``, which has an entry for each byte of the tensor's buffer, has for those of its elements."""
+    size = tensor.dtype.itemsize
+    strides = (*(stride * size for stride in tensor.strides), 1)
+    return np.ndarray((*tensor.shape, size), memory.dtype, memory.data, tensor.guard + tensor.offset * size, strides)
 
 
 def has_gaps(tensor: Tensor) -> bool:
@@ -93,11 +99,8 @@ def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     """Which bytes of the buffer belong to no element of the view."""
-    elements = np.zeros(tensor.storage_elements, bool)
-    view = np.ndarray(tensor.shape, bool, elements.data, offset=tensor.offset, strides=tensor.strides)
-    view[...] = True
     mask = np.ones(len(tensor.buffer), bool)
-    mask[tensor.guard : len(tensor.buffer) - tensor.guard] = ~np.repeat(elements, tensor.dtype.itemsize)
+    _of_elements(tensor, mask)[...] = False
     return mask
 
 

@@ -62,7 +62,7 @@ class Contents:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         cells = self.landing.cells
         if self.case.has_empty_window():
-            cells = np.where(self._placed, cells, -1)
+            cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
     def slabs(self, outputs: NDArray) -> Iterator[Slab]:
@@ -73,7 +73,7 @@ class Contents:
         cells, terms = self.indices.reshape(windows), self.gradient.reshape(windows)
         came_out = outputs.reshape(case.planes, case.plane_size)
         if case.has_empty_window():
-            cells = np.where(self._placed.reshape(windows), cells, -1)
+            cells = np.where(self._placed, cells, -1)
         step = max(1, SLAB // max(case.plane_size, case.plane_windows, 1))
         for first in range(0, case.planes, step):
             some = slice(first, first + step)
@@ -88,7 +88,7 @@ class Contents:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
-        pointing = (~self._placed) & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
+        pointing = ~self._placed.ravel() & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
         found = np.zeros(self.values.size, bool)
         found[planes[pointing] * self.case.plane_size + indices.ravel()[pointing]] = True
         return found
@@ -100,14 +100,38 @@ class Contents:
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
+    def belonging(self, cells: slice) -> tuple[Int64, Float64]:
+        """(cells, gradients) of what belongs into consecutive cells of grad_input, counted from the first of them.
+
+        A gradient of one of their planes that belongs elsewhere, or nowhere, has a negative cell or is left out.
+        """
+        assert self.gradient is not None
+        assert self.indices is not None
+        size, placed = self.case.plane_size, self._placed
+        some = slice(cells.start // size, -(-cells.stop // size))
+        firsts = size * np.arange(some.start, some.stop)[:, None] - cells.start
+        belongs_in = self.indices.reshape(placed.shape)[some] + firsts
+        if self.case.has_empty_window():
+            belongs_in[~placed[some]] = -1
+        gradients = self.gradient.reshape(placed.shape)[some]
+        if cells.stop - cells.start < size:
+            inside = (belongs_in >= 0) & (belongs_in < cells.stop - cells.start)
+            belongs_in, gradients = belongs_in[inside], gradients[inside]
+        return belongs_in.ravel(), _float64(gradients)
+
     def senders(self, cell: int) -> Int64:
         """The windows, flat, whose gradients belong in a cell."""
-        return np.flatnonzero((self.landing.cells == cell) & self._placed)
+        assert self.indices is not None
+        placed = self._placed
+        plane, cell_of_plane = divmod(cell, self.case.plane_size)
+        belongs = (self.indices.reshape(placed.shape)[plane] == cell_of_plane) & placed[plane]
+        return plane * self.case.plane_windows + np.flatnonzero(belongs)
 
     @property
     def _placed(self) -> NDArray[np.bool_]:
-        """Which gradients, flat, are of a window that has a cell."""
-        return ~self.case.empty_windows.ravel()
+        """Which gradients, of shape (planes, windows), are of a window that has a cell."""
+        placed = ~self.case.empty_windows_of_plane.ravel()
+        return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""

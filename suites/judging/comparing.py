@@ -22,7 +22,7 @@ from poolproof.suites.cases.memory import (
 )
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
-from poolproof.suites.judging.slabs import anywhere, slabs
+from poolproof.suites.judging.slabs import anywhere, slabs, where
 from poolproof.suites.judging.trial import Run, Trial
 
 
@@ -81,11 +81,10 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
         outputs = run.output(name), right.output(name)
         if not anywhere(_other_value, *outputs):
             continue
-        got, owed = (output.astype(np.float64) for output in outputs)
-        wrong = differs(got, owed)
+        wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
-            wrong &= trial.owes_bits.reshape(got.shape)
-        found = wrong_element(name, wrong, got, owed, how, because)
+            wrong &= trial.owes_bits.reshape(wrong.shape)
+        found = wrong_element(name, wrong, *outputs, how, because)
         if found:
             return found
     return None
