@@ -17,7 +17,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
-from poolproof.suites.running.repetition import Repetition, asked_again
+from poolproof.suites.running.repetition import Repetition, asked_again, deviates
 from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
@@ -174,6 +174,8 @@ class Runner:
 
     def _limit_evidence(self, row: Row) -> None:
         """Remove the evidence of the row where the run has enough of its kind."""
+        if not deviates(row):
+            return
         path = evidence_path(self._folder, row["case_id"], row["backend"])
         if not path.exists():
             return

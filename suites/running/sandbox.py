@@ -1,9 +1,9 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
 A `Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker*
-from itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim: its
-memory may be damaged then, so it is replaced too. Before every call it notes the case on disk: after a power cut the
-case in flight is still known.
+from itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim in a way
+that may have damaged its memory, so it is replaced too. Before every call it notes the case on disk: after a power cut
+the case in flight is still known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
-from poolproof.suites.judging.checks import USUAL
+from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.given import given_words, timeout_words
@@ -243,7 +243,7 @@ class Sandbox:
                 return
             assert isinstance(answer, dict)
             yield answer
-            if answer["verdict"] in FAILED:
+            if _may_be_damaged(answer):
                 return
 
     def _asking(self, questions: Sequence[Asked]) -> _Asking:
@@ -301,6 +301,7 @@ class Sandbox:
 
 def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
+    gc.disable()  # what is loaded here stays; workers collect theirs
     before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
@@ -401,7 +402,8 @@ _NO_MORE: tuple[Asked, ...] = ()
 
 
 def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
-    """The worker: answer lists of questions until the sandbox hangs up or a claim is broken."""
+    """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
+    gc.enable()
     connection.send(_Serving(os.getpid()))
     note: Path | None = None
     try:
@@ -424,7 +426,7 @@ def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
 
 
 def _answer_all(connection: Connection, backend: Backend, backend_name: str, asking: _Asking) -> bool:
-    """Answer the questions up to the first that is answered by a broken claim; whether this process may go on."""
+    """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
     with writing(asking.note):
@@ -435,7 +437,7 @@ def _answer_all(connection: Connection, backend: Backend, backend_name: str, ask
                 _note_in_flight(descriptor, backend_name, question)
             row = answer_of(question, backend)
             connection.send(_Answer(asking.ticket, row))
-            if row["verdict"] in FAILED:
+            if _may_be_damaged(row):
                 if backend.survives_fork or not backend.is_usable():
                     return False
                 break
@@ -443,6 +445,21 @@ def _answer_all(connection: Connection, backend: Backend, backend_name: str, ask
         return True
     finally:
         os.close(descriptor)
+
+
+def _may_be_damaged(row: Row) -> bool:
+    """Whether the memory of the process may be, in which a row was made.
+
+    Not where every value stands where its reader looks for it, and nothing was written beside them: an output that came
+    back with other strides, and is right in all else, tells of no write that went astray.
+    """
+    if row["verdict"] not in FAILED:
+        return False
+    return row["checks_violated"] != [results.__name__] or not {*row["checks_judged"]} >= _ABOUT_MEMORY
+
+
+_ABOUT_MEMORY = {check.__name__ for check in (written, inputs_untouched, memory_untouched)}
+"""Checks that hold of a call that wrote what it had to, and nothing else."""
 
 
 def _print_to(errors: Path) -> None:
