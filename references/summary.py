@@ -13,7 +13,6 @@ import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.facts import empty_facts
 from poolproof.references.core.judge import (
     COUNTS,
     LEAST_LATTICE,
@@ -117,14 +116,10 @@ def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model
 
     A slab of fewer cells is a piece of a plane.
     """
-    facts, tally = empty_facts(0), _empty_tally()
-    numbers = rules(output, model)
+    numbers, tally = rules(output, model), _empty_tally()
     for slab in slabs:
-        cells = min(plane_size, slab.outputs.size)
-        if cells != facts.k.size:
-            facts = empty_facts(cells)
-        if cells:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, tally)
+        if slab.outputs.size:
+            judge_planes(*slab, numbers, RELATIVE_GUARD, min(plane_size, slab.outputs.size), tally)
     return _summary(tally)
 
 
