@@ -13,7 +13,6 @@ import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.facts import empty_facts
 from poolproof.references.core.judge import (
     COUNTS,
     LEAST_LATTICE,
@@ -113,11 +112,10 @@ assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
 
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
     """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out."""
-    facts, tally = empty_facts(plane_size), _empty_tally()
-    numbers = rules(output, model)
+    numbers, tally = rules(output, model), _empty_tally()
     for slab in slabs:
         if slab.outputs.size:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, tally)
+            judge_planes(*slab, numbers, RELATIVE_GUARD, plane_size, tally)
     return _summary(tally)
 
 

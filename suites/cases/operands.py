@@ -49,9 +49,7 @@ class Contents:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
         case = self.case
-        first_cells = np.arange(case.planes)[:, None] * case.plane_size
-        cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size, case.axes)
+        return Landing(self.indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes)
 
     @property
     def terms(self) -> Float64:
@@ -148,7 +146,7 @@ def _float64(planes: NDArray) -> Float64:
 def contents(case: Case) -> Contents:
     """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt = FORMATS[case.dtype]
-    size = int(np.prod(case.shape))
+    size = case.planes * case.plane_size
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
     values: NDArray
     if "self" in literals:

@@ -18,7 +18,7 @@ from poolproof.suites.cases.classes import classes_of
 from poolproof.suites.cases.neighbours import companions, needs_producer, producers
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, Company, verdict
-from poolproof.suites.judging.budget import too_large
+from poolproof.suites.judging.budget import has_room_for_standards, too_large
 from poolproof.suites.judging.checks import USUAL, owed_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -53,6 +53,13 @@ class Question:
         """By how much the usual time limit is stretched: a huge plane takes long to judge."""
         return 1.0 + self.case.planes * self.case.plane_size // (1 << 20)
 
+    @property
+    def most_repeats(self) -> int:
+        """How often the call may be repeated and its outputs kept."""
+        if "repeat" not in self.aspect.checks:
+            return 1
+        return self.aspect.repeats if self.repeats is None else self.repeats
+
     def to_record(self) -> dict[str, Any]:
         """What identifies the question on disk while it is being answered."""
         return cast(dict[str, Any], json.loads(self.case.to_json()))
@@ -85,7 +92,7 @@ def judge(question: Question, backend: Backend) -> Row:
     row = describe(question)
     case = question.case
     unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype)
-    left_out = too_large(case)
+    left_out = too_large(case, question.most_repeats)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
     elif left_out:
@@ -135,7 +142,8 @@ def _judge_supported(question: Question, backend: Backend, described: Row) -> Ro
     aspect = question.aspect
     repeats = aspect.repeats if question.repeats is None else question.repeats
     trial = Trial(question.case, backend, repeats, question.shunned)
-    row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
+    standards = aspect.standards and has_room_for_standards(question.case, question.most_repeats)
+    row, findings = _judge_trial(trial, aspect.checks, standards)
     if not findings:
         return row
     row |= verdict(Verdict.VIOLATES, findings[0].message, findings)

@@ -29,6 +29,9 @@ Flags = NDArray[np.uint8]
 _MOST_CELLS = 1 << 17
 """Cells, or windows, of the planes of a part, where these are more than one; a larger plane is taken apart."""
 
+_MOST_PARTS = 4
+"""Of one plane: all its windows are looked through for each, and a quarter takes less memory than passing took."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -125,9 +128,10 @@ def _stretches(case: Case) -> Iterator[slice]:
     """Flat numbers of cells: of as many planes as make a part, or of a part of a plane."""
     size, total = case.plane_size, case.planes * case.plane_size
     if size > _MOST_CELLS:
+        step = max(_MOST_CELLS, -(-size // _MOST_PARTS))
         for plane in range(0, total, size):
-            for first in range(plane, plane + size, _MOST_CELLS):
-                yield slice(first, min(first + _MOST_CELLS, plane + size))
+            for first in range(plane, plane + size, step):
+                yield slice(first, min(first + step, plane + size))
         return
     step = size * max(1, _MOST_CELLS // max(size, case.plane_windows, 1))
     for first in range(0, total, max(step, 1)):
