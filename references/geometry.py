@@ -48,11 +48,16 @@ class Axis:
 
     @cached_property
     def _overlap(self) -> int:
-        window, tap = np.nonzero(self.valid)
-        first, last = np.full(self.size, self.windows), np.full(self.size, -1)
-        np.minimum.at(first, self.positions[window, tap], window)
-        np.maximum.at(last, self.positions[window, tap], window)
-        return max(int((last - first).max(initial=0)) + 1, 1)
+        cells, window = self.positions[self.valid], self.valid.nonzero()[0]
+        first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
+        last[cells] = window  # of equal cells the last counts
+        first[cells[::-1]] = window[::-1]
+        return int((last[cells] - first[cells]).max(initial=0)) + 1
+
+    @cached_property
+    def residues(self) -> Int64:
+        """Numbers of the windows below `overlap`; shape (windows,)."""
+        return np.arange(self.windows) % self._overlap
 
     def windows_covering(self, coordinate: int) -> Int64:
         """Windows that visit ``coordinate``, ascending."""

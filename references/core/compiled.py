@@ -40,7 +40,8 @@ Flags = NDArray[np.bool_]
 
 def argument(array: NDArray, dtype: type[np.generic]) -> NDArray[Any]:
     """An array as compiled functions take it: flat, contiguous, of that dtype and writable; a copy where it is not."""
-    return np.require(array, dtype, ("C", "W")).reshape(-1)
+    flat: NDArray[Any] = np.ascontiguousarray(array, dtype).reshape(-1)
+    return flat if flat.flags.writeable else flat.copy()
 
 
 P = ParamSpec("P")

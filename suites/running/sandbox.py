@@ -22,6 +22,7 @@ from functools import partial
 from mmap import mmap
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import cast
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
@@ -35,6 +36,7 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
 from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
+from poolproof.suites.judging.evidence import always
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.given import given_words, timeout_words
@@ -102,6 +104,20 @@ class _Taken:
 
 
 @dataclass(frozen=True)
+class _Violation:
+    """A worker's question: is evidence wanted of the case with that row?"""
+
+    row: Row
+
+
+@dataclass(frozen=True)
+class _Leave:
+    """The answer to it."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class _Answer:
     """A worker's answer to one of the questions of a list."""
 
@@ -138,21 +154,30 @@ class Sandbox:
     """Judges questions on one backend, surviving whatever the implementation does.
 
     ``timeout`` is the most seconds one case may take. ``scratch`` is a folder for the note of the case in flight
-    and for the implementation's error output; ``name`` keeps those of several sandboxes apart.
+    and for the implementation's error output; ``name`` keeps those of several sandboxes apart. Evidence of a violation
+    is written where ``wants_evidence`` of its row; of the smallest case that violates alike it always is.
     """
 
-    def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
+    def __init__(
+        self,
+        backend: str,
+        scratch: Path,
+        name: str,
+        timeout: float,
+        wants_evidence: Callable[[Row], bool] = always,
+    ) -> None:
         self.backend = backend
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._given: tuple[str, ...] = ()
         self._server: Guarded | None = None
         self._worker = 0
         self._ticket = self._taken = 0
-        self.take(scratch, name, timeout)
+        self.take(scratch, name, timeout, wants_evidence)
 
-    def take(self, scratch: Path, name: str, timeout: float) -> None:
-        """Go on with another folder, name and time limit; whatever is loaded stays."""
+    def take(self, scratch: Path, name: str, timeout: float, wants_evidence: Callable[[Row], bool] = always) -> None:
+        """Go on with another folder, name, time limit and judgement of evidence; whatever is loaded stays."""
         self._timeout = timeout
+        self._wants_evidence = wants_evidence
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
         self._labels["worker"] = name
@@ -210,7 +235,10 @@ class Sandbox:
     def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
         if isinstance(answer, Ended | Overdue):
             return row_without_answer(question, answer, self._last_words()) | self._labels
-        return answer | self._labels | {"reason": visible(answer["reason"])}
+        answer |= self._labels
+        if answer["reason"]:
+            answer["reason"] = visible(answer["reason"])
+        return answer
 
     def _row_asked_again(self, question: Asked) -> Row:
         """The row of a question whose process was killed from outside: it is asked alone before anything is blamed."""
@@ -264,10 +292,8 @@ class Sandbox:
             if isinstance(answer, Ended):
                 self._worker = 0
             match answer:
-                case _Serving():
-                    self._worker = answer.pid
-                case _Taken():
-                    self._taken = answer.ticket
+                case _Serving() | _Taken() | _Violation():
+                    self._heed(answer)
                 case _Answer():
                     if answer.ticket == self._ticket:
                         return answer.row
@@ -281,6 +307,18 @@ class Sandbox:
                         self.close()
                     died = isinstance(answer, Ended) and answer.status != _RETIRED
                     return overdue if overdue and died else answer
+
+    def _heed(self, said: _Serving | _Taken | _Violation) -> None:
+        """Take what a worker says besides its answers."""
+        match said:
+            case _Serving():
+                self._worker = said.pid
+            case _Taken():
+                self._taken = said.ticket
+            case _Violation():
+                assert self._server is not None
+                with suppress(ConnectionError):
+                    self._server.connection.send(_Leave(self._wants_evidence(said.row | self._labels)))
 
     def _kill_worker(self) -> None:
         assert self._server is not None
@@ -404,16 +442,17 @@ _NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
     gc.enable()
+    questions = _Questions(connection)
     connection.send(_Serving(os.getpid()))
     note: Path | None = None
     try:
         while True:
-            asking = connection.recv()
+            asking = questions.next()
             if not asking.questions:
                 return _RETIRED
             note = asking.note
             connection.send(_Taken(asking.ticket))
-            if not _answer_all(connection, backend, backend_name, asking):
+            if not _answer_all(questions, backend, backend_name, asking):
                 return _RETIRED
     except CannotWrite as fault:
         connection.send(fault)
@@ -425,7 +464,32 @@ def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
         return _HUNG_UP
 
 
-def _answer_all(connection: Connection, backend: Backend, backend_name: str, asking: _Asking) -> bool:
+class _Questions:
+    """What comes over a worker's connection: lists of questions, and whether evidence is wanted of a violation."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._waiting: list[_Asking] = []
+
+    def next(self) -> _Asking:
+        """The next list; EOFError where nobody asks any more."""
+        return self._waiting.pop(0) if self._waiting else cast(_Asking, self.connection.recv())
+
+    def wants_evidence(self, row: Row) -> bool:
+        self.connection.send(_Violation(row))
+        while not isinstance(said := self.connection.recv(), _Leave):
+            self._waiting.append(said)
+        return said.wanted
+
+    def limiting(self, question: Asked) -> Asked:
+        """The question, which asks before it leaves evidence of anything but a smallest case."""
+        evidence = question.evidence
+        if evidence is None or evidence.shrunk_from:
+            return question
+        return question.leaving(replace(evidence, wants=self.wants_evidence))
+
+
+def _answer_all(questions: _Questions, backend: Backend, backend_name: str, asking: _Asking) -> bool:
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
@@ -435,8 +499,8 @@ def _answer_all(connection: Connection, backend: Backend, backend_name: str, ask
         for question in asking.questions:
             with writing(asking.note):
                 _note_in_flight(descriptor, backend_name, question)
-            row = answer_of(question, backend)
-            connection.send(_Answer(asking.ticket, row))
+            row = answer_of(questions.limiting(question), backend)
+            questions.connection.send(_Answer(asking.ticket, row))
             if _may_be_damaged(row):
                 if backend.survives_fork or not backend.is_usable():
                     return False
@@ -480,3 +544,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor, backend = sys.argv[1:]
     _serve(Connection(int(descriptor)), backend)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # taking apart what a framework has loaded takes half a second, and is the system's at once
