@@ -81,6 +81,16 @@ class Axis:
         """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
         return self.valid.argmax(axis=1)
 
+    @cached_property
+    def first_cells(self) -> Int64:
+        """The first coordinate inside the input that each window visits, shape (windows,)."""
+        return self.positions[np.arange(self.windows), self.first_taps]
+
+    @property
+    def step(self) -> int:
+        """How far apart the coordinates lie that a window visits one after the other."""
+        return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
+
     @property
     def reachable(self) -> Int64:
         """`positions`, those outside the input moved to its border."""

@@ -38,14 +38,15 @@ def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
 
 def _in_window(axes: Sequence[Axis], shape: tuple[int, ...], stream: Stream) -> Int64:
     """The same, flat, for some planes; ``shape`` is (planes, *windows)."""
-    flat = np.zeros(prod(shape), np.int64)
+    flat = np.zeros(shape, np.int64)
     for number, axis in enumerate(axes):
-        choices = axis.choices
-        window = np.arange(axis.windows).reshape(-1, *(1,) * (len(axes) - 1 - number))
-        window = np.broadcast_to(window, shape).ravel()
-        tap = axis.first_taps[window] + stream.below(choices[window], window.size)
-        flat = flat * axis.size + axis.positions[window, tap]
-    return flat
+        along = (-1, *(1,) * (len(axes) - 1 - number))
+        drawn = stream.below_each(axis.choices.reshape(along), shape)
+        drawn *= axis.step
+        drawn += axis.first_cells.reshape(along)
+        flat *= axis.size
+        flat += drawn
+    return flat.ravel()
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
