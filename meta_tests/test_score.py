@@ -28,7 +28,8 @@ from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Plan, blocks
 from poolproof.suites.running.processes import OwnFault
-from poolproof.suites.running.sandbox import Survey, survey
+from poolproof.suites.running.sandbox import survey
+from poolproof.suites.running.serving import Survey
 from seeded_calls import SEEDED_CALLS
 
 LATE = {
