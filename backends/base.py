@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cache
 from typing import Protocol
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
@@ -34,24 +34,32 @@ class BackendUnavailable(Exception):
     """The backend cannot run here at all (a missing library, no device). The text says what to do about it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tensor:
     """A strided view over one storage, which lies between two guard bands.
 
     ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, what
-    lies between is the storage, of exactly the extent that the view needs. ``shape``, ``strides`` and
-    ``offset`` (from the start of the storage) count elements. A backend may write nothing but the elements of
-    output views: the caller inspects gaps, guard bands and inputs afterwards. ``tag`` is "NHWC" where an interface
-    that has format tags is to get the axes in that order (`Backend.tags`); shape and strides stay in (N, C, H, W).
+    lies between is the storage, of exactly the extent that the view needs. ``array`` is the view as a numpy array that
+    shares memory with the buffer; its ``strides`` and ``offset`` (from the start of the storage) count elements. A
+    backend may write nothing but the elements of output views: the caller inspects gaps, guard bands and inputs
+    afterwards. ``tag`` is "NHWC" where an interface that has format tags is to get the axes in that order
+    (`Backend.tags`); shape and strides stay in (N, C, H, W).
     """
 
     buffer: NDArray[np.uint8]
     guard: int
-    dtype: np.dtype
-    shape: tuple[int, ...]
+    array: NDArray
     strides: tuple[int, ...]
     offset: int = 0
     tag: str = ""
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
 
     @property
     def storage(self) -> NDArray[np.uint8]:
@@ -69,19 +77,10 @@ class Tensor:
         last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
         if 0 not in self.shape and not 0 <= last < self.storage_elements:
             raise IndexError(f"strides {list(strides)} lead out of a storage of {self.storage_elements} elements")
-        return replace(self, strides=strides)
-
-    @cached_property
-    def array(self) -> NDArray:
-        """The view as a numpy array that shares memory with the buffer."""
         size = self.dtype.itemsize
-        return np.ndarray(
-            self.shape,
-            self.dtype,
-            buffer=self.buffer.data,
-            offset=self.guard + self.offset * size,
-            strides=tuple(stride * size for stride in self.strides),
-        )
+        start, byte_strides = self.guard + self.offset * size, tuple(stride * size for stride in strides)
+        array: NDArray = np.ndarray(self.shape, self.dtype, self.buffer, start, byte_strides)
+        return replace(self, array=array, strides=strides)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,9 @@ _BUILT_IN = {
     "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
+    "jax": "poolproof.backends.frameworks.jax:Jax",
+    "paddle": "poolproof.backends.frameworks.paddle:Paddle",
+    "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}

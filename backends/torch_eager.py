@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import platform
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor, dtype_name
 from poolproof.backends.torch_streams import TorchStreams
@@ -33,6 +36,7 @@ class TorchEager(Backend):
         self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
         self.streams = None if device == "cpu" else TorchStreams(self, getattr(self._torch, device))
+        self._placing = OnHost if device == "cpu" else OnDevice
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -74,12 +78,11 @@ class TorchEager(Backend):
     def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
         """Queue ``work`` on an idle device and wait for it: what torch refused, if it did, and the seconds it took."""
         try:
-            with self._torch.inference_mode():
-                self._synchronize()
-                started = time.perf_counter()
-                work()
-                self._synchronize()
-                return None, time.perf_counter() - started
+            self._synchronize()
+            started = time.perf_counter()
+            work()
+            self._synchronize()
+            return None, time.perf_counter() - started
         except (RuntimeError, IndexError, ValueError) as error:
             return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
 
@@ -88,9 +91,7 @@ class TorchEager(Backend):
         torch = self._torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:
             torch.set_deterministic_debug_mode(2 * call.deterministic)  # as the usual setter, which imports a compiler
-        buffers = {name: self._upload(tensor) for name, tensor in call.tensors.items()}
-        views = {name: self._view(buffers[name], tensor) for name, tensor in call.tensors.items()}
-        return Placed(self, call, buffers, views)
+        return self._placing(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         """Queue the operator on the current stream."""
@@ -100,47 +101,95 @@ class TorchEager(Backend):
         if self._device != "cpu":
             getattr(self._torch, self._device).synchronize()
 
-    def download(self, buffer: torch.Tensor, tensor: Tensor) -> None:
-        if self._device != "cpu":
-            tensor.buffer[:] = buffer.cpu().numpy()
-
     def empty(self, *shape: int) -> torch.Tensor:
         """Bytes on the device that hold anything."""
         return self._torch.empty(shape, dtype=self._torch.uint8, device=self._device)
 
-    def _upload(self, tensor: Tensor) -> torch.Tensor:
-        """The tensor's storage as a one-dimensional torch tensor; on the CPU it shares the memory."""
-        if self._device == "cpu":
-            return self._torch.from_numpy(tensor.storage)
+    def host_bytes(self, tensor: Tensor) -> torch.Tensor:
+        """A tensor's storage, whose memory is shared."""
+        return self._torch.from_numpy(tensor.storage)
+
+    def host_view(self, tensor: Tensor) -> torch.Tensor:
+        """The tensor in its own memory. Its storage is that of the view, whose beginning numpy alone cannot tell."""
+        if tensor.offset:
+            return self._strided(self.host_bytes(tensor), tensor, tensor.offset)
+        if dtype_name(tensor.dtype) in _UNKNOWN_TO_NUMPY:
+            return self._torch.from_numpy(tensor.array.view(np.int16)).view(self._dtype(tensor))
+        return self._torch.from_numpy(tensor.array)
+
+    def device_bytes(self, tensor: Tensor) -> torch.Tensor:
+        """A copy of a tensor's buffer, guard bands included."""
         return self._torch.from_numpy(tensor.buffer).to(self._device)
 
-    def _view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
-        typed = buffer.view(getattr(self._torch, dtype_name(tensor.dtype)))
-        guard = 0 if self._device == "cpu" else tensor.guard // tensor.dtype.itemsize
-        return typed.as_strided(tensor.shape, tensor.strides, guard + tensor.offset)
+    def device_view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
+        return self._strided(buffer, tensor, tensor.guard // tensor.dtype.itemsize + tensor.offset)
+
+    def _strided(self, memory: torch.Tensor, tensor: Tensor, start: int) -> torch.Tensor:
+        return memory.view(self._dtype(tensor)).as_strided(tensor.shape, tensor.strides, start)
+
+    def _dtype(self, tensor: Tensor) -> torch.dtype:
+        return cast("torch.dtype", getattr(self._torch, dtype_name(tensor.dtype)))
 
 
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """A call on a device: by name the buffers of its tensors, guard bands included, and the views that it is given."""
+_UNKNOWN_TO_NUMPY = ("bfloat16",)
+"""Dtypes that torch does not take from numpy, which has them from elsewhere; all of two bytes."""
 
-    eager: TorchEager
-    call: Call
-    buffers: Mapping[str, torch.Tensor]
+
+class Placed(ABC):
+    """A call where torch can compute it: by name the views that it is given, and the memory of its tensors."""
+
     views: Mapping[str, torch.Tensor]
+    buffers: Mapping[str, torch.Tensor]
+
+    def __init__(self, eager: TorchEager, call: Call) -> None:
+        self.eager = eager
+        self.call = call
 
     def compute(self) -> None:
         """Queue the operator on the current stream."""
         self.eager.compute(self.call, self.views)
 
     def outcome(self, seconds: float) -> Outcome:
-        """What came of the call, which the device has completed; every buffer is brought back."""
-        for name, tensor in self.call.tensors.items():
-            self.eager.download(self.buffers[name], tensor)
-        outputs = {name: self.views[name] for name in self.call.operator.outputs}
-        results = {name: (tuple(view.shape), _dtype_name(view)) for name, view in outputs.items()}
-        strides = {name: tuple(view.stride()) for name, view in outputs.items()}
+        """What came of the call, which is completed; its memory is brought back."""
+        self._bring_back()
+        results, strides = {}, {}
+        for name in self.call.operator.outputs:
+            view = self.views[name]
+            results[name] = tuple(view.shape), _dtype_name(view.dtype)
+            strides[name] = view.stride()
         return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
+
+    @abstractmethod
+    def _bring_back(self) -> None:
+        """Have the memory that the caller sees be as the call left it."""
+
+
+class OnHost(Placed):
+    """In the caller's own memory, storages without their guard bands."""
+
+    def __init__(self, eager: TorchEager, call: Call) -> None:
+        super().__init__(eager, call)
+        self.views = {name: eager.host_view(tensor) for name, tensor in call.tensors.items()}
+
+    @cached_property
+    def buffers(self) -> Mapping[str, torch.Tensor]:  # type: ignore[override]  # read by whoever puts it among other work
+        return {name: self.eager.host_bytes(tensor) for name, tensor in self.call.tensors.items()}
+
+    def _bring_back(self) -> None:
+        """It is there."""
+
+
+class OnDevice(Placed):
+    """In copies on the device, guard bands included."""
+
+    def __init__(self, eager: TorchEager, call: Call) -> None:
+        super().__init__(eager, call)
+        self.buffers = {name: eager.device_bytes(tensor) for name, tensor in call.tensors.items()}
+        self.views = {name: eager.device_view(self.buffers[name], tensor) for name, tensor in call.tensors.items()}
+
+    def _bring_back(self) -> None:
+        for name, tensor in self.call.tensors.items():
+            tensor.buffer[:] = self.buffers[name].cpu().numpy()
 
 
 def memory_format(call: Call) -> str:
@@ -229,8 +278,9 @@ def _import_torch(device: str) -> Any:
     return torch
 
 
-def _dtype_name(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+@cache
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def cpu() -> TorchEager:

@@ -49,6 +49,7 @@ def _pool(question: Question, base: IndexBase) -> tuple[NDArray, NDArray]:
     return maxima.reshape(pooled), indices
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _scatter(question: Question, base: IndexBase) -> NDArray:
     """Into the whole tensor, in the order of the framework's own indices."""
     values, gradient, indices = question.values, question.gradient, question.indices

@@ -1,7 +1,7 @@
 """Commands as forks of one process that has imported everything: an interpreter of its own takes seconds for each.
 
-What a sandbox would launch is forked as well, without a guardian. Tests of processes and of what is loaded into them
-start real ones.
+What a sandbox would launch is forked as well, without a guardian, and so are the workers of xdist. Tests of processes
+and of what is loaded into them start real ones.
 """
 
 from __future__ import annotations
@@ -25,21 +25,35 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from _pytest.config import default_plugins
+from execnet import gateway_io
+from execnet.gateway_base import ExecModel, Popen2IO
 
+import limited_sessions
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.core.compiled import compile_all
+from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
+from poolproof.suites.cases.calls import parts
 from poolproof.suites.cli import main
 from poolproof.suites.running import processes
 
-PROGRAMS: dict[str, Callable[[], object]] = {"pytest": pytest.console_main, "poolproof": main}
+PROGRAMS: dict[str, Callable[[], object]] = {
+    "pytest": pytest.console_main,
+    "poolproof": main,
+    "limited_sessions": limited_sessions.main,
+}
 
 _LATE = (
     *("scatter_backends", "hypothesis.internal.observability", "rich.progress", "rich.markdown"),
-    *("email.parser", "pdb", "pandas", "pyarrow.dataset", "pyarrow.parquet"),
+    *("email.parser", "pdb", "pandas", "pyarrow.acero", "pyarrow.dataset", "pyarrow.parquet"),
+    *("encodings.ascii", "faulthandler", "packaging.version", "readline", "termios"),
+    *("xdist.dsession", "xdist.newhooks", "xdist.remote", "xdist.scheduler", "xdist.workermanage"),
+    *("poolproof.reports.ci.junit", "poolproof.reports.ci.services"),
+    *("poolproof.reports.pages.publishing", "poolproof.reports.terminal.run"),
 )
 
 
@@ -59,6 +73,8 @@ def prepare() -> None:
         pages.get_template(template)
     assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
     processes.Guarded.launched = classmethod(launched)  # type: ignore[assignment]
+    assert "__init__" in vars(gateway_io.Popen2IOMaster), "what xdist starts has moved, and would not be forked"
+    gateway_io.Popen2IOMaster.__init__ = _gateway_forked  # type: ignore[method-assign]
 
 
 def become(
@@ -97,11 +113,50 @@ def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str
     return processes.Process(pid, Connection(ours.detach()))
 
 
+class _Worker:
+    """What execnet asks of a process that it has started."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._status: int | None = None
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+    def kill(self) -> None:
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _gateway_forked(self: gateway_io.Popen2IOMaster, args: Sequence[str], execmodel: ExecModel) -> None:
+    """In place of its ``__init__``: a fork of this process, which reads its program as a new interpreter would."""
+    (read_there, write_here), (read_here, write_there) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.dup2(read_there, 0)
+        os.dup2(write_there, 1)
+        _close_all_but(2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _renew_streams()
+        end_like_an_interpreter(["-c"], lambda: exec(eval(sys.stdin.readline()), {}))
+    os.close(read_there)
+    os.close(write_there)
+    self.popen = _Worker(pid)  # type: ignore[assignment]
+    Popen2IO.__init__(self, os.fdopen(write_here, "wb"), os.fdopen(read_here, "rb"), execmodel=execmodel)
+
+
 def speak_into(output: Path, errors: Path) -> None:
     """Let all that is printed go to files, and nothing come in."""
     targets = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for path in (output, errors)]
     for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), *targets)):
         os.dup2(descriptor, number)
+    _renew_streams()
+
+
+def _renew_streams() -> None:
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
     encoding, _, handler = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")
     sys.stdout = sys.__stdout__ = _stream(1, encoding, handler or "strict")
@@ -149,16 +204,32 @@ class Command:
     seconds: float = 300.0
 
 
+class Started:
+    """A command that runs as a fork of the process of all such commands of this one, in a process group of its own."""
+
+    def __init__(self, command: Command, output: Path, errors: Path) -> None:
+        self._seconds = command.seconds
+        self.pid = _asked((command, output, errors))
+
+    def wait(self) -> int | None:
+        """How it ends; None if it has to be killed, for its seconds are over. To be asked once."""
+        return _asked((self.pid, self._seconds))
+
+
 def run(command: Command) -> subprocess.CompletedProcess[str]:
-    """How a command ends that is forked from the process of all such commands of this one, and what it printed."""
+    """How a command ends, and what it printed."""
     with tempfile.TemporaryDirectory() as scratch:
         output, errors = Path(scratch, "output"), Path(scratch, "errors")
-        _starter().send((command, output, errors))
-        status = _starter().recv()
+        status = Started(command, output, errors).wait()
         if status is None:
             raise subprocess.TimeoutExpired([command.program, *command.arguments], command.seconds, output.read_text())
         texts = (path.read_text(encoding="utf-8", errors="replace") for path in (output, errors))
         return subprocess.CompletedProcess([command.program, *command.arguments], status, *texts)
+
+
+def _asked(request: tuple[Command, Path, Path] | tuple[int, float]) -> Any:
+    _starter().send(request)
+    return _starter().recv()
 
 
 @cache
@@ -174,18 +245,29 @@ def _starter() -> Connection:
 
 
 def serve(descriptor: int) -> None:
-    """Start what comes over a connection, one command after the other, until it is closed."""
+    """Start what comes over a connection, or wait for what was started, one after the other, until it is closed."""
     prepare()
+    _list_calls_of_the_contract(PRODUCTS["A2"])
     gc.collect()
     gc.freeze()
     with Connection(descriptor) as connection, suppress(EOFError):
         while True:
-            command, output, errors = connection.recv()
-            pid = os.fork()
-            if not pid:
-                connection.close()
-                become(command.program, command.arguments, command.here, command.environment, output, errors)
-            connection.send(_status(pid, command.seconds))
+            match connection.recv():
+                case (Command() as command, Path() as output, Path() as errors):
+                    pid = os.fork()
+                    if not pid:
+                        connection.close()
+                        become(command.program, command.arguments, command.here, command.environment, output, errors)
+                    connection.send(pid)
+                case (int(pid), seconds):
+                    connection.send(_status(pid, seconds))
+
+
+def _list_calls_of_the_contract(product: Product) -> None:
+    """Each session on that product counts them, which takes it a second where they are not listed yet."""
+    for api in SIGNATURES:
+        for part in parts(product, api, cases=1, seed=0):
+            part.count(product, api)
 
 
 def _status(pid: int, seconds: float) -> int | None:

@@ -2,9 +2,10 @@
 
     python -m limited_sessions STEPS ARGUMENTS...
 
-STEPS is a JSON list of objects: ``limit`` (bytes that a file may have; none without), ``environment`` and ``more``
-arguments. What a session says stands behind a line ``=== NUMBER``; behind it stands a line ``=== STATUS``, and a copy
-of the folder ``run`` is left as ``after-NUMBER``. The limit is the system's, for every process of a session.
+STEPS is a JSON list of objects: ``before`` (a command of a shell), ``limit`` (bytes that a file may have; none
+without), ``environment`` and ``more`` arguments. What a session says stands behind a line ``=== NUMBER``; behind it
+stands a line ``=== STATUS``, and a copy of the folder ``run`` is left as ``after-NUMBER``. The limit is the system's,
+for every file that a process of a session writes; what it says comes through a pipe.
 """
 
 from __future__ import annotations
@@ -13,36 +14,46 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forked import prepare
-
 
 def main() -> None:
     steps, arguments = json.loads(sys.argv[1]), sys.argv[2:]
-    prepare()
     for number, step in enumerate(steps):
-        _say(f"=== {number}")
-        pid = os.fork()
-        if pid == 0:
-            os._exit(_session(step, arguments))
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        _say(f"=== {status}")
+        subprocess.run(["sh", "-c", step.get("before", "")], check=True)
+        _say(f"=== {number}\n")
+        _say(f"=== {_status(step, arguments)}\n")
         shutil.copytree("run", f"after-{number}", symlinks=True)
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+def _say(text: str) -> None:
+    sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _status(step: dict[str, Any], arguments: list[str]) -> int:
+    """How a session ends; what it said is said."""
+    here, there = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(there, 1)
+        os.dup2(there, 2)
+        os._exit(_session(step, arguments))
+    os.close(there)
+    with os.fdopen(here, encoding="utf-8", errors="replace") as said:
+        _say(said.read())
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _session(step: dict[str, Any], arguments: list[str]) -> int:
     os.environ.update(step.get("environment", {}))
     if "limit" in step:
+        sys.dont_write_bytecode = True  # Python would keep the part of a compiled module that there is room for
         resource.setrlimit(resource.RLIMIT_FSIZE, (step["limit"], resource.RLIM_INFINITY))
     if "full" in step:
         page = Path("run", step["full"])
@@ -59,4 +70,7 @@ def _session(step: dict[str, Any], arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    from forked import prepare
+
+    prepare()
     main()

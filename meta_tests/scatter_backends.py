@@ -600,6 +600,28 @@ class LosesContext(Scatter):
         return super().run(call, mode)
 
 
+class OtherStrides(Scatter):
+    """Right in all but that it says that its outputs have strides of their own; those that read so find them."""
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        own = {name: _reversed_strides(call.tensors[name].shape) for name in call.operator.outputs}
+        outputs = {name: call.tensors[name].restrided(strides) for name, strides in own.items()}
+        return replace(super().run(replace(call, tensors={**call.tensors, **outputs}), mode), strides=own)
+
+
+def _reversed_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of a tensor whose first axis runs fastest."""
+    return tuple(int(np.prod(shape[:axis])) for axis in range(len(shape)))
+
+
+class OtherStridesAndPast(OtherStrides):
+    """It also writes where nothing of the output lies."""
+
+    def store(self, call, values):  # type: ignore[no-untyped-def]
+        super().store(call, values)
+        call.tensors["grad_input"].buffer[-1:] = 0
+
+
 class Environment(Scatter):
     """Kernel binaries are not installed."""
 
@@ -646,6 +668,7 @@ for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
+other_strides, other_strides_and_past = OtherStrides, OtherStridesAndPast
 writes_where_it_points = WritesWhereItPoints
 crashing_on_one_cell, raising = CrashingOnOneCell, Raising
 killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce

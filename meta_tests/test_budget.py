@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from poolproof.backends.registry import create
@@ -30,7 +35,7 @@ def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
 
 
 def test_a_case_beyond_the_budget_is_not_run_and_says_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE) - 1))
+    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats) - 1))
     monkeypatch.setattr("poolproof.suites.judging.judge.Trial", None)
     row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
     assert row["verdict"] == "not run"
@@ -38,7 +43,7 @@ def test_a_case_beyond_the_budget_is_not_run_and_says_its_size(monkeypatch: pyte
 
 
 def test_a_case_within_the_budget_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE)))
+    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats)))
     assert Question(CASE, EVERYTHING).judge(create("torch-cpu"))["verdict"] == "conforms"
 
 
@@ -56,3 +61,36 @@ def test_without_a_budget_it_is_what_is_free(monkeypatch: pytest.MonkeyPatch) ->
     assert budget.too_large(CASE) == ""
     monkeypatch.setattr(budget, "free_memory", lambda: 1)
     assert budget.too_large(CASE)
+
+
+@pytest.fixture(scope="module")
+def peaks() -> list[dict]:
+    """What judging some large cases took, passing and failing everywhere."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the most that a process held can be measured on Linux alone")
+    program = [sys.executable, str(Path(__file__).with_name("peaks.py"))]
+    ended = subprocess.run(program, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def test_the_estimate_holds_what_is_measured_of_passing_and_failing_cases(peaks: list[dict]) -> None:
+    assert [each["verdict"] for each in peaks] == ["conforms", "violates"] * (len(peaks) // 2)
+    for each in peaks:
+        assert 1.0 < each["needed"] / each["peak"] < 1.9, each
+
+
+def test_a_failing_case_takes_little_more_than_a_passing_one(peaks: list[dict]) -> None:
+    """And of a tensor of many planes no more than six times its tensors."""
+    for passing, failing in zip(peaks[::2], peaks[1::2], strict=True):
+        assert failing["peak"] < 1.25 * passing["peak"], failing
+        assert failing["planes"] == 1 or failing["peak"] < 6 * failing["tensors"], failing
+
+
+def test_standards_of_others_are_left_out_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = budget.needed_memory(CASE, EVERYTHING.repeats)
+    told = []
+    for room in (needed, 2 * needed + budget.STANDARDS_BYTES * CASE.planes * CASE.plane_size):
+        monkeypatch.setenv(budget.VARIABLE, str(room))
+        row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
+        told.append((row["verdict"], bool(row.get("standards_passed"))))
+    assert told == [("conforms", False), ("conforms", True)]

@@ -91,7 +91,7 @@ def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str) -> None:
         content = coded(code, draw)
         for kind, rng in chances.items():
             outputs, injected = one_fault(content, kind, rng)
-            found = decode(code, content.landing, content.terms, outputs)
+            found = decode(content, outputs)
             assert found == [injected], (kind, content.case.to_json())
 
 
@@ -99,7 +99,7 @@ def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str) -> None:
 def test_a_right_output_has_no_faults(code: str) -> None:
     for draw in range(50):
         content = coded(code, draw)
-        assert decode(code, content.landing, content.terms, sums(content)) == []
+        assert decode(content, sums(content)) == []
 
 
 def axes() -> Iterator[Axis]:
@@ -152,7 +152,7 @@ def test_several_faults_are_told_apart() -> None:
     gradient = content.terms
     lost = np.flatnonzero(gradient)[::4]
     outputs = sums(content) - np.bincount(content.landing.cells[lost], gradient[lost], content.landing.size)
-    found = decode("base_four_weights", content.landing, gradient, outputs)
+    found = decode(content, outputs)
     assert {fault.kind for fault in found} == {"lost"}
     assert {fault.window for fault in found} == set(lost.tolist())
 
@@ -162,15 +162,17 @@ def test_garbage_is_said_to_be_unreadable(garbage: float) -> None:
     content = coded("base_four_weights", 0)
     outputs = sums(content)
     outputs[7] = garbage
-    kinds = {fault.kind for fault in decode("base_four_weights", content.landing, content.terms, outputs)}
+    kinds = {fault.kind for fault in decode(content, outputs)}
     assert "unreadable" in kinds
 
 
 def test_nothing_is_decoded_where_gradients_are_not_told_apart() -> None:
     content = coded("base_four_weights", 0)
-    equal = np.ones(len(content.landing.cells))
-    assert decode("base_four_weights", content.landing, equal, np.zeros(content.landing.size)) == []
-    assert decode("uniform", content.landing, equal, np.zeros(content.landing.size)) == []
+    assert content.gradient is not None
+    equal, zeros = replace(content, gradient=np.ones_like(content.gradient)), np.zeros(content.landing.size)
+    assert decode(content, zeros) != []
+    assert decode(equal, zeros) == []
+    assert decode(replace(content, case=replace(content.case, gradient="uniform")), zeros) == []
 
 
 class _DropsOne(Scatter):

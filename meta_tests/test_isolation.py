@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,29 @@ def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> No
 def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
     rows = judged("lost", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("backend", "violated", "stays"),
+    [
+        ("other_strides", ["results"], True),
+        ("other_strides_and_past", ["results", "memory_untouched"], False),
+        ("lost", ["interval"], False),
+    ],
+)
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
+    tmp_path: Path, backend: str, violated: list[str], stays: bool
+) -> None:
+    aspect = holding("results", "written", "interval", "inputs_untouched", "memory_untouched")
+    asked = [replace(question, aspect=aspect) for question in QUESTIONS[:3]]
+    sandbox = Sandbox(f"scatter_backends:{backend}", tmp_path, "sandbox", 20.0)
+    try:
+        answered = [(row["checks_violated"], sandbox._worker) for row in sandbox.judge(asked)]
+    finally:
+        sandbox.close()
+    assert [found for found, _ in answered] == [violated] * 3
+    assert (len({worker for _, worker in answered}) == 1) is stays
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -36,13 +38,37 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     return forked.run(Command("pytest", command(*arguments)[3:], cwd, ENVIRONMENT))
 
 
+def begin(*arguments: object, cwd: Path) -> forked.Started:
+    """A session that is not waited for; what it prints goes to the file ``printed``."""
+    asked = Command("pytest", command(*arguments)[3:], cwd, ENVIRONMENT)
+    return forked.Started(asked, cwd / "printed", cwd / "printed")
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not is_so():
+        time.sleep(0.05)
+
+
+def bare() -> dict[str, str]:
+    """The environment of somebody else: of the session that printed a line nothing is left."""
+    kept = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "LD_LIBRARY_PATH") if name in os.environ}
+    return kept | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+
+
 def replay(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """What a shell makes of a printed line, pasted as it is; of the session that printed it nothing is left."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    bare = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "LD_LIBRARY_PATH") if name in os.environ}
-    return subprocess.run(
-        ["bash", "-c", line], cwd=cwd, env=bare | {"PATH": path}, capture_output=True, text=True, check=False
-    )
+    """What comes of a printed line."""
+    program, *arguments = shlex.split(line)
+    assert program == "poolproof"
+    return forked.run(Command(program, arguments, cwd, bare()))
+
+
+def replay_pasted(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of a printed line, pasted as it is."""
+    return subprocess.run(["bash", "-c", line], cwd=cwd, env=bare(), capture_output=True, text=True, check=False)
+
+
+REPLAYS = dict.fromkeys(["duplicated", "misrouted", "unwritten", "truncating", "half_accumulator"], replay)
 
 
 def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -> None:
@@ -69,14 +95,14 @@ def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
     assert sorted(tables.load(tmp_path / "other")["case_id"].fillna("")) != [case for _, case in ids[0]]
 
 
-@pytest.mark.parametrize("fault", ["lost", "duplicated", "misrouted", "unwritten", "truncating", "half_accumulator"])
+@pytest.mark.parametrize("fault", ["lost", *REPLAYS])
 def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
     name = f"scatter_backends:{fault}"
     ended = run(
         "--backend",
         name,
         "--cases",
-        40,
+        12,
         "--report",
         "out",
         "--aspect",
@@ -91,7 +117,7 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
     assert lines
     shrunk = list(tables.load(tmp_path / "out")["shrunk"].dropna())
     assert shrunk
-    again = replay(lines[-1], tmp_path)
+    again = REPLAYS.get(fault, replay_pasted)(lines[-1], tmp_path)
     assert again.returncode == 1, (lines[-1], again.stdout, again.stderr)
     assert "owed" in again.stdout or "was in memory before the call" in again.stdout
     smallest = min(json.loads(case)["shape"] for case in shrunk)
@@ -104,7 +130,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
         "--backend",
         "scatter_backends:honest",
         "--cases",
-        60,
+        30,
         "--report",
         "out",
         "-n",
@@ -114,15 +140,11 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
         *ASPECTS,
     )
     whole = [*arguments[:5], "whole", *arguments[6:]]
-    process = subprocess.Popen(
-        command(*arguments), cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True
-    )
+    process = begin(*arguments, cwd=tmp_path)
     folder = tmp_path / "out"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (folder.exists() and len(finished_blocks(folder)) >= 2):
-        time.sleep(0.1)
+    wait_until(lambda: folder.exists() and len(finished_blocks(folder)) >= 2)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
     before = tables.load(folder)
     assert len(before) > 0
     assert set(before["verdict"]) <= {Verdict.CONFORMS, Verdict.NOT_SUPPORTED}
@@ -140,18 +162,10 @@ def test_failures_that_wait_for_their_smaller_cases_survive_a_kill(tmp_path: Pat
     """Killed while a block is judged or its failures are shrunk: a resumed run has every row, and none twice."""
     arguments = ["--backend", "scatter_backends:lost", "--cases", 40, "--aspect", "values", *SMALL]
     folder = tmp_path / "out"
-    process = subprocess.Popen(
-        command(*arguments, "--report", "out"),
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not any(part.stat().st_size for part in (folder / "rows").glob("*.jsonl")):
-        time.sleep(0.02)
+    process = begin(*arguments, "--report", "out", cwd=tmp_path)
+    wait_until(lambda: any(part.stat().st_size for part in (folder / "rows").glob("*.jsonl")))
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
     assert run(*arguments, "--report", "out", "--no-shrink", "--resume", cwd=tmp_path).returncode == 1
     assert run(*arguments, "--report", "whole", "--no-shrink", cwd=tmp_path).returncode == 1
     after, whole = (tables.load(tmp_path / name) for name in ("out", "whole"))
@@ -161,21 +175,13 @@ def test_failures_that_wait_for_their_smaller_cases_survive_a_kill(tmp_path: Pat
 
 
 def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        command("--backend", "scatter_backends:honest", "--cases", 2000, "--report", "out", *SMALL),
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    limits = ("--backend", "scatter_backends:honest", "--cases", 2000, "--report", "out")
+    process = begin(*limits, *SMALL, cwd=tmp_path)
     folder = tmp_path / "out"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not any(part.stat().st_size for part in (folder / "rows").glob("*")):
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 2, output
+    wait_until(lambda: any(part.stat().st_size for part in (folder / "rows").glob("*")))
+    os.kill(process.pid, signal.SIGINT)
+    status, output = process.wait(), (tmp_path / "printed").read_text()
+    assert status == 2, output
     assert len(tables.load(folder)) > 0
     assert "cases judged" in output
 

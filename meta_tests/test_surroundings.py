@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forked
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
 from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Overall
@@ -51,24 +53,22 @@ def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
     return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder, columns).to_pylist())
 
 
+def told_to(options: Sequence[str]) -> list[str]:
+    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
+
+
 def sessions_of(folder: Path, steps: list[dict[str, Any]], *options: str) -> list[Step]:
     folder.mkdir()
-    arguments = [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
-    ended = subprocess.run(
-        [sys.executable, "-m", "limited_sessions", json.dumps(steps), *arguments],
-        cwd=folder,
-        env=surroundings(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-    )
-    parts = re.split(r"^=== (-?\d+)\n", ended.stdout, flags=re.MULTILINE)[1:]
-    assert len(parts) == 4 * len(steps), ended.stdout
-    return [
-        Step(int(status), output, folder / f"after-{number}")
-        for number, (output, status) in enumerate(zip(parts[1::4], parts[2::4], strict=True))
-    ]
+    asked = [json.dumps(steps), *told_to(options)]
+    ended = forked.run(forked.Command("limited_sessions", asked, folder, surroundings(), seconds=600.0))
+    left = said_and_left(ended.stdout, folder)
+    assert len(left) == len(steps), ended.stdout
+    return left
+
+
+def said_and_left(output: str, folder: Path) -> list[Step]:
+    said = re.findall(r"^=== (\d+)\n(.*?)^=== (-?\d+)\n", output, flags=re.MULTILINE | re.DOTALL)
+    return [Step(int(status), text, folder / f"after-{number}") for number, text, status in said]
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +132,13 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     if not shutil.which("unshare") or subprocess.run([*unshare, "mount -t tmpfs none /mnt"], check=False).returncode:
         pytest.skip("no file system may be mounted here")
-    program = [sys.executable, "-m", "pytest", str(ROOT / "suites"), *ARGUMENTS, "-n", "2", "--cases", "30"]
-    script = """
-        mount -t tmpfs -o size=112k none disk; "$@" --report disk/run; echo "=== $?"
-        mount -o remount,size=8m disk; "$@" --report disk/run --resume; echo "=== $?"; cp -r disk/run run
-    """
-    (tmp_path / "disk").mkdir()
+    steps = [
+        {"before": "mkdir run; mount -t tmpfs -o size=112k none run"},
+        {"before": "mount -o remount,size=8m run", "more": ["--resume"]},
+    ]
+    program = [sys.executable, "-m", "limited_sessions", json.dumps(steps), *told_to(["-n", "2", "--cases", "30"])]
     ended = subprocess.run(
-        [*unshare, script, "session", *program],
+        [*unshare, 'exec "$@"', "session", *program],
         cwd=tmp_path,
         env=surroundings(),
         stdout=subprocess.PIPE,
@@ -147,11 +146,11 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
         text=True,
         timeout=300,
     )
-    full, status, _, again, *_ = re.split(r"^=== (\d+)\n", f"{ended.stdout}", flags=re.MULTILINE)
-    told_once(Step(int(status), full, tmp_path), "No space left on device; make room for it, and go on with --resume")
-    assert "replacing crashed worker" not in full
-    assert int(again) == Overall.VIOLATES, ended.stdout
-    rows = rows_of(tmp_path / "run")
+    full, again = said_and_left(ended.stdout, tmp_path)
+    told_once(full, "No space left on device; make room for it, and go on with --resume")
+    assert "replacing crashed worker" not in full.output
+    assert again.status == Overall.VIOLATES, again.output
+    rows = rows_of(again.folder)
     assert max(rows.values()) == 1
     assert sum(rows.values()) == 60
 

@@ -6,6 +6,7 @@ How that follows from the exact sums is `poolproof.references.core.criterion`; h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,7 @@ def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -
     )
 
 
+@lru_cache(maxsize=256)
 def rules(output: FloatFormat, model: AccumulationModel) -> Rules:
     """The model, putting out that format, in numbers."""
     accumulator = model.accumulator(output)

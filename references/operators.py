@@ -66,7 +66,7 @@ class Operator:
     def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
         """What the API is passed of a call's windows: a value for each of `attributes`."""
         given = windows.passed()
-        return tuple(getattr(given, attribute.name) for attribute in self.attributes)
+        return tuple([getattr(given, attribute.name) for attribute in self.attributes])
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

@@ -7,14 +7,12 @@ owed, is for `poolproof.references.criterion.admissible` to say once something i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.facts import empty_facts
 from poolproof.references.core.judge import (
     COUNTS,
     LEAST_LATTICE,
@@ -34,10 +32,10 @@ NOWHERE_OPEN = np.empty(0, bool)
 
 
 class Slab(NamedTuple):
-    """Some planes: where their windows' gradients belong, these gradients, and what came out, all flat.
+    """Some planes, or a piece of one: where windows' gradients belong, these gradients, and what came out, all flat.
 
-    ``cells`` count within each plane; a gradient sent to a negative cell lands nowhere. Whatever comes out in
-    ``open_cells`` is right; it is empty where there are none.
+    ``cells`` count within each plane, or within the piece; a gradient sent to a negative cell lands nowhere. Whatever
+    comes out in ``open_cells`` is right; it is empty where there are none.
     """
 
     cells: Ints
@@ -46,8 +44,7 @@ class Slab(NamedTuple):
     open_cells: Flags = NOWHERE_OPEN
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Counts of cells, and extremes and sums over them.
 
     cells, reached, finite
@@ -61,7 +58,8 @@ class Summary:
     inexact
         Whose finite output is not the exact sum, which is not zero.
     planes_off
-        Planes whose outputs do not sum to what was sent there; has a meaning where all these sums are exact.
+        Planes, or pieces of one, whose outputs do not sum to what was sent there; has a meaning where all these sums
+        are exact.
     least_lattice
         The least q of `ExactSums`; `NO_LATTICE` where no finite term is unlike zero.
     max_absolute, sum_absolute, max_relative, sum_relative, max_ulp
@@ -110,13 +108,18 @@ class Summary:
         return self.rejected_reached + self.rejected_unreached
 
 
+assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
+
+
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
-    """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out."""
-    facts, tally = empty_facts(plane_size), _empty_tally()
-    numbers = rules(output, model)
+    """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out.
+
+    A slab of fewer cells is a piece of a plane.
+    """
+    numbers, tally = rules(output, model), _empty_tally()
     for slab in slabs:
         if slab.outputs.size:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, tally)
+            judge_planes(*slab, numbers, RELATIVE_GUARD, min(plane_size, slab.outputs.size), tally)
     return _summary(tally)
 
 
@@ -128,12 +131,7 @@ def _empty_tally() -> Tally:
 
 
 def _summary(tally: Tally) -> Summary:
-    classes = int(tally.k_cells.nonzero()[0].max(initial=-1)) + 1
-    return Summary(
-        **dict(zip(COUNTS, tally.counts.tolist(), strict=True)),
-        **dict(zip(REALS, tally.reals.tolist(), strict=True)),
-        ulps=tuple(tally.ulps.tolist()),
-        k_cells=tuple(tally.k_cells[:classes].tolist()),
-        k_error=tuple(tally.k_error[:classes].tolist()),
-        k_bound=tuple(tally.k_bound[:classes].tolist()),
-    )
+    used = np.flatnonzero(tally.k_cells)
+    classes = int(used[-1]) + 1 if len(used) else 0
+    by_class = (tuple(each[:classes].tolist()) for each in (tally.k_cells, tally.k_error, tally.k_bound))
+    return Summary._make((*tally.counts.tolist(), *tally.reals.tolist(), tuple(tally.ulps.tolist()), *by_class))

@@ -147,6 +147,8 @@ class Windowed(Kind):
         return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
 
     def passed(self) -> Self:
+        if self.padding and self.dilation:
+            return self
         return replace(self, padding=self.padding or (0,), dilation=self.dilation or (1,))
 
     def other(self) -> Self:

@@ -30,9 +30,9 @@ class Spans(NamedTuple):
 class Rule(NamedTuple):
     """A `ForwardRule` in numbers.
 
-    ``nothing`` is the maximum of a window in which no value is greater than -inf, ``empty`` of one without a cell;
-    ``keeps_cell``: whether the former has one of its cells as its index, or -1. Numbers of magnitudes below ``normal``
-    are compared as zero.
+    ``nothing`` is what the running maximum begins with, ``keeps_cell``: whether the index begins with the first cell,
+    or with -1. ``empty`` is the maximum of a window without a cell. Numbers of magnitudes below ``normal`` are compared
+    as zero.
     """
 
     ties: int
@@ -43,8 +43,10 @@ class Rule(NamedTuple):
     normal: float
 
 
-FIRST, LAST, ANY, LEADING, IGNORED = range(5)
-"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell."""
+FIRST, LAST, ANY, LEADING, YIELDING, IGNORED = range(6)
+"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell; ``YIELDING`` to
+whatever comes next.
+"""
 
 
 class Span(NamedTuple):
@@ -153,18 +155,17 @@ def index_of_maximum(
     if not has_cells(depth, height, width):
         return -1
     first = (depth.first * rows + height.first) * columns + width.first
-    index = first
-    maximum = -float("inf")
+    index = first if rule.keeps_cell else -1
+    maximum = rule.nothing
     for d in range(depth.length):
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
-            for w in range(width.length):
-                cell = row + w * width.step
+            for cell in range(row, row + width.length * width.step, width.step):
                 value = cells[start + cell]
                 if replaces(value, maximum, cell == first, rule):
                     maximum = value
                     index = cell
-    return index if rule.keeps_cell or maximum != -float("inf") else -1
+    return index
 
 
 @part
@@ -190,10 +191,10 @@ def replaces(value: float, maximum: float, is_first: bool, rule: Rule) -> bool:
     if value > maximum:
         return rule.ties == LAST or not is_as_great(value, maximum, rule)
     if value == value:  # a number beside NaN
-        return False
+        return rule.nans == YIELDING
     if rule.nans == FIRST or rule.nans == ANY:
         return maximum == maximum
-    return rule.nans == LAST or (rule.nans == LEADING and is_first)
+    return rule.nans == LAST or rule.nans == YIELDING or (rule.nans == LEADING and is_first)
 
 
 @part

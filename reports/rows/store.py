@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ DEFAULT_FOLDER = Path("poolproof-report")
 """Where a run is recorded that nobody named a folder for."""
 
 ROWS_PER_PART = 5000
+
+_compact_json = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` makes one for each row
 
 
 class NotARun(BadInput):
@@ -70,16 +73,23 @@ class RowWriter:
         self._name = name
         self._pending: list[Row] = []
         self._journal = _unused(self._rows, name)
+        self._end: FileIO | None = None
 
     def append(self, row: Row) -> None:
         """Write one row; it survives the death of this process from here on."""
-        _append_line(self._journal, json.dumps(row, separators=(",", ":")))
+        with writing(self._journal):
+            if self._end is None:
+                self._end = self._journal.open("ab", buffering=0)
+            _write_line(self._end, _compact_json.encode(row))
         self._pending.append(row)
         if len(self._pending) >= ROWS_PER_PART:
             self.compact()
 
     def compact(self) -> None:
         """Turn the journal into a Parquet part."""
+        if self._end is not None:
+            self._end.close()
+            self._end = None
         if self._pending:
             _replace_journal(self._journal, self._pending)
         self._pending = []
@@ -196,13 +206,18 @@ def _whole_lines(file: Path) -> Iterator[str]:
 def _append_line(file: Path, line: str) -> None:
     """Write a line at the end of a file, all of it or nothing."""
     with writing(file), file.open("ab", buffering=0) as end:
-        size, rest = end.tell(), line.encode() + b"\n"
-        try:
-            while rest:
-                rest = rest[end.write(rest) :]
-        except OSError:
-            end.truncate(size)
-            raise
+        _write_line(end, line)
+
+
+def _write_line(end: FileIO, line: str) -> None:
+    """Write a line where a file ends, all of it or nothing."""
+    size, rest = end.tell(), line.encode() + b"\n"
+    try:
+        while rest:
+            rest = rest[end.write(rest) :]
+    except OSError:
+        end.truncate(size)
+        raise
 
 
 _REPLACES = b"replaces journal"

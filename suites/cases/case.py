@@ -22,7 +22,8 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout, extent
+from poolproof.suites.cases.forms import Form, form_of
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout
 from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.spreads import parse_spread
 
@@ -140,12 +141,12 @@ class Case:
     def api(self) -> Operator:
         return find_operator(self.operator)
 
-    @property
+    @cached_property
     def leading_shape(self) -> tuple[int, ...]:
         """([N,] C)."""
         return self.shape[: -self.api.spatial_rank]
 
-    @property
+    @cached_property
     def spatial_shape(self) -> tuple[int, ...]:
         return self.shape[-self.api.spatial_rank :]
 
@@ -159,17 +160,17 @@ class Case:
         """Shape of grad_output: ([N,] C, *windows)."""
         return (*self.leading_shape, *(axis.windows for axis in self.axes))
 
-    @property
+    @cached_property
     def planes(self) -> int:
         """N * C."""
         return prod(self.leading_shape)
 
-    @property
+    @cached_property
     def plane_size(self) -> int:
         """Cells of one plane of ``self``."""
         return prod(self.spatial_shape)
 
-    @property
+    @cached_property
     def plane_windows(self) -> int:
         """Windows of one plane, the elements of one plane of grad_output."""
         return prod(axis.windows for axis in self.axes)
@@ -204,12 +205,20 @@ class Case:
 
     def memory_bytes(self) -> int:
         """Bytes that the tensors of one call occupy, gaps included."""
-        total = 0
-        for tensor in self.api.tensors:
-            shape = self.tensor_shape(tensor)
-            placed = self.layout(tensor).place(shape, self.api.spatial_rank)
-            total += (placed.start + extent(shape, placed.strides)) * _ITEM_SIZES[self.tensor_dtype(tensor)]
-        return total
+        return sum(form.nbytes for form in self.forms.values())
+
+    @cached_property
+    def forms(self) -> dict[str, Form]:
+        """How each of ``api.tensors`` lies in its storage."""
+        return self.forms_in({name: self.layout(name) for name in self.api.tensors}, self.index_dtype)
+
+    def forms_in(self, layouts: Mapping[str, Layout], index_dtype: str) -> dict[str, Form]:
+        """The same in other layouts and another dtype of indices; tensors not named are contiguous."""
+        rank, dtypes = self.api.spatial_rank, {"indices": index_dtype}
+        return {
+            name: form_of(shape, dtypes.get(name, self.dtype), layouts.get(name, CONTIGUOUS), rank)
+            for name, shape in self._tensor_shapes.items()
+        }
 
     @cached_property
     def taps(self) -> int:
@@ -236,10 +245,15 @@ class Case:
     @property
     def empty_windows(self) -> NDArray[np.bool_]:
         """Which windows have no cell inside the plane, of the pooled shape."""
+        return np.broadcast_to(self.empty_windows_of_plane, self.pooled_shape)
+
+    @property
+    def empty_windows_of_plane(self) -> NDArray[np.bool_]:
+        """The same of each plane, of the shape of its windows."""
         empty = np.zeros((), bool)
         for axis in self.axes:
             empty = empty[..., None] | ~axis.valid.any(axis=1)
-        return np.broadcast_to(empty, self.pooled_shape)
+        return empty
 
     def _check(self) -> None:
         api = self.api
@@ -333,9 +347,6 @@ def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-_ITEM_SIZES = {name: fmt.dtype.itemsize for name, fmt in FORMATS.items()} | {"int8": 1, "int32": 4, "int64": 8}
 
 
 def _read_integers(name: str, value: Any) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
+from operator import mul
+from typing import NamedTuple
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
@@ -22,8 +24,7 @@ PLANES = "nc"
 """The axes along which planes are counted; the others count cells, or windows, of one plane."""
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Strides in elements, and how many elements of the storage lie before the first of the tensor."""
 
     strides: Strides
@@ -117,7 +118,7 @@ def extent(shape: Shape, strides: Strides) -> int:
     """Number of storage elements from the first to the last one that the view touches."""
     if 0 in shape:
         return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return 1 + sum(map(mul, shape, strides)) - sum(strides)
 
 
 def _letters(shape: Shape, spatial_rank: int) -> str:
@@ -141,8 +142,12 @@ def _dense(shape: Sequence[int]) -> Strides:
 def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False) -> Arrangement:
     """Without gaps; ``order`` gives the letters as they are nested, outermost first."""
 
+    @cache
+    def nesting(letters: str) -> tuple[int, ...]:
+        return tuple(letters.index(axis) for axis in order(letters))
+
     def place(shape: Shape, letters: str) -> Placement:
-        return Placement(_nested(shape, [letters.index(axis) for axis in order(letters)]))
+        return Placement(_nested(shape, nesting(letters)))
 
     return Arrangement(place, axes, marked=marked)
 

@@ -7,18 +7,18 @@ each time, so that what it held before a call can be told after it without a cop
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
-from poolproof.references.formats import FORMATS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
-from poolproof.suites.cases.layouts import CONTIGUOUS, Layout, Placement, extent
+from poolproof.suites.cases.forms import BITS, Form
+from poolproof.suites.cases.layouts import Layout
 from poolproof.suites.cases.operands import Contents
 
 GUARD_BYTES = 512
@@ -49,15 +49,16 @@ def allocate(
     """
     case = content.case
     guard = GUARD_BYTES + shift * SHIFT_BYTES
-    forms = {name: _form(case, name, layouts, index_dtype) for name in case.api.tensors}
-    inputs = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
-    outputs = {name: _output(forms[name], content.beyond, poison, guard) for name in case.api.outputs}
-    return Call(case.api, case.attributes, inputs | outputs, case.deterministic)
+    forms = _forms(case, layouts, index_dtype)
+    tensors = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
+    for name in case.api.outputs:
+        tensors[name] = _output(forms[name], content.beyond, poison, guard)
+    return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
 def as_before(content: Contents, name: str, poison: int) -> Tensor:
     """An input of `allocate` once more: what its memory held before the call."""
-    return _input(_form(content.case, name, None, None), content, name, poison, GUARD_BYTES)
+    return _input(content.case.forms[name], content, name, poison, GUARD_BYTES)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
@@ -67,14 +68,19 @@ def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
 
 def as_bits(elements: NDArray) -> NDArray:
     """The same memory, with an unsigned integer for each element."""
-    return elements.view(f"u{elements.itemsize}")
+    return elements.view(BITS[elements.itemsize])
 
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
     """The bytes of the elements, those of one element along a last axis, in the tensor's own memory."""
-    elements = tensor.array
-    start = tensor.guard + tensor.offset * elements.itemsize
-    return np.ndarray((*elements.shape, elements.itemsize), np.uint8, tensor.buffer.data, start, (*elements.strides, 1))
+    return _of_elements(tensor, tensor.buffer)
+
+
+def _of_elements(tensor: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
+    """What ``memory``, which has an entry for each byte of the tensor's buffer, has for those of its elements."""
+    size = tensor.dtype.itemsize
+    strides = (*(stride * size for stride in tensor.strides), 1)
+    return np.ndarray((*tensor.shape, size), memory.dtype, memory.data, tensor.guard + tensor.offset * size, strides)
 
 
 def has_gaps(tensor: Tensor) -> bool:
@@ -82,77 +88,61 @@ def has_gaps(tensor: Tensor) -> bool:
     return tensor.storage_elements != prod(tensor.shape)
 
 
-def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    return tensor.buffer[: tensor.guard], tensor.buffer[len(tensor.buffer) - tensor.guard :]
+def is_surrounded(tensor: Tensor, byte: int) -> bool:
+    """Whether both guard bands hold nothing but that byte."""
+    band, last = bytes((byte,)) * tensor.guard, len(tensor.buffer) - tensor.guard
+    return tensor.buffer[: tensor.guard].tobytes() == band == tensor.buffer[last:].tobytes()
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     """Which bytes of the buffer belong to no element of the view."""
-    elements = np.zeros(tensor.storage_elements, bool)
-    view = np.ndarray(tensor.shape, bool, elements.data, offset=tensor.offset, strides=tensor.strides)
-    view[...] = True
     mask = np.ones(len(tensor.buffer), bool)
-    mask[tensor.guard : len(tensor.buffer) - tensor.guard] = ~np.repeat(elements, tensor.dtype.itemsize)
+    _of_elements(tensor, mask)[...] = False
     return mask
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How the elements of a tensor are spread over its storage, of ``extent`` elements, and whether these are all."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    placed: Placement
-    extent: int
-    is_dense: bool
-    tag: str
-
-    def tensor(self, guard: int, beyond: int = 0) -> Tensor:
-        """A tensor on fresh memory, with a fence where ``beyond`` elements behind it may not be touched."""
-        size = 2 * guard + self.extent * self.dtype.itemsize
-        buffer = fenced(size, beyond * self.dtype.itemsize) if beyond else np.empty(size, np.uint8)
-        return Tensor(buffer, guard, self.dtype, self.shape, self.placed.strides, self.placed.start, self.tag)
+def _forms(case: Case, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> Mapping[str, Form]:
+    if layouts is None and index_dtype is None:
+        return case.forms
+    if layouts is None:
+        layouts = {name: case.layout(name) for name in case.api.tensors}
+    return case.forms_in(layouts, index_dtype or case.index_dtype)
 
 
-def _form(case: Case, name: str, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> _Form:
-    layout = case.layout(name) if layouts is None else layouts.get(name, CONTIGUOUS)
-    dtype = (index_dtype or case.index_dtype) if name == "indices" else case.dtype
-    return _form_of(case.tensor_shape(name), dtype, layout, case.api.spatial_rank)
-
-
-@lru_cache(maxsize=64)
-def _form_of(shape: tuple[int, ...], dtype: str, layout: Layout, spatial_rank: int) -> _Form:
-    """Kept, because the runs of one case lay out the same tensors."""
-    numpy_dtype = FORMATS[dtype].dtype if dtype in FORMATS else np.dtype(dtype)
-    placed = layout.place(shape, spatial_rank)
-    elements = placed.start + extent(shape, placed.strides)
-    is_dense = elements == prod(shape) and not layout.repeats_elements
-    return _Form(shape, numpy_dtype, placed, elements, is_dense, layout.tag)
-
-
-def _input(form: _Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
-    tensor = form.tensor(guard)
-    _surround(tensor, form.is_dense, poison)
+def _input(form: Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
+    tensor = _tensor(form, guard, poison)
     _fill(tensor, content, name)
     return tensor
 
 
-def _output(form: _Form, beyond: int, poison: int, guard: int) -> Tensor:
-    tensor = form.tensor(guard, beyond)
-    _surround(tensor, form.is_dense, SURROUNDINGS)
-    as_bits(tensor.array)[...] = _pattern(poison, form.dtype.itemsize)
+def _output(form: Form, beyond: int, poison: int, guard: int) -> Tensor:
+    tensor = _tensor(form, guard, SURROUNDINGS, beyond)
+    tensor.array.view(form.bits).fill(_pattern(poison, form.dtype.itemsize))
     return tensor
 
 
-def _surround(tensor: Tensor, is_dense: bool, byte: int) -> None:
-    """Fill guard bands and gaps. What an element is going to hold is not written twice where there are no gaps."""
-    if not is_dense:
-        tensor.buffer[:] = byte
-        return
-    for band in guard_bands(tensor):
-        band[:] = byte
+_SHORT = 1 << 12
+"""Bytes that are filled sooner than it is told which of them are going to be filled anyway."""
 
 
+def _tensor(form: Form, guard: int, surroundings: int, beyond: int = 0) -> Tensor:
+    """A tensor on fresh memory, whose guard bands and gaps hold that byte.
+
+    What an element is going to hold is not written twice where there are no gaps. There is a fence where ``beyond``
+    elements behind it may not be touched.
+    """
+    size = 2 * guard + form.nbytes
+    buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
+    if size > _SHORT and form.is_dense:
+        buffer[:guard] = buffer[size - guard :] = surroundings
+    else:
+        buffer.fill(surroundings)
+    start = guard + form.start * form.dtype.itemsize
+    elements = np.ndarray(form.shape, form.dtype, buffer, start, form.byte_strides)
+    return Tensor(buffer, guard, elements, form.strides, form.start, form.tag)
+
+
+@cache
 def _pattern(byte: int, length: int) -> int:
     """The unsigned integer of ``length`` times that byte."""
     return int.from_bytes(bytes([byte]) * length, "little")

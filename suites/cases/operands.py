@@ -26,6 +26,12 @@ from poolproof.suites.cases.recipes.values import draw_values
 SLAB = 1 << 16
 """Elements of the planes that are judged at a time, where these are more than one."""
 
+LARGEST_PLANE = 1 << 20
+"""Cells of a plane that is judged as a whole."""
+
+PIECES = 4
+"""Of a larger plane, which takes more memory to judge than its tensors: all its windows are looked through for each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contents:
@@ -49,9 +55,8 @@ class Contents:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
         case = self.case
-        first_cells = np.arange(case.planes)[:, None] * case.plane_size
-        cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size, case.axes, self.values.reshape(-1))
+        cells = self.indices.reshape(case.planes, case.plane_windows)
+        return Landing(cells, case.plane_size, case.axes, self.values)
 
     @property
     def terms(self) -> Float64:
@@ -64,18 +69,21 @@ class Contents:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         cells = self.landing.cells
         if self.case.has_empty_window():
-            cells = np.where(self._placed, cells, -1)
+            cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
     def slabs(self, outputs: NDArray) -> Iterator[Slab]:
-        """What came out in grad_input beside what belongs there, some planes at a time."""
+        """What came out in grad_input beside what belongs there, some planes at a time, or a piece of one."""
+        return self._planes(outputs) if self.case.plane_size <= LARGEST_PLANE else self._pieces(outputs.reshape(-1))
+
+    def _planes(self, outputs: NDArray) -> Iterator[Slab]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
         cells, terms = self.indices.reshape(windows), self.gradient.reshape(windows)
         came_out = outputs.reshape(case.planes, case.plane_size)
         if case.has_empty_window():
-            cells = np.where(self._placed.reshape(windows), cells, -1)
+            cells = np.where(self._placed, cells, -1)
         step = max(1, SLAB // max(case.plane_size, case.plane_windows, 1))
         for first in range(0, case.planes, step):
             some = slice(first, first + step)
@@ -85,12 +93,30 @@ class Contents:
             else:
                 yield Slab(*flat)
 
+    def _pieces(self, outputs: NDArray) -> Iterator[Slab]:
+        for cells in self.stretches(LARGEST_PLANE, PIECES):
+            flat = *self.belonging(cells), _float64(outputs[cells])
+            yield Slab(*flat, self.open_cells[cells]) if self.case.has_empty_window() else Slab(*flat)
+
+    def stretches(self, most: int, pieces: int) -> Iterator[slice]:
+        """Flat numbers of cells of grad_input: of the planes that have ``most`` cells or windows, or of a piece of one.
+
+        A larger plane is in so many ``pieces`` or less, of ``most`` cells or more.
+        """
+        size, total = self.case.plane_size, self.case.planes * self.case.plane_size
+        if size > most:
+            step = max(most, -(-size // pieces))
+            starts = (first for plane in range(0, total, size) for first in range(plane, plane + size, step))
+            return (slice(first, min(first + step, first - first % size + size)) for first in starts)
+        step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
+        return (slice(first, min(first + step, total)) for first in range(0, total, step))
+
     @cached_property
     def open_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
-        pointing = (~self._placed) & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
+        pointing = ~self._placed.ravel() & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
         found = np.zeros(self.values.size, bool)
         found[planes[pointing] * self.case.plane_size + indices.ravel()[pointing]] = True
         return found
@@ -102,14 +128,38 @@ class Contents:
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
+    def belonging(self, cells: slice) -> tuple[Int64, Float64]:
+        """(cells, gradients) of what belongs into the cells of a stretch of grad_input, counted from the first of them.
+
+        A gradient that belongs nowhere has a negative cell, or is left out.
+        """
+        assert self.gradient is not None
+        assert self.indices is not None
+        size, placed = self.case.plane_size, self._placed
+        some = slice(cells.start // size, -(-cells.stop // size))
+        indices, gradients = self.indices.reshape(placed.shape)[some], self.gradient.reshape(placed.shape)[some]
+        if self.case.has_empty_window():
+            indices = np.where(placed[some], indices, -1)
+        if cells.stop - cells.start >= size:
+            belongs_in = indices + size * np.arange(len(indices))[:, None]
+            return np.where(indices < 0, -1, belongs_in).ravel(), _float64(gradients)
+        first, stop = cells.start - some.start * size, cells.stop - some.start * size
+        inside = (indices >= first) & (indices < stop)
+        return indices[inside].astype(np.int64) - first, _float64(gradients[inside])
+
     def senders(self, cell: int) -> Int64:
         """The windows, flat, whose gradients belong in a cell."""
-        return np.flatnonzero((self.landing.cells == cell) & self._placed)
+        assert self.indices is not None
+        placed = self._placed
+        plane, cell_of_plane = divmod(cell, self.case.plane_size)
+        belongs = (self.indices.reshape(placed.shape)[plane] == cell_of_plane) & placed[plane]
+        return plane * self.case.plane_windows + np.flatnonzero(belongs)
 
     @property
     def _placed(self) -> NDArray[np.bool_]:
-        """Which gradients, flat, are of a window that has a cell."""
-        return ~self.case.empty_windows.ravel()
+        """Which gradients, of shape (planes, windows), are of a window that has a cell."""
+        placed = ~self.case.empty_windows_of_plane.ravel()
+        return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
@@ -124,7 +174,7 @@ def _float64(planes: NDArray) -> Float64:
 def contents(case: Case) -> Contents:
     """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt = FORMATS[case.dtype]
-    size = int(np.prod(case.shape))
+    size = case.planes * case.plane_size
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
     values: NDArray
     if "self" in literals:

@@ -1,7 +1,7 @@
 """Whether a case fits into the memory that there is to judge it, decided before anything is allocated.
 
-What a case takes follows from its tensors alone (`WORKING_COPIES`, measured); what there is, whoever starts a run
-says, or the system.
+What a case takes follows from its tensors alone (`needed_memory`, held against what is measured); what there is,
+whoever starts a run says, or the system.
 """
 
 from __future__ import annotations
@@ -14,17 +14,22 @@ from pathlib import Path
 from poolproof.references.operators import Direction
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import LARGEST_PLANE, PIECES
 
 VARIABLE = "POOLPROOF_MEMORY_BUDGET"
 """Environment variable with the bytes that one process may take; without it, what is free when a case comes."""
 
-WORKING_COPIES = 5
-"""What a case is judged in, in multiples of its tensors: runs that are compared, inputs as they were, contents.
-Measured: 2.6 to 4.5 where it passes, on torch and on the emulator, where the device has tensors of its own; 16 where it
-fails everywhere. One that fails and is too large for that is killed by the system, which is told as not run."""
+PLANE_BYTES = {Direction.BACKWARD: 61, Direction.FORWARD: 8}
+"""What each cell of a plane, or of a piece of a large one, takes while that is judged: its facts and its output."""
 
-PLANE_BYTES = {Direction.BACKWARD: 72, Direction.FORWARD: 8}
-"""What each cell of a plane takes besides, while that plane is judged (measured: 66 and 6)."""
+WINDOW_BYTES = 16
+"""What each window takes then: its gradient, twice where sums are wider than float64, or its maximum and its index."""
+
+STANDARDS_BYTES = 160
+"""What each cell of the tensor takes while the standards of others are held against it (measured: 135 to 150)."""
+
+_VARIATIONS = 2
+"""Runs in other layouts, dtypes and scales whose outputs are kept beside those of the repetitions."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -62,15 +67,40 @@ def allow_free_memory() -> None:
     share(free_memory(), 1)
 
 
-def needed_memory(case: Case) -> int:
-    """Bytes that judging a case takes, about."""
-    return WORKING_COPIES * case.memory_bytes() + PLANE_BYTES[case.api.direction] * case.plane_size
+def needed_memory(case: Case, repeats: int = 1) -> int:
+    """Bytes that judging a case takes, about, whether it passes or fails.
+
+    What was drawn and the first run are kept throughout, and the outputs of every other. To these comes what is made
+    and dropped again: a run, and beside it what a device on this machine has of it or what is known of a plane.
+    """
+    forms, windows = case.forms, case.plane_windows
+    outputs = sum(forms[name].nbytes for name in case.api.outputs)
+    drawn = sum(forms[name].nbytes for name in case.api.inputs if name != "indices") + 8 * windows * case.planes
+    plane = PLANE_BYTES[case.api.direction] * _judged_at_once(case) + WINDOW_BYTES * windows
+    tensors = case.memory_bytes()
+    return drawn + tensors + (repeats + _VARIATIONS) * outputs + tensors + max(tensors, plane)
 
 
-def too_large(case: Case) -> str:
+def _judged_at_once(case: Case) -> int:
+    """Cells of a plane, or of a piece of one."""
+    if not case.api.is_backward or case.plane_size <= LARGEST_PLANE:
+        return case.plane_size
+    return max(LARGEST_PLANE, -(-case.plane_size // PIECES))
+
+
+def too_large(case: Case, repeats: int = 1) -> str:
     """Why the case is left out, with its size; empty where there is memory enough."""
-    needed, allowed = needed_memory(case), int(os.environ.get(VARIABLE) or free_memory())
+    needed, allowed = needed_memory(case, repeats), _allowed()
     if needed <= allowed:
         return ""
     sizes = f"{case.memory_bytes() / 2**30:.3g} GiB of tensors, about {needed / 2**30:.3g} GiB to judge them"
     return f"beyond the memory budget of {allowed / 2**30:.3g} GiB a process: {sizes}"
+
+
+def has_room_for_standards(case: Case, repeats: int = 1) -> bool:
+    """Whether the standards of others can be held against the output of a case as well."""
+    return needed_memory(case, repeats) + STANDARDS_BYTES * case.planes * case.plane_size <= _allowed()
+
+
+def _allowed() -> int:
+    return int(os.environ.get(VARIABLE) or free_memory())

@@ -6,17 +6,18 @@ name. `CHECKS` is the complete list; a plan names checks by id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Status, dtype_name
+from poolproof.backends.base import Status, Tensor, dtype_name
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
-from poolproof.references.criterion import admissible
 from poolproof.references.forward import maximum_without_cells
+from poolproof.references.summary import summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -41,7 +42,8 @@ from poolproof.suites.judging.findings import (
     wrong_cells,
 )
 from poolproof.suites.judging.owed import unsupported
-from poolproof.suites.judging.slabs import anywhere
+from poolproof.suites.judging.parts import REACHED, REJECTED, Parts, plane_sums
+from poolproof.suites.judging.slabs import anywhere, where
 from poolproof.suites.judging.trial import Run, Trial
 
 Judge = Callable[[Trial], Mismatch | None]
@@ -117,14 +119,17 @@ def _other_shape(run: Run) -> Mismatch | None:
 def _other_strides(run: Run) -> Mismatch | None:
     """The first output that came back with other strides, those of axes with more than one element."""
     for name in run.outcome.strides:
-        tensor = run.call.tensors[name]
-        long = [size > 1 and 0 not in tensor.shape for size in tensor.shape]
-        if any(np.not_equal(run.strides(name), tensor.strides) & long):
+        tensor, strides = run.call.tensors[name], run.strides(name)
+        if strides != tensor.strides and _lead_elsewhere(strides, tensor):
             because = "as the tensor was handed in"
-            return mismatch(
-                f"the strides of {name} after the call", list(run.strides(name)), list(tensor.strides), because
-            )
+            return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), because)
     return None
+
+
+def _lead_elsewhere(strides: Sequence[int], tensor: Tensor) -> bool:
+    """Whether elements of a tensor that is read with ``strides`` lie elsewhere than with its own."""
+    pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
+    return 0 not in tensor.shape and any(size > 1 and read != own for size, read, own in pairs)
 
 
 @_check("every output element is written", _always)
@@ -149,16 +154,16 @@ def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]
 def interval(trial: Trial) -> Mismatch | None:
     if not trial.summary.rejected_reached:
         return None
-    reached = trial.content.sums.count > 0
-    return wrong_cells(trial, ~trial.accepted & reached, reached)
+    flags = trial.parts.flags
+    return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.reached)
 
 
 @_check("cells that no window reaches are exactly zero", _backward)
 def unreached(trial: Trial) -> Mismatch | None:
     if not trial.summary.rejected_unreached:
         return None
-    unreached = trial.content.sums.count == 0
-    return wrong_cells(trial, ~trial.accepted & unreached, unreached)
+    flags, unreached = trial.parts.flags, trial.summary.cells - trial.summary.reached
+    return wrong_cells(trial, flags & (REACHED | REJECTED) == REJECTED, unreached)
 
 
 def _conserves(trial: Trial) -> bool:
@@ -174,10 +179,7 @@ def _conserves(trial: Trial) -> bool:
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.planes_off:
         return None
-    planes = trial.case.planes
-    owed = trial.content.terms.reshape(planes, trial.case.plane_windows).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        got = trial.gradient_input.reshape(planes, trial.case.plane_size).sum(axis=1)
+    owed, got = plane_sums(trial.content, trial.first.output("grad_input"))
     wrong = (got != owed).reshape(trial.case.leading_shape)
     if not wrong.any():
         return None
@@ -205,8 +207,9 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         tensor = trial.first.call.tensors[name]
         if trespassed(tensor):
-            before = np.full_like(tensor.buffer, SURROUNDINGS)
-            trespass = guard_and_gap_mask(tensor) & (tensor.buffer != before)
+            before = np.broadcast_to(np.uint8(SURROUNDINGS), tensor.buffer.shape)
+            trespass = guard_and_gap_mask(tensor)
+            trespass &= tensor.buffer != SURROUNDINGS
             return changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
     return None
 
@@ -309,13 +312,14 @@ def round_trip(trial: Trial) -> Mismatch | None:
         subject = f"{element_text('indices', element)} that the forward made"
         return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
     run, content = trial.with_indices(indices)
-    outputs = run.output("grad_input").astype(np.float64)
-    allowed = admissible(content.sums, trial.fmt, trial.model)
-    wrong = ~allowed.accepts(outputs.ravel()).reshape(outputs.shape)
-    if not wrong.any():
+    outputs = run.output("grad_input")
+    if not summarise(content.slabs(outputs), plane, trial.fmt, trial.model).rejected:
         return None
-    element = first_element(wrong)
-    owed = owed_text(allowed, int(wrong.argmax()))
+    parts = Parts(content, outputs, trial.model)
+    wrong = (parts.flags & REJECTED != 0).reshape(outputs.shape)
+    cell = int(wrong.argmax())
+    part = parts.around(cell)
+    owed = owed_text(part.admissible, cell - part.cells.start)
     return wrong_element("grad_input", wrong, outputs, owed, "with the indices of its own forward")
 
 
@@ -370,9 +374,9 @@ def scale_equivariance(trial: Trial) -> Mismatch | None:
     outputs = trial.with_scale(_SCALE).output("grad_input"), trial.first.output("grad_input")
     if not anywhere(_scaled_otherwise, *outputs):
         return None
-    scaled = outputs[0].astype(np.float64)
-    owed = (trial.gradient_input * 2.0**_SCALE).reshape(scaled.shape)
-    return wrong_element("grad_input", differs(scaled, owed), scaled, owed, f"with gradients times {2**_SCALE}")
+    wrong = where(_scaled_otherwise, *outputs)
+    owed = format_value(float(outputs[1][first_element(wrong)]) * 2.0**_SCALE)
+    return wrong_element("grad_input", wrong, outputs[0], owed, f"with gradients times {2**_SCALE}")
 
 
 def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
@@ -382,32 +386,35 @@ def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.b
 @_check("every output is the maximum of its window", _forward)
 def maximum(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, WRONG_MAXIMUM)
-    if not wrong.any():
+    if wrong is None:
         return None
-    owed = trial.maximum[0].astype(np.float64).reshape(wrong.shape)
-    return wrong_window(trial, "out", wrong, trial.first.output("out").astype(np.float64), owed)
+    value, _ = trial.maximum_of(first_element(wrong))
+    return wrong_window(trial, "out", wrong, trial.first.output("out"), format_value(value))
 
 
 @_check("indices are those of the declared rule: the first maximum, or the last NaN, unless it is another", _readable)
 def index_rule(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, WRONG_INDEX)
-    if not wrong.any():
+    if wrong is None:
         return None
-    return wrong_window(trial, "indices", wrong, trial.output_indices, trial.maximum[1].reshape(wrong.shape))
+    _, index = trial.maximum_of(first_element(wrong))
+    return wrong_window(trial, "indices", wrong, trial.output_indices, str(index))
 
 
 @_check("every index lies in its window and points at the value that came out", _readable)
 def index_points(trial: Trial) -> Mismatch | None:
     wrong = _misses(trial, POINTS_ELSEWHERE)
-    if not wrong.any():
+    if wrong is None:
         return None
-    value = trial.first.output("out").astype(np.float64)[first_element(wrong)]
+    value = float(trial.first.output("out")[first_element(wrong)])
     owed = f"a cell of its window that holds {format_value(value)}"
     return wrong_window(trial, "indices", wrong, trial.output_indices, owed)
 
 
-def _misses(trial: Trial, kind: int) -> NDArray[np.bool_]:
-    """Which windows are wrong in one way, of the pooled shape."""
+def _misses(trial: Trial, kind: int) -> NDArray[np.bool_] | None:
+    """Which windows are wrong in one way, of the pooled shape; None where none is."""
+    if not trial.misses_of_any_kind & kind:
+        return None
     return (trial.misses.reshape(trial.case.pooled_shape) & kind) != 0
 
 
@@ -417,7 +424,7 @@ def _misses(trial: Trial, kind: int) -> NDArray[np.bool_]:
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows
-    out, indices = trial.first.output("out").astype(np.float64), trial.output_indices
+    out, indices = trial.first.output("out"), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     owed = maximum_without_cells(trial.forward_rule, trial.fmt)
@@ -448,7 +455,7 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     """
     assert trial.first.outcome.status is Status.COMPLETED
     judged, findings = [], []
-    for check in (CHECKS[name] for name in sorted(ids, key=lambda name: name != results.__name__)):
+    for check in _in_order(ids):
         if check.applies(trial):
             judged.append(check.id)
             finding = check.judge(trial)
@@ -457,3 +464,9 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
                 if check.id == results.__name__ and _other_shape(trial.first):
                     break
     return judged, findings
+
+
+@cache
+def _in_order(ids: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these ids, of which `results` decides first whether there is anything to judge."""
+    return tuple(CHECKS[name] for name in sorted(ids, key=lambda name: name != results.__name__))

@@ -15,19 +15,20 @@ from poolproof.suites.cases.memory import (
     SURROUNDINGS,
     as_bits,
     element_bytes,
-    guard_bands,
     has_gaps,
+    is_surrounded,
     meant,
 )
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
-from poolproof.suites.judging.slabs import anywhere, slabs
+from poolproof.suites.judging.slabs import anywhere, slabs, where
 from poolproof.suites.judging.trial import Run, Trial
 
 
 def differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
     """Where two results differ in value; NaN payloads and signs of zero do not count."""
-    return (first != second) & ~(np.isnan(first) & np.isnan(second))
+    other = first != second
+    return other & ~(np.isnan(first) & np.isnan(second)) if np.count_nonzero(other) else other
 
 
 def wrong_window(
@@ -80,11 +81,10 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
         outputs = run.output(name), right.output(name)
         if not anywhere(_other_value, *outputs):
             continue
-        got, owed = (output.astype(np.float64) for output in outputs)
-        wrong = differs(got, owed)
+        wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
-            wrong &= trial.owes_bits.reshape(got.shape)
-        found = wrong_element(name, wrong, got, owed, how, because)
+            wrong &= trial.owes_bits.reshape(wrong.shape)
+        found = wrong_element(name, wrong, *outputs, how, because)
         if found:
             return found
     return None
@@ -93,15 +93,15 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
 def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
     """`differs`, for which bits that are alike are enough."""
     other = as_bits(got) != as_bits(owed)
-    return differs(got.astype(np.float64), owed.astype(np.float64)) if other.any() else other
+    return differs(got.astype(np.float64), owed.astype(np.float64)) if np.count_nonzero(other) else other
 
 
 def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
     """Whether all bytes of an input of a first run are seen to be as they were; of one with gaps that is not seen."""
     elements = meant(content, name)
-    if elements is None or has_gaps(tensor) or content.case.layout(name).repeats_elements:
+    if elements is None or not content.case.forms[name].is_dense:
         return False
-    if any((band != POISONS[0]).any() for band in guard_bands(tensor)):
+    if not is_surrounded(tensor, POISONS[0]):
         return False
     pair = tensor.array, elements.reshape(tensor.shape)
     return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
@@ -112,7 +112,7 @@ def trespassed(tensor: Tensor) -> bool:
 
     There is something between them where the storage holds more bytes other than `SURROUNDINGS` than the elements do.
     """
-    if any((band != SURROUNDINGS).any() for band in guard_bands(tensor)):
+    if not is_surrounded(tensor, SURROUNDINGS):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
 

@@ -8,17 +8,18 @@ wrong place. The decoder knows the gradients and where they belong, and nothing 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.recipes.gradients import Landing
+from poolproof.suites.cases.operands import Contents
 
 Kind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
 
@@ -73,63 +74,137 @@ class Fault:
         }[self.kind]
 
 
-def decode(recipe: str, landing: Landing, gradient: Float64, outputs: Float64) -> list[Fault]:
-    """The faults that explain ``outputs`` (cells,), given ``gradient`` (windows,); both flat, in units of the code.
+def decode(content: Contents, outputs: NDArray) -> list[Fault]:
+    """The faults that explain ``outputs``, what came out as grad_input.
 
-    Empty where the recipe is no code, or where the gradients are not told apart in some cell after all, as when one
-    element stands for many (an expanded tensor) or indices lie outside their windows.
+    Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
+    stands for many (an expanded tensor) or indices lie outside their windows.
     """
-    sent = np.flatnonzero(gradient)
-    cells, weights = landing.cells[sent], gradient[sent]
-    if recipe not in _READERS or not _tells_apart(recipe, cells, weights):
+    recipe, senders = content.case.gradient, _Senders(content)
+    if recipe not in _READERS:
         return []
-    owed = np.bincount(cells, weights, landing.size)
-    wrong = np.flatnonzero(outputs != owed)
-    if len(wrong) > MOST_CELLS:
-        return []
-    senders = _Senders(landing, sent, gradient)
-    faults, missing, surplus = _read(_READERS[recipe], wrong, outputs, senders)
+    wrong = _wrong_cells(recipe, senders, outputs)
+    faults, missing, surplus = _read(_READERS[recipe], wrong, senders)
     return sorted([*faults, *_matched(missing, surplus, senders)], key=lambda fault: (fault.cell, fault.window or 0))
+
+
+def _wrong_cells(recipe: str, senders: _Senders, outputs: NDArray) -> dict[int, float]:
+    """Wrong cell -> what came out there, in units of the code; none where that cannot be decoded."""
+    found: dict[int, float] = {}
+    for sent, planes in senders.all(outputs):
+        if not _tells_apart(recipe, sent.cells, sent.gradients):
+            return {}
+        values = senders.in_units(planes)
+        wrong = np.flatnonzero(values != np.bincount(sent.cells - sent.first_cell, sent.gradients, len(values)))
+        if len(found) + len(wrong) > MOST_CELLS:
+            return {}
+        found.update(zip((sent.first_cell + wrong).tolist(), values[wrong].tolist(), strict=True))
+    return found
 
 
 def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
     """Whether no two gradients of a cell are equal; of colours there is only one in a cell."""
     if recipe == "colour_ids":
         return len(np.unique(cells)) == len(cells)
-    return np.unique(np.stack([cells, weights]), axis=1).shape[1] == len(cells)
+    order = np.lexsort((weights, cells))
+    return not np.any((np.diff(cells[order]) == 0) & (np.diff(weights[order]) == 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """The gradients of some planes that are not zero, in units of the code: their cells, values and windows, flat."""
+
+    first_cell: int
+    cells: Int64
+    gradients: Float64
+    windows: Int64
+
+    def into(self, cell: int) -> Int64:
+        """Which of them belong into a cell."""
+        return _equal_to(cell, self.cells, self._by_cell)
+
+    def of_value(self, value: float) -> Int64:
+        return _equal_to(value, self.gradients, self._by_value)
+
+    @cached_property
+    def _by_cell(self) -> Int64:
+        return np.argsort(self.cells, kind="stable")
+
+    @cached_property
+    def _by_value(self) -> Int64:
+        return np.argsort(self.gradients, kind="stable")
+
+
+def _equal_to(value: float, values: NDArray, order: Int64) -> Int64:
+    """Which of the ``values``, which that order sorts, are that value, in their order."""
+    first, last = (np.searchsorted(values, value, side, sorter=order) for side in ("left", "right"))
+    return order[first:last]
+
+
+_SOME = 1 << 16
+"""Cells, or windows, of the planes that are looked at together, where these are more than one."""
 
 
 class _Senders:
-    """Which gradients belong into a cell, and which carry a value."""
+    """Which gradients belong into a cell, and which carry a value; in the memory of some planes."""
 
-    def __init__(self, landing: Landing, sent: Int64, gradient: Float64) -> None:
-        self.landing = landing
-        self.gradient = gradient
-        self._sent = sent[np.argsort(landing.cells[sent], kind="stable")]
-        self._cells = landing.cells[self._sent]
-        self.plane_size = landing.size // (int(landing.plane.max(initial=0)) + 1)
+    def __init__(self, content: Contents) -> None:
+        case = content.case
+        self._content = content
+        self.plane_size = case.plane_size
+        self._step = max(1, _SOME // max(case.plane_size, case.plane_windows, 1))
+        self._last: tuple[int, _Sent] | None = None
+
+    def all(self, outputs: NDArray) -> Iterator[tuple[_Sent, NDArray]]:
+        """The gradients of some planes after others, and what came out there."""
+        planes = outputs.reshape(self._content.case.planes, self.plane_size)
+        for first in range(0, len(planes), self._step):
+            yield self._around(first), planes[first : first + self._step]
+
+    def in_units(self, numbers: NDArray) -> Float64:
+        """Gradients, or sums of them, in units of the code, flat."""
+        return np.ldexp(numbers.ravel().astype(np.float64), -self._content.case.scale)
 
     def of(self, cell: int) -> dict[float, int]:
         """Gradient -> window, of those that belong into ``cell``."""
-        first, last = np.searchsorted(self._cells, [cell, cell + 1])
-        return {float(self.gradient[window]): int(window) for window in self._sent[first:last]}
+        sent = self._around(self.plane(cell))
+        some = sent.into(cell)
+        return dict(zip(sent.gradients[some].tolist(), sent.windows[some].tolist(), strict=True))
 
     def plane(self, cell: int) -> int:
         return cell // self.plane_size
 
     def carrying(self, cell: int, value: float) -> list[int]:
         """Windows of the cell's plane whose gradient is ``value``."""
-        return self._by_value.get((self.plane(cell), value), [])
-
-    @cached_property
-    def _by_value(self) -> dict[tuple[int, float], list[int]]:
-        """(plane, gradient) -> windows; asked only where there is too much of something."""
-        found: dict[tuple[int, float], list[int]] = defaultdict(list)
-        sent = np.sort(self._sent)
-        carried = zip(self.landing.plane[sent].tolist(), self.gradient[sent].tolist(), sent.tolist(), strict=True)
-        for plane, value, window in carried:
-            found[plane, value].append(window)
+        sent = self._around(self.plane(cell))
+        windows = sent.windows[sent.of_value(value)]
+        found: list[int] = windows[windows // self._content.case.plane_windows == self.plane(cell)].tolist()
         return found
+
+    def home(self, window: int) -> int:
+        """The cell into which a window's gradient belongs."""
+        assert self._content.indices is not None
+        plane = window // self._content.case.plane_windows
+        return plane * self.plane_size + int(self._content.indices.flat[window])
+
+    def _around(self, plane: int) -> _Sent:
+        """The gradients of some planes with this one; those asked for last are kept."""
+        first = plane // self._step * self._step
+        if self._last is None or self._last[0] != first:
+            self._last = None
+            self._last = first, self._sent(slice(first, first + self._step))
+        return self._last[1]
+
+    def _sent(self, planes: slice) -> _Sent:
+        case, content = self._content.case, self._content
+        assert content.gradient is not None
+        assert content.indices is not None
+        shape = case.planes, case.plane_windows
+        gradients = self.in_units(content.gradient.reshape(shape)[planes])
+        sent = np.flatnonzero(gradients)
+        windows = planes.start * case.plane_windows + sent
+        cells = windows // case.plane_windows * case.plane_size + content.indices.reshape(-1)[windows]
+        return _Sent(planes.start * case.plane_size, cells, gradients[sent], windows)
 
 
 _Missing = dict[float, list[tuple[int, int]]]
@@ -211,12 +286,12 @@ _READERS: dict[str, _Reader] = {
 }
 
 
-def _read(reader: _Reader, wrong: Int64, outputs: Float64, senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
+def _read(reader: _Reader, wrong: dict[int, float], senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
     """Every wrong cell's change; empty cells first, because what they miss helps to read the others."""
     faults, surplus = [], []
     missing: _Missing = defaultdict(list)
-    for cell in map(int, wrong[np.argsort(outputs[wrong] != 0.0, kind="stable")]):
-        place = _WrongCell(cell, float(outputs[cell]), senders, missing)
+    for cell, value in sorted(wrong.items(), key=lambda item: item[1] != 0.0):
+        place = _WrongCell(cell, value, senders, missing)
         change = reader(place)
         if change is None:
             faults.append(Fault("unreadable", cell))
@@ -262,7 +337,7 @@ def _extra(cell: int, weight: float, times: int, senders: _Senders) -> Fault:
         return Fault("unreadable", cell)
     if len(windows) > 1:
         return Fault("copied", cell, times=times)
-    return Fault("copied", cell, windows[0], int(senders.landing.cells[windows[0]]), times)
+    return Fault("copied", cell, windows[0], senders.home(windows[0]), times)
 
 
 def _coordinates(number: int, shape: tuple[int, ...]) -> list[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, cast
@@ -28,11 +27,11 @@ class AdapterFault(Exception):
     """A method of a backend raised, which is the cause, or gave what it may not: then the text says what."""
 
 
-@dataclass(frozen=True)
 class _ChargedPart:
     """A backend, or a part of it, whose methods raise `AdapterFault` and nothing else."""
 
-    charged: Backend | Streams | Phases
+    def __init__(self, charged: Backend | Streams | Phases) -> None:
+        self.charged = charged
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.charged, name)
@@ -43,9 +42,12 @@ class _Charged(_ChargedPart):
     """A backend that returns nothing from `run` but what a call can come to."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        outcome = _charging(cast(Backend, self.charged).run)(call, mode)
+        try:
+            outcome = cast(Backend, self.charged).run(call, mode)
+        except Exception as error:
+            raise AdapterFault from error
         _check_outcome(outcome, call)
-        return cast(Outcome, outcome)
+        return outcome
 
     def accumulation(self, call: Call) -> AccumulationModel:
         model = _charging(cast(Backend, self.charged).accumulation)(call)
@@ -88,11 +90,11 @@ _OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "code": ((int, NoneType), "an integer or None"),
     "message": (str, "a text"),
     "seconds": ((int, float), "a number"),
-    "results": (Mapping, "a mapping"),
-    "strides": (Mapping, "a mapping"),
+    "results": ((dict, Mapping), "a mapping"),
+    "strides": ((dict, Mapping), "a mapping"),
     "complaints": (tuple, "a tuple of texts"),
 }
-"""What each field of an outcome holds."""
+"""What each field of an outcome holds. What a dict is, is told sooner than what any mapping is."""
 
 
 def _check_outcome(outcome: object, call: Call) -> None:
@@ -103,9 +105,9 @@ def _check_outcome(outcome: object, call: Call) -> None:
         given = getattr(outcome, name)
         if not isinstance(given, kinds):
             raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
-    strangers = sorted({*outcome.results, *outcome.strides} - {*call.operator.outputs})
+    strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
     if strangers:
-        raise AdapterFault(f"returned an Outcome about {strangers[0]!r:.80}, which is no output of the call")
+        raise AdapterFault(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
 
 
 def _charging(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.criterion import Admissible
+from poolproof.references.formats import Float64
+from poolproof.references.geometry import Int64
 from poolproof.references.oracle import NO_LATTICE
+from poolproof.suites.judging.slabs import slabs
 from poolproof.suites.judging.trial import Trial
 
 _MOST_WINDOWS = 6
@@ -94,39 +97,31 @@ def first_element(wrong: NDArray[np.bool_]) -> Element:
     return _coordinates(int(wrong.argmax()), wrong.shape)
 
 
-def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: NDArray[np.bool_]) -> Mismatch | None:
-    """What is wrong with the cells of grad_input whose value is not admissible; None where there are none.
+def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch | None:
+    """What is wrong with the cells of grad_input, flat, whose value is not admissible; None where there are none.
 
-    Both arrays are flat. The worst cell is told, with the windows that belong there.
+    The worst of them is told, with the windows that belong there: of all the one farthest from its exact sum.
     """
     if not wrong.any():
         return None
     case = trial.case
-    cell = worst_cell(trial, np.flatnonzero(wrong))
+    cell = trial.parts.worst(wrong)
+    part = trial.parts.around(cell)
     element = _coordinates(cell, case.shape)
     senders = trial.content.senders(cell)
     told = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
     return mismatch(
         element_text("grad_input", element),
-        trial.gradient_input[cell],
-        owed_text(trial.admissible, cell),
+        part.outputs[cell - part.cells.start],
+        owed_text(part.admissible, cell - part.cells.start),
         _senders_text(trial, senders),
         wrong=wrong.reshape(case.shape),
-        judged=int(judged.sum()),
+        judged=judged,
         noun="cells",
         element=element,
         windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MOST_WINDOWS]],
         guess=told or explain(trial, cell, senders),
     )
-
-
-def worst_cell(trial: Trial, wrong: np.ndarray) -> int:
-    """Of the wrong cells the one farthest from its exact sum in ulps; a non-finite deviation comes first."""
-    sums, outputs = trial.content.sums.sum[wrong], trial.gradient_input[wrong]
-    with np.errstate(invalid="ignore", over="ignore"):
-        distance = np.abs(outputs - sums) / trial.fmt.ulp(sums)
-    distance = np.where(np.isfinite(distance), distance, np.inf)
-    return int(wrong[distance.argmax()])
 
 
 def owed_text(admissible: Admissible, cell: int) -> str:
@@ -162,9 +157,9 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
     Reads the difference to the exact sum as one gradient lost, added twice, or sent here though it belongs elsewhere.
     """
-    terms = trial.content.terms
-    got, exact = trial.gradient_input[cell], trial.content.sums.sum[cell]
-    if not np.isfinite(got) or not np.isfinite(terms).all():
+    part = trial.parts.around(cell)
+    got, exact = (float(numbers[cell - part.cells.start]) for numbers in (part.outputs, part.sums.sum))
+    if not np.isfinite(got) or not _are_finite(trial):
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
@@ -174,28 +169,42 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
         ("added twice", senders, difference),
         ("sent here instead", _others(trial, cell), difference),
     ):
-        match = candidates[terms[candidates] == wanted] if wanted else candidates[:0]
+        match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
             window = list(_coordinates(match[0], trial.case.pooled_shape))
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
-            return f"as if grad_output{window} = {format_value(terms[match[0]])} were {text}{also}"
+            return f"as if grad_output{window} = {format_value(wanted)} were {text}{also}"
     return ""
 
 
-def _others(trial: Trial, cell: int) -> np.ndarray:
+def _are_finite(trial: Trial) -> bool:
+    """Whether all gradients are."""
+    assert trial.content.gradient is not None
+    return all(bool(np.isfinite(gradients).all()) for (gradients,) in slabs(trial.content.gradient))
+
+
+def _others(trial: Trial, cell: int) -> Int64:
     """Gradients of the same plane that belong into other cells."""
-    plane = int(np.prod(trial.case.spatial_shape))
-    cells = trial.content.landing.cells
-    return np.flatnonzero((cells // plane == cell // plane) & (cells != cell))
+    assert trial.content.indices is not None
+    windows = trial.case.plane_windows
+    plane, cell_of_plane = divmod(cell, trial.case.plane_size)
+    indices = trial.content.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
+    return plane * windows + np.flatnonzero(indices != cell_of_plane)
+
+
+def _terms(trial: Trial, windows: Int64) -> Float64:
+    """The gradients of some windows."""
+    assert trial.content.gradient is not None
+    return trial.content.gradient.reshape(-1)[windows].astype(np.float64)
 
 
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     if not len(senders):
         return "no window reaches it"
-    terms = trial.content.terms
+    some = senders[:_MOST_WINDOWS]
     shown = [
-        f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(terms[sender])}"
-        for sender in senders[:_MOST_WINDOWS]
+        f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(term)}"
+        for sender, term in zip(some, _terms(trial, some), strict=True)
     ]
     more = f" and {len(senders) - _MOST_WINDOWS} more" if len(senders) > _MOST_WINDOWS else ""
     return f"the sum ({trial.model}) of {len(senders)}: grad_output{', '.join(shown)}{more}"

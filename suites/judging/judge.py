@@ -19,7 +19,7 @@ from poolproof.suites.cases.classes import classes_of
 from poolproof.suites.cases.neighbours import companions, needs_producer, producers
 from poolproof.suites.judging import owed
 from poolproof.suites.judging.asked import Aspect, Company, verdict
-from poolproof.suites.judging.budget import too_large
+from poolproof.suites.judging.budget import has_room_for_standards, too_large
 from poolproof.suites.judging.checks import USUAL, owed_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -53,6 +53,13 @@ class Question:
     def patience(self) -> float:
         """By how much the usual time limit is stretched: a huge plane takes long to judge."""
         return 1.0 + self.case.planes * self.case.plane_size // (1 << 20)
+
+    @property
+    def most_repeats(self) -> int:
+        """How often the call may be repeated and its outputs kept."""
+        if "repeat" not in self.aspect.checks:
+            return 1
+        return self.aspect.repeats if self.repeats is None else self.repeats
 
     def to_record(self) -> dict[str, Any]:
         """What identifies the question on disk while it is being answered."""
@@ -91,14 +98,14 @@ def judge(question: Question, backend: Backend) -> Row:
     row = question.describe()
     case = question.case
     unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype) or owed.lacking(backend, case)
-    left_out = too_large(case)
+    left_out = too_large(case, question.most_repeats)
     if unsupported:
         row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
     elif left_out:
         row |= verdict(Verdict.NOT_RUN, left_out)
     else:
         try:
-            row |= _judge_supported(question, backend)
+            row |= _judge_supported(question, backend, row)
         except NotMade as error:
             row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
@@ -137,18 +144,20 @@ def describe(question: Question) -> Row:
     }
 
 
-def _judge_supported(question: Question, backend: Backend) -> Row:
+def _judge_supported(question: Question, backend: Backend, described: Row) -> Row:
     aspect = question.aspect
     repeats = aspect.repeats if question.repeats is None else question.repeats
     trial = Trial(question.case, backend, repeats, question.shunned)
-    row, findings = _judge_trial(trial, aspect.checks, aspect.standards)
-    if question.own_standard and row.get("n") is not None:
+    standards = aspect.standards and has_room_for_standards(question.case, question.most_repeats)
+    row, findings = _judge_trial(trial, aspect.checks, standards)
+    if standards and question.own_standard and row.get("n") is not None:
         row["list_standard_passes"] = question.own_standard.judge(trial.deviations)
     if not findings:
         return row
-    if question.evidence:
+    row |= verdict(Verdict.VIOLATES, findings[0].message, findings)
+    if question.evidence and question.evidence.wants(described | row):
         question.evidence.put(trial, findings)
-    return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+    return row
 
 
 def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:

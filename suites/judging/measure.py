@@ -18,6 +18,7 @@ from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
+from poolproof.suites.judging.slabs import slabs
 from poolproof.suites.judging.trial import Trial
 
 
@@ -50,11 +51,14 @@ def _repetitions(trial: Trial) -> Row:
 
 def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:
     """Largest distance of two outputs in representable values; infinite where one alone is not finite."""
-    finite = np.isfinite(first.astype(np.float64)), np.isfinite(other.astype(np.float64))
-    if not np.array_equal(*finite):
-        return float("inf")
-    steps = np.abs(ordinals(first[finite[0]], trial.fmt) - ordinals(other[finite[0]], trial.fmt))
-    return float(steps.max(initial=0))
+    most = 0
+    for one, another in slabs(first, other):
+        finite = np.isfinite(one)
+        if not np.array_equal(finite, np.isfinite(another)):
+            return float("inf")
+        steps = np.abs(ordinals(one[finite], trial.fmt) - ordinals(another[finite], trial.fmt))
+        most = max(most, int(steps.max(initial=0)))
+    return float(most)
 
 
 def measure_standards(trial: Trial) -> Row:

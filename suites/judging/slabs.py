@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,24 @@ def slabs(*arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
         yield part if len(arrays) > 1 else (part,)  # type: ignore[misc]  # numpy's stubs know tuples only
 
 
-def anywhere(
-    test: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]], first: NDArray[Any], second: NDArray[Any]
-) -> bool:
+Test = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]
+"""What holds corresponding elements of two arrays against each other."""
+
+
+def anywhere(test: Test, first: NDArray[Any], second: NDArray[Any]) -> bool:
     """Whether ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
     if first.size <= _SLAB:
-        return bool(test(first, second).any())
-    return any(bool(test(*parts).any()) for parts in slabs(first, second))
+        return bool(np.count_nonzero(test(first, second)))
+    return any(np.count_nonzero(test(*parts)) for parts in slabs(first, second))
+
+
+def where(test: Test, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where ``test`` finds something in two arrays of one shape, which it is given a slab at a time."""
+    if first.size <= _SLAB:
+        return test(first, second)
+    found = np.empty(first.shape, bool)
+    access: list[list[Literal["readonly", "writeonly"]]] = [["readonly"], ["readonly"], ["writeonly"]]
+    with np.nditer((first, second, found), ("external_loop", "buffered"), access, order="K", buffersize=_SLAB) as parts:
+        for one, other, some in parts:
+            some[...] = test(one, other)
+    return found

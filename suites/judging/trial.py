@@ -28,6 +28,7 @@ from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
+from poolproof.suites.judging.parts import OWES_BITS, Parts
 from poolproof.suites.judging.slabs import anywhere
 
 
@@ -46,7 +47,8 @@ class Run:
     def without_inputs(self) -> Run:
         """The same, with no memory but that of the outputs."""
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
-        return Run(replace(self.call, tensors=outputs), self.outcome)
+        call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
+        return Run(call, self.outcome)
 
     def strides(self, name: str) -> tuple[int, ...]:
         """The strides through which the caller reads an output: those of the call, or those it was left with."""
@@ -149,29 +151,30 @@ class Trial:
         return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
 
     @cached_property
-    def accepted(self) -> NDArray[np.bool_]:
-        accepted = self.admissible.accepts(self.gradient_input)
-        return accepted | self.content.open_cells if self.case.has_empty_window() else accepted
+    def parts(self) -> Parts:
+        """grad_input of the first run cell by cell; backward operators only."""
+        return Parts(self.content, self.first.output("grad_input"), self.model)
 
-    @cached_property
+    @property
     def owes_bits(self) -> NDArray[np.bool_]:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
-        bits = self.admissible.demands_bits
-        return bits & ~self.content.open_cells if self.case.has_empty_window() else bits
+        return self.parts.flags & OWES_BITS != 0
 
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
-        if self.case.has_empty_window():
-            return []
-        numbers = self.content.terms, self.gradient_input
-        coded, outputs = (np.ldexp(values, -self.case.scale) for values in numbers)
-        return decode(self.case.gradient, self.content.landing, coded, outputs)
+        return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
 
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes, self.forward_rule)
+
+    def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
+        """The same of one window, by its coordinates in the output."""
+        plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
+        maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes, self.forward_rule)
+        return float(maxima.flat[number]), int(indices.flat[number])
 
     @cached_property
     def misses(self) -> Flags:
@@ -182,6 +185,11 @@ class Trial:
         out = self.first.output("out")
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
+
+    @cached_property
+    def misses_of_any_kind(self) -> int:
+        """The flags of all windows together."""
+        return int(np.bitwise_or.reduce(self.misses.ravel()))
 
     @property
     def _planes(self) -> NDArray:
@@ -200,8 +208,8 @@ class Trial:
         """Whether an output of another run holds the bits of the first run's; looked at once for all checks."""
         asked = run, name
         if asked not in self._has_bits_of_first:
-            outputs = (as_bits(self.known_output(name, each)) for each in (run, self.first))
-            self._has_bits_of_first[asked] = not anywhere(np.not_equal, *outputs)
+            own, other = self.known_output(name, self.first), self.known_output(name, run)
+            self._has_bits_of_first[asked] = not anywhere(np.not_equal, as_bits(other), as_bits(own))
         return self._has_bits_of_first[asked]
 
     @property

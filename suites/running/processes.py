@@ -6,6 +6,7 @@ Hunts for defects are made of a `Process` each, a fork; a sandbox has a `Guarded
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -88,6 +89,8 @@ class Process:
         self.connection = connection
         self.cpu_seconds = 0.0
         self.ended: Ended | None = None
+        self._arrivals = select.poll()  # `Connection.poll` makes one for each message
+        self._arrivals.register(connection.fileno(), select.POLLIN)
 
     @classmethod
     def forked(cls, work: Callable[[Callable[[object], None]], None]) -> Self:
@@ -104,7 +107,7 @@ class Process:
 
         `OwnFault` and `CannotWrite` of the other side are raised here.
         """
-        if seconds is not None and not self.connection.poll(min(seconds, _LONGEST_WAIT)):
+        if seconds is not None and not self._arrivals.poll(1000.0 * min(seconds, _LONGEST_WAIT)):
             return Overdue(seconds)
         try:
             message = self.connection.recv()

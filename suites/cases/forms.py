@@ -1,0 +1,62 @@
+"""How one tensor lies in its storage: what follows from shape, dtype and layout, whatever and wherever it is."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from poolproof.references.formats import FORMATS
+from poolproof.references.indices import INDEX_DTYPES
+from poolproof.suites.cases.layouts import Layout, Shape, Strides, extent
+
+
+class Form(NamedTuple):
+    """``strides`` and ``start``, the place of the first element, count elements of the storage, which has ``extent``.
+
+    ``is_dense``: each of these is one element of the tensor. ``bits`` is the unsigned integer as long as an element;
+    ``byte_strides`` are for views of the storage.
+    """
+
+    shape: Shape
+    dtype: np.dtype
+    strides: Strides
+    start: int
+    extent: int
+    is_dense: bool
+    tag: str
+    bits: np.dtype
+    byte_strides: Strides
+
+    @property
+    def nbytes(self) -> int:
+        """Of the storage."""
+        return self.extent * self.dtype.itemsize
+
+
+@lru_cache(maxsize=256)
+def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form:
+    """Kept, because tensors of one case, and those of its runs and neighbours, are laid out alike."""
+    numpy_dtype = _DTYPES[dtype]
+    size = numpy_dtype.itemsize
+    placed = layout.place(shape, spatial_rank)
+    elements = placed.start + extent(shape, placed.strides)
+    return Form(
+        shape,
+        numpy_dtype,
+        placed.strides,
+        placed.start,
+        elements,
+        is_dense=elements == prod(shape) and not layout.repeats_elements,
+        tag=layout.tag,
+        bits=BITS[size],
+        byte_strides=tuple([size * stride for stride in placed.strides]),
+    )
+
+
+_DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+
+BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""The unsigned integer of that many bytes."""
