@@ -54,6 +54,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += _contract(digest.clauses)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
+    parts += _plugins(digest.plugin_faults)
     parts += _failures(digest.failures)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
@@ -174,6 +175,10 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
         for review in reviews
     )
     return _listing("Waivers", lines)
+
+
+def _plugins(faults: Iterable[str]) -> list[RenderableType]:
+    return _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in faults))
 
 
 def _never_run(never: pd.DataFrame) -> list[RenderableType]:

@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,6 +38,7 @@ from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
 from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify, mapped_libraries
 from poolproof.suites.running.pages import gather_pages
@@ -62,7 +63,7 @@ class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
     ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
-    `poolproof.suites.running.given`.
+    `poolproof.suites.running.given`. ``plugins`` are the records of those that judge besides.
     """
 
     environment: dict[str, str]
@@ -70,6 +71,7 @@ class Survey:
     product: Product | None
     libraries: frozenset[str] = frozenset()
     given: tuple[str, ...] = ()
+    plugins: tuple[Mapping[str, str], ...] = ()
 
 
 def _say_aside(sentence: str) -> None:
@@ -303,6 +305,7 @@ class Sandbox:
 def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
     gc.disable()  # what is loaded here stays; workers collect theirs
+    plugins = plugged().records
     before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
@@ -315,7 +318,7 @@ def _serve(connection: Connection, backend_name: str) -> None:
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
-    connection.send(Survey(said, asked, backend.product, brought, given))
+    connection.send(Survey(said, asked, backend.product, brought, given, plugins))
     work = partial(_answer, connection, backend, backend_name)
     compile_all()
     if not backend.survives_fork:
