@@ -20,6 +20,7 @@ _BUILT_IN = {
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
     "jax": "poolproof.backends.frameworks.jax:Jax",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
+    "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}

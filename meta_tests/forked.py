@@ -49,7 +49,11 @@ PROGRAMS: dict[str, Callable[[], object]] = {
 
 _LATE = (
     *("scatter_backends", "hypothesis.internal.observability", "rich.progress", "rich.markdown"),
-    *("email.parser", "pdb", "pandas", "pyarrow.dataset", "pyarrow.parquet"),
+    *("email.parser", "pdb", "pandas", "pyarrow.acero", "pyarrow.dataset", "pyarrow.parquet"),
+    *("encodings.ascii", "faulthandler", "packaging.version", "readline", "termios"),
+    *("xdist.dsession", "xdist.newhooks", "xdist.remote", "xdist.scheduler", "xdist.workermanage"),
+    *("poolproof.reports.ci.junit", "poolproof.reports.ci.services"),
+    *("poolproof.reports.pages.publishing", "poolproof.reports.terminal.run"),
 )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -23,9 +25,19 @@ def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[
     ]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join()
+    _join(processes, barrier)
     return [process.exitcode for process in processes]
+
+
+def _join(processes: Sequence[BaseProcess], barrier: Barrier) -> None:
+    """Wait for all; where one ends otherwise than it should, none waits for it."""
+    running = {process.sentinel: process for process in processes}
+    while running:
+        for sentinel in wait(list(running)):
+            ended = running.pop(sentinel)  # type: ignore[call-overload]
+            ended.join()
+            if ended.exitcode:
+                barrier.abort()
 
 
 def _write(histories: Sequence[Path], run: Path, barrier: Barrier) -> None:

@@ -18,7 +18,7 @@ OPERATOR = "AdaptiveMaxPool2d"
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """The figures of a few cases of one operator."""
     file = tmp_path_factory.mktemp("speed") / "speed.json"
-    chosen = ["--part", "small", "--part", "stages", "--operator", OPERATOR, "--cases", "5", "--rounds", "1"]
+    chosen = ["--part", "small", "--part", "stages", "--operator", OPERATOR, "--cases", "50", "--rounds", "1"]
     program = [sys.executable, str(BENCHMARKS / "speed.py"), *chosen, "--json", str(file)]
     ended = subprocess.run(program, capture_output=True, text=True, check=False)
     assert file.exists(), ended.stdout + ended.stderr

@@ -83,10 +83,9 @@ def test_overflow_in_python_is_an_infinity_and_no_warning(monkeypatch: pytest.Mo
     assert compiled(steps.py_func)(np.array([1e308]), Step(1e308, 4), np.ones(1, bool)) == np.inf
 
 
-def test_processes_that_compile_at_once_and_later_ones_find_it(tmp_path: Path) -> None:
+def test_of_processes_that_want_it_at_once_one_compiles_and_later_ones_find_it(tmp_path: Path) -> None:
     together = [start(tmp_path), start(tmp_path)]
-    for process in together:
-        end(process)
+    assert sorted(end(process) for process in together) == [False, True]
     assert end(start(tmp_path))
 
 

@@ -31,6 +31,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
+from poolproof.suites.running.sandbox import Sandbox
 from scatter_backends import FAULTS, RefusesDilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
@@ -129,6 +130,43 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     assert left <= {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
     assert len(left) < len(rows)
+
+
+def test_evidence_that_nobody_wants_is_not_made(tmp_path: Path) -> None:
+    asked: list[Row] = []
+    case = Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
+
+    def refuses(row: Row) -> bool:
+        asked.append(row)
+        return False
+
+    folder = EvidenceFolder(tmp_path, "scatter", wants=refuses)
+    row = judge(Question(case, holding("interval"), evidence=folder), FAULTS["lost"][0]())
+    assert [(said["case_id"], said["checks_violated"]) for said in asked] == [(case.id, row["checks_violated"])]
+    assert not (tmp_path / "evidence").exists()
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize("wanted", [False, True])
+def test_a_worker_asks_whether_evidence_is_wanted(tmp_path: Path, wanted: bool) -> None:
+    (block,) = planned(BACKWARD, "float16", "values")
+    asked: list[Row] = []
+
+    def wants(row: Row) -> bool:
+        asked.append(row)
+        return wanted
+
+    sandbox = Sandbox("scatter_backends:lost", tmp_path, "sandbox", 20.0, wants)
+    folder = EvidenceFolder(tmp_path, "scatter")
+    try:
+        rows = list(sandbox.judge([question.leaving(folder) for question in block.questions()[:4]]))
+    finally:
+        sandbox.close()
+    failed = [row["case_id"] for row in rows if row["verdict"] in FAILED]
+    assert failed
+    assert [row["case_id"] for row in asked] == failed
+    assert {row["backend"] for row in asked} == {"scatter_backends:lost"}
+    assert len([*tmp_path.glob("evidence/*.npz")]) == (len(failed) if wanted else 0)
 
 
 def shrinking_run(folder: Path) -> tuple[list[Row], Callable[[], None]]:

@@ -34,8 +34,11 @@ def planes(axes: tuple[Axis, ...], seed: int) -> NDArray:
     values[values == 1] = random.choice(SUBNORMALS, np.count_nonzero(values == 1))
     values[random.random(values.shape) < 0.1] = np.nan
     values[random.random(values.shape) < 0.6] = -np.inf
+    values[random.random(values.shape) < 0.1] = np.finfo(np.float32).min
     return values
 
+
+LOWEST = float(np.finfo(np.float32).min)
 
 ALL_RULES = [ForwardRule(*traits) for traits in product(Ties, Nans, Nothing, (False, True), (False, True))]
 
@@ -46,9 +49,10 @@ def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...],
     cells = {int(np.ravel_multi_index(cell, plane.shape)): float(plane[cell]) for cell in product(*visited)}
     if rule.flushes_subnormals:
         cells = {cell: 0.0 if abs(value) < 2.0**-126 else value for cell, value in cells.items()}
-    nans, everywhere = [cell for cell, value in cells.items() if isnan(value)], cells
+    nans, everywhere, begins_anew = [cell for cell, value in cells.items() if isnan(value)], cells, False
     if rule.nans is Nans.YIELDING and nans:  # all up to the last NaN is forgotten, but if nothing comes behind it
         behind = [*cells][[*cells].index(nans[-1]) + 1 :]
+        begins_anew = bool(behind)
         cells, nans = ({cell: cells[cell] for cell in behind}, []) if behind else (cells, nans[-1:])
     if rule.nans is Nans.LEADING and nans:
         nans = [cell for cell in nans if cell == next(iter(cells))]
@@ -56,8 +60,10 @@ def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...],
         return {Nans.FIRST: nans[:1], Nans.LAST: nans[-1:]}.get(rule.nans, nans)
     numbers = {cell: value for cell, value in cells.items() if not isnan(value)}
     greatest = max(numbers.values(), default=-inf)
-    if greatest == -inf and rule.nothing is not Nothing.CELL:
-        return [-1]
+    if rule.nothing is not Nothing.CELL and not begins_anew:
+        start = LOWEST if rule.nothing is Nothing.LOWEST else -inf
+        if greatest < start or (greatest == start and rule.ties is not Ties.LAST) or not numbers:
+            return [-1]
     tied = [cell for cell, value in (everywhere if rule.ties is Ties.ANY else numbers).items() if value == greatest]
     if greatest == -inf and rule.ties is not Ties.LAST:
         tied = [*cells][:1] + tied  # nothing replaced the first cell, whatever it holds
@@ -69,7 +75,7 @@ def value_of(index: int, plane: NDArray, is_empty: bool, rule: ForwardRule) -> f
         value = float(plane.flat[index])
         return -inf if isnan(value) and rule.nans is Nans.IGNORED else value
     is_lowest = rule.empty_is_lowest if is_empty else rule.nothing is Nothing.LOWEST
-    return -float(np.finfo(np.float32).max) if is_lowest else -inf
+    return LOWEST if is_lowest else -inf
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)

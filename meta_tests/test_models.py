@@ -114,6 +114,7 @@ def test_batch_normalised_values_have_several_gains_and_shifts(fmt: FloatFormat)
 
 
 def test_backpropagated_gradients_are_small_and_some_are_subnormal_in_float16() -> None:
-    gradient = np.abs(GRADIENTS["backpropagated"](Landing(np.arange(SIZE), SIZE), FLOAT16, Stream(1, "gradient")))
+    landing = Landing(np.arange(SIZE)[None], SIZE)
+    gradient = np.abs(GRADIENTS["backpropagated"](landing, FLOAT16, Stream(1, "gradient")))
     assert gradient.max() < 1.0
     assert 0.05 < ((gradient > 0.0) & (gradient < FLOAT16.smallest_normal)).mean() < 0.5

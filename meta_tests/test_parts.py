@@ -37,9 +37,15 @@ EVERYWHERE = 1 << 40
 
 @pytest.fixture
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Parts and slabs of eight elements: several of each plane."""
+    """Parts and slabs of eight elements or more: several of each plane."""
     with monkeypatch.context() as patch:
-        for module, name in ((parts, "_MOST_CELLS"), (decoder, "_SOME"), (operands, "SLAB"), (slabs, "_SLAB")):
+        for module, name in (
+            (parts, "_MOST_CELLS"),
+            (decoder, "_SOME"),
+            (operands, "SLAB"),
+            (operands, "LARGEST_PLANE"),
+            (slabs, "_SLAB"),
+        ):
             patch.setattr(module, name, 8)
         yield
 

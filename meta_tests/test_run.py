@@ -47,7 +47,7 @@ def begin(*arguments: object, cwd: Path) -> forked.Started:
 def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not is_so():
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def bare() -> dict[str, str]:
@@ -102,7 +102,7 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
         "--backend",
         name,
         "--cases",
-        40,
+        12,
         "--report",
         "out",
         "--aspect",
@@ -130,7 +130,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
         "--backend",
         "scatter_backends:honest",
         "--cases",
-        60,
+        30,
         "--report",
         "out",
         "-n",

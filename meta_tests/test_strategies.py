@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.geometry import windowed_axis
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
@@ -219,7 +220,8 @@ FMTS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 def crowd(k_max: int) -> Landing:
     """Cells with 1 ... k_max gradients each, in shuffled memory order."""
     cells = np.repeat(np.arange(k_max * 8), np.resize(np.arange(1, k_max + 1), k_max * 8))
-    return Landing(np.random.default_rng(0).permutation(cells), k_max * 8)
+    axis = windowed_axis(len(cells), 1, 1, 0, 1, ceil_mode=False)
+    return Landing(np.random.default_rng(0).permutation(cells)[None], k_max * 8, (axis,))
 
 
 @pytest.mark.parametrize("recipe", GRADIENTS)

@@ -37,7 +37,7 @@ def test_values_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     axis = windowed_axis(9, 3, 2, 1, 1, False)
     indices = INDICES["in_window"]((axis,), np.zeros((SIZE, 9)), Stream(2, "indices"))
-    landing = Landing((indices + 9 * np.arange(SIZE)[:, None]).ravel(), 9 * SIZE, (axis,))
+    landing = Landing(indices, 9, (axis,))
     for fmt in (FLOAT32, FLOAT16, BFLOAT16):
         whole = GRADIENTS[recipe](landing, fmt, Stream(3, "gradient"))
         monkeypatch.setattr(streams, "PART", 50)
@@ -48,13 +48,14 @@ def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_largest_multiplicity_is_that_of_the_fullest_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     axis = windowed_axis(9, 3, 1, 1, 1, False)
-    cells = np.concatenate([np.arange(9), 9 + np.clip(np.arange(9), 2, 8), 18 + np.clip(np.arange(9), 0, 7)])
-    monkeypatch.setattr(gradients, "PART", 9)
-    assert Landing(cells, 27, (axis,)).largest_multiplicity == 3
-    assert Landing(cells[9:] - 9, 18, (axis,)).largest_multiplicity == 3
-    assert Landing(cells[:9], 9, (axis,)).largest_multiplicity == 1
-    assert Landing(cells[:0], 0, (axis,)).largest_multiplicity == 1
-    assert Landing(cells, 27).largest_multiplicity == 3
+    indices = np.array([np.arange(9), np.clip(np.arange(9), 2, 8), np.clip(np.arange(9), 0, 7)])
+    for part in (gradients.PART, 9, 18):
+        monkeypatch.setattr(gradients, "PART", part)
+        assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
+        assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
+        assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
+        assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
+        assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
 
 
 LARGE = (1, 300, 64, 64)

@@ -141,10 +141,7 @@ def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
 @lru_cache(maxsize=4096)
 def _spans_of(axis: Axis) -> Spans:
     """The cells that a window visits follow one another at equal distances."""
-    positions, counts = axis.positions, axis.choices
-    firsts = positions[np.arange(axis.windows), axis.first_taps]
-    step = int(positions[0, 1] - positions[0, 0]) if positions.shape[1] > 1 else 1
-    return Spans(axis.size, step, firsts.astype(np.int64), counts.astype(np.int64))
+    return Spans(axis.size, axis.step, axis.first_cells.astype(np.int64), axis.choices.astype(np.int64))
 
 
 _ONE_CELL = Spans(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64))

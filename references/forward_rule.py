@@ -38,11 +38,10 @@ class Nans(StrEnum):
 
 
 class Nothing(StrEnum):
-    """What a window yields in which no value is greater than -inf and no NaN is taken.
+    """What a running maximum begins with, and so what a window yields in which nothing replaces it.
 
-    ``cell``: -inf and, by the rule for ties, one of its cells that hold it, or the first where all are NaN that are
-    ignored. ``none``: -inf and the index -1. ``lowest``: the lowest finite number and the index -1, as of a running
-    maximum that starts there.
+    ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number
+    and the index -1.
     """
 
     CELL = "cell"
@@ -54,8 +53,8 @@ class Nothing(StrEnum):
 class ForwardRule:
     """How a forward picks the index of each window.
 
-    ``nothing`` says what a window of nothing but -inf gives. ``empty_is_lowest``: a window without a cell gives the
-    lowest finite number instead of -inf; its index is not judged by the rule.
+    ``nothing`` says what a window gives in which nothing is greater than -inf. ``empty_is_lowest``: a window without a
+    cell gives the lowest finite number instead of -inf; its index is not judged by the rule.
     ``flushes_subnormals``: comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
     The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``), which the operator
     library documents as its own: a running maximum from -inf on is replaced by what is greater, or NaN.

@@ -48,11 +48,16 @@ class Axis:
 
     @cached_property
     def _overlap(self) -> int:
-        window, tap = np.nonzero(self.valid)
-        first, last = np.full(self.size, self.windows), np.full(self.size, -1)
-        np.minimum.at(first, self.positions[window, tap], window)
-        np.maximum.at(last, self.positions[window, tap], window)
-        return max(int((last - first).max(initial=0)) + 1, 1)
+        cells, window = self.positions[self.valid], self.valid.nonzero()[0]
+        first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
+        last[cells] = window  # of equal cells the last counts
+        first[cells[::-1]] = window[::-1]
+        return int((last[cells] - first[cells]).max(initial=0)) + 1
+
+    @cached_property
+    def residues(self) -> Int64:
+        """Numbers of the windows below `overlap`; shape (windows,)."""
+        return np.arange(self.windows) % self._overlap
 
     def windows_covering(self, coordinate: int) -> Int64:
         """Windows that visit ``coordinate``, ascending."""
@@ -75,6 +80,16 @@ class Axis:
     def first_taps(self) -> Int64:
         """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
         return self.valid.argmax(axis=1)
+
+    @cached_property
+    def first_cells(self) -> Int64:
+        """The first coordinate inside the input that each window visits, shape (windows,)."""
+        return self.positions[np.arange(self.windows), self.first_taps]
+
+    @property
+    def step(self) -> int:
+        """How far apart the coordinates lie that a window visits one after the other."""
+        return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
 
     @property
     def reachable(self) -> Int64:

@@ -17,7 +17,6 @@ from poolproof.references.core.facts import (
     NEGATIVE_INFINITY,
     POSITIVE_INFINITY,
     Facts,
-    empty_facts,
     facts_of_plane,
 )
 from poolproof.references.core.numbers import NO_LATTICE
@@ -70,8 +69,7 @@ def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
     lands nowhere. IndexError for a cell beyond; OverflowError where the finite terms that meet in a cell add up to
     2**960 or more, where bounds on their sums have no place in float64.
     """
-    facts = empty_facts(size)
-    facts_of_plane(argument(cells, np.int64), argument(terms, np.float64), facts)
+    facts = facts_of_plane(argument(cells, np.int64), argument(terms, np.float64), size)
     return ExactSums(
         count=facts.k,
         sum=facts.sum,

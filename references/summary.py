@@ -13,7 +13,6 @@ import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.facts import empty_facts
 from poolproof.references.core.judge import (
     COUNTS,
     LEAST_LATTICE,
@@ -33,10 +32,10 @@ NOWHERE_OPEN = np.empty(0, bool)
 
 
 class Slab(NamedTuple):
-    """Some planes: where their windows' gradients belong, these gradients, and what came out, all flat.
+    """Some planes, or a piece of one: where windows' gradients belong, these gradients, and what came out, all flat.
 
-    ``cells`` count within each plane; a gradient sent to a negative cell lands nowhere. Whatever comes out in
-    ``open_cells`` is right; it is empty where there are none.
+    ``cells`` count within each plane, or within the piece; a gradient sent to a negative cell lands nowhere. Whatever
+    comes out in ``open_cells`` is right; it is empty where there are none.
     """
 
     cells: Ints
@@ -59,7 +58,8 @@ class Summary(NamedTuple):
     inexact
         Whose finite output is not the exact sum, which is not zero.
     planes_off
-        Planes whose outputs do not sum to what was sent there; has a meaning where all these sums are exact.
+        Planes, or pieces of one, whose outputs do not sum to what was sent there; has a meaning where all these sums
+        are exact.
     least_lattice
         The least q of `ExactSums`; `NO_LATTICE` where no finite term is unlike zero.
     max_absolute, sum_absolute, max_relative, sum_relative, max_ulp
@@ -112,12 +112,14 @@ assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
 
 
 def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
-    """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out."""
-    facts, tally = empty_facts(plane_size), _empty_tally()
-    numbers = rules(output, model)
+    """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out.
+
+    A slab of fewer cells is a piece of a plane.
+    """
+    numbers, tally = rules(output, model), _empty_tally()
     for slab in slabs:
         if slab.outputs.size:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, facts, tally)
+            judge_planes(*slab, numbers, RELATIVE_GUARD, min(plane_size, slab.outputs.size), tally)
     return _summary(tally)
 
 

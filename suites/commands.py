@@ -31,7 +31,8 @@ from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questio
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
 from poolproof.suites.running.plans import PLANS, Subject, blocks
-from poolproof.suites.running.sandbox import Sandbox, Survey, survey
+from poolproof.suites.running.sandbox import Sandbox, survey
+from poolproof.suites.running.serving import Survey
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 

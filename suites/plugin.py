@@ -43,8 +43,9 @@ from poolproof.suites.running.interrupts import ignore_termination, keep_interru
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
-from poolproof.suites.running.sandbox import Sandbox, Survey, surveyed
+from poolproof.suites.running.sandbox import Sandbox, surveyed
 from poolproof.suites.running.selection import Selection
+from poolproof.suites.running.serving import Survey
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import CopyingBackend, Question
+from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 
 try:
@@ -42,6 +43,10 @@ class Paddle(CopyingBackend):
         given = (question.values, question.indices, question.gradient)
         made = self.ask(pool, *map(paddle.to_tensor, given), *_windows(question))
         return made.numpy()
+
+    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
+        """A running maximum from the lowest number on, which NaN does not replace; no index until something does."""
+        return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST)
 
     def environment(self) -> Mapping[str, str]:
         return {"paddle": paddle.__version__}

@@ -6,17 +6,19 @@ always its ``py_func``.
 
 Compiled code is kept in a folder of its own for each state of the sources, each numba, Python and processor, under
 NUMBA_CACHE_DIR, XDG_CACHE_HOME or ~/.cache: numba itself looks at the file of a function alone, and not at those of
-the functions that it calls. Each function has one signature, so that processes that compile at the same time write the
-same files. Where the folder cannot be written, or what lies there cannot be read, code is compiled in memory.
+the functions that it calls. Each function has one signature, and of processes that want it at the same time
+one compiles it. Where the folder cannot be written, or what lies there cannot be read, code is compiled in memory.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -38,7 +40,8 @@ Flags = NDArray[np.bool_]
 
 def argument(array: NDArray, dtype: type[np.generic]) -> NDArray[Any]:
     """An array as compiled functions take it: flat, contiguous, of that dtype and writable; a copy where it is not."""
-    return np.require(array, dtype, ("C", "W")).reshape(-1)
+    flat: NDArray[Any] = np.ascontiguousarray(array, dtype).reshape(-1)
+    return flat if flat.flags.writeable else flat.copy()
 
 
 P = ParamSpec("P")
@@ -120,11 +123,21 @@ def _kept(function: Callable[..., Any]) -> Any:
         return _in_memory(function, signature)
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(signature, nogil=True, cache=True, error_model="numpy")(function)
+        with _alone(folder):
+            return numba.njit(signature, nogil=True, cache=True, error_model="numpy")(function)
     except Exception:  # a full disk, a damaged file, no place to write; what is wrong with the function is raised below
         return _in_memory(function, signature)
     finally:
         numba.config.CACHE_DIR = before
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process compile at a time: those that waited for it find on disk what it compiled."""
+    with (folder / "lock").open("w") as lock:
+        with suppress(OSError):  # a file system that knows no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _in_memory(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:

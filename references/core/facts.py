@@ -46,11 +46,11 @@ class Facts(NamedTuple):
     kinds: Bytes
 
 
+@part
 def empty_facts(cells: int) -> Facts:
     """Memory for the facts of a plane of that many cells."""
-    total, residue, positive, negative = (np.empty(cells) for _ in range(4))
-    lattice, kinds = np.empty(cells, np.int32), np.empty(cells, np.uint8)
-    return Facts(np.empty(cells, np.int64), total, residue, positive, negative, lattice, kinds)
+    k, lattice, kinds = np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(cells, np.uint8)
+    return Facts(k, np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells), lattice, kinds)
 
 
 class Cell(NamedTuple):
@@ -79,9 +79,11 @@ def cell_of(facts: Facts, i: int) -> Cell:
 
 
 @compiled
-def facts_of_plane(cells: Ints, terms: Floats, facts: Facts) -> None:
-    """Fill the facts of one plane; see `gather`."""
+def facts_of_plane(cells: Ints, terms: Floats, size: int) -> Facts:
+    """The facts of one plane of ``size`` cells; see `gather`."""
+    facts = empty_facts(size)
     gather(cells, terms, 0, cells.size, facts)
+    return facts
 
 
 @part

@@ -30,9 +30,9 @@ class Spans(NamedTuple):
 class Rule(NamedTuple):
     """A `ForwardRule` in numbers.
 
-    ``nothing`` is the maximum of a window in which no value is greater than -inf, ``empty`` of one without a cell;
-    ``keeps_cell``: whether the former has one of its cells as its index, or -1. Numbers of magnitudes below ``normal``
-    are compared as zero.
+    ``nothing`` is what the running maximum begins with, ``keeps_cell``: whether the index begins with the first cell,
+    or with -1. ``empty`` is the maximum of a window without a cell. Numbers of magnitudes below ``normal`` are compared
+    as zero.
     """
 
     ties: int
@@ -155,8 +155,8 @@ def index_of_maximum(
     if not has_cells(depth, height, width):
         return -1
     first = (depth.first * rows + height.first) * columns + width.first
-    index = first
-    maximum = -float("inf")
+    index = first if rule.keeps_cell else -1
+    maximum = rule.nothing
     for d in range(depth.length):
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
@@ -165,7 +165,7 @@ def index_of_maximum(
                 if replaces(value, maximum, cell == first, rule):
                     maximum = value
                     index = cell
-    return index if rule.keeps_cell or maximum != -float("inf") else -1
+    return index
 
 
 @part

@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 from poolproof.references.core.compiled import Flags, Floats, Ints, compiled, part
 from poolproof.references.core.criterion import Rules, accepts, admissible, limit_of, owes_bits
-from poolproof.references.core.facts import BOTH_INFINITIES, NAN, POSITIVE_INFINITY, Cell, Facts, cell_of, gather
+from poolproof.references.core.facts import (
+    BOTH_INFINITIES,
+    NAN,
+    POSITIVE_INFINITY,
+    Cell,
+    Facts,
+    cell_of,
+    empty_facts,
+    gather,
+)
 from poolproof.references.core.forward import is_same
 from poolproof.references.core.numbers import NO_LATTICE, exponent_of, rounded, ulp
 
@@ -99,16 +108,16 @@ def judge_planes(
     open_cells: Flags,
     rules: Rules,
     guard: float,
-    facts: Facts,
+    size: int,
     tally: Tally,
 ) -> None:
-    """Judge the ``outputs`` of as many planes as they are, each of as many cells as ``facts``.
+    """Judge the ``outputs`` of as many planes as they are, each of ``size`` cells.
 
     ``cells`` and ``terms`` are those of the planes' windows, in their order; a term sent to a negative cell lands
     nowhere. Whatever comes out in ``open_cells`` is right; empty where there are none. ``guard`` is added to the
-    denominator of relative errors. What lies in ``facts`` is overwritten.
+    denominator of relative errors.
     """
-    size = facts.k.size
+    facts = empty_facts(size)
     planes = outputs.size // size
     windows = terms.size // planes
     for plane in range(planes):

@@ -88,13 +88,10 @@ def has_gaps(tensor: Tensor) -> bool:
     return tensor.storage_elements != prod(tensor.shape)
 
 
-def is_filled(memory: NDArray[np.uint8], byte: int) -> bool:
-    """Whether a stretch of memory, as short as a guard band, holds nothing but that byte."""
-    return memory.tobytes() == bytes((byte,)) * len(memory)
-
-
-def guard_bands(tensor: Tensor) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    return tensor.buffer[: tensor.guard], tensor.buffer[len(tensor.buffer) - tensor.guard :]
+def is_surrounded(tensor: Tensor, byte: int) -> bool:
+    """Whether both guard bands hold nothing but that byte."""
+    band, last = bytes((byte,)) * tensor.guard, len(tensor.buffer) - tensor.guard
+    return tensor.buffer[: tensor.guard].tobytes() == band == tensor.buffer[last:].tobytes()
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:

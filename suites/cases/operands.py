@@ -26,6 +26,12 @@ from poolproof.suites.cases.recipes.values import draw_values
 SLAB = 1 << 16
 """Elements of the planes that are judged at a time, where these are more than one."""
 
+LARGEST_PLANE = 1 << 20
+"""Cells of a plane that is judged as a whole."""
+
+PIECES = 4
+"""Of a larger plane, which takes more memory to judge than its tensors: all its windows are looked through for each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contents:
@@ -49,9 +55,7 @@ class Contents:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
         case = self.case
-        first_cells = np.arange(case.planes)[:, None] * case.plane_size
-        cells = self.indices.reshape(case.planes, case.plane_windows) + first_cells
-        return Landing(cells.ravel(), self.values.size, case.axes)
+        return Landing(self.indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes)
 
     @property
     def terms(self) -> Float64:
@@ -68,7 +72,10 @@ class Contents:
         return scatter_sums(cells, self.terms, self.values.size)
 
     def slabs(self, outputs: NDArray) -> Iterator[Slab]:
-        """What came out in grad_input beside what belongs there, some planes at a time."""
+        """What came out in grad_input beside what belongs there, some planes at a time, or a piece of one."""
+        return self._planes(outputs) if self.case.plane_size <= LARGEST_PLANE else self._pieces(outputs.reshape(-1))
+
+    def _planes(self, outputs: NDArray) -> Iterator[Slab]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
@@ -84,6 +91,24 @@ class Contents:
                 yield Slab(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
             else:
                 yield Slab(*flat)
+
+    def _pieces(self, outputs: NDArray) -> Iterator[Slab]:
+        for cells in self.stretches(LARGEST_PLANE, PIECES):
+            flat = *self.belonging(cells), _float64(outputs[cells])
+            yield Slab(*flat, self.open_cells[cells]) if self.case.has_empty_window() else Slab(*flat)
+
+    def stretches(self, most: int, pieces: int) -> Iterator[slice]:
+        """Flat numbers of cells of grad_input: of the planes that have ``most`` cells or windows, or of a piece of one.
+
+        A larger plane is in so many ``pieces`` or less, of ``most`` cells or more.
+        """
+        size, total = self.case.plane_size, self.case.planes * self.case.plane_size
+        if size > most:
+            step = max(most, -(-size // pieces))
+            starts = (first for plane in range(0, total, size) for first in range(plane, plane + size, step))
+            return (slice(first, min(first + step, first - first % size + size)) for first in starts)
+        step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
+        return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
     @cached_property
     def open_cells(self) -> NDArray[np.bool_]:
@@ -103,23 +128,23 @@ class Contents:
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
     def belonging(self, cells: slice) -> tuple[Int64, Float64]:
-        """(cells, gradients) of what belongs into consecutive cells of grad_input, counted from the first of them.
+        """(cells, gradients) of what belongs into the cells of a stretch of grad_input, counted from the first of them.
 
-        A gradient of one of their planes that belongs elsewhere, or nowhere, has a negative cell or is left out.
+        A gradient that belongs nowhere has a negative cell, or is left out.
         """
         assert self.gradient is not None
         assert self.indices is not None
         size, placed = self.case.plane_size, self._placed
         some = slice(cells.start // size, -(-cells.stop // size))
-        firsts = size * np.arange(some.start, some.stop)[:, None] - cells.start
-        belongs_in = self.indices.reshape(placed.shape)[some] + firsts
+        indices, gradients = self.indices.reshape(placed.shape)[some], self.gradient.reshape(placed.shape)[some]
         if self.case.has_empty_window():
-            belongs_in[~placed[some]] = -1
-        gradients = self.gradient.reshape(placed.shape)[some]
-        if cells.stop - cells.start < size:
-            inside = (belongs_in >= 0) & (belongs_in < cells.stop - cells.start)
-            belongs_in, gradients = belongs_in[inside], gradients[inside]
-        return belongs_in.ravel(), _float64(gradients)
+            indices = np.where(placed[some], indices, -1)
+        if cells.stop - cells.start >= size:
+            belongs_in = indices + size * np.arange(len(indices))[:, None]
+            return np.where(indices < 0, -1, belongs_in).ravel(), _float64(gradients)
+        first, stop = cells.start - some.start * size, cells.stop - some.start * size
+        inside = (indices >= first) & (indices < stop)
+        return indices[inside].astype(np.int64) - first, _float64(gradients[inside])
 
     def senders(self, cell: int) -> Int64:
         """The windows, flat, whose gradients belong in a cell."""
@@ -148,7 +173,7 @@ def _float64(planes: NDArray) -> Float64:
 def contents(case: Case) -> Contents:
     """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt = FORMATS[case.dtype]
-    size = int(np.prod(case.shape))
+    size = case.planes * case.plane_size
     literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
     values: NDArray
     if "self" in literals:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.geometry import pooled_size, windowed_axis
@@ -168,8 +168,7 @@ HUGE = (4099, 4111, 8209)
 """Lengths of which any two make a plane of more than 2**24 cells."""
 
 
-@dataclass(frozen=True)
-class _WindowedAxis:
+class _WindowedAxis(NamedTuple):
     size: int
     kernel: int
     stride: int
@@ -222,7 +221,7 @@ def _flip(draw: Draws) -> bool:
 
 def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
     """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
-    counts = [count for count in profile.planes if count <= max(budget // 2, 1)] or [1]
+    counts = _up_to(max(budget // 2, 1), profile.planes)
     planes = _choose(draw, counts[:4] if _flip(draw) else counts)
     if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
         planes = _choose(draw, EXTREME_PLANES)
@@ -235,7 +234,7 @@ def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...
         return (planes, 1)
     if profile.empty_batches and _between(draw, 0, 31) == 31:
         return (0, planes)
-    divisors = [divisor for divisor in range(1, planes + 1) if planes % divisor == 0]
+    divisors = _divisors(planes)
     batch = _choose(draw, (profile.layouts and divisors[1:-1]) or divisors)
     return (batch, planes // batch)
 
@@ -244,8 +243,15 @@ def _huge_plane(draw: Draws, rank: int) -> tuple[int, ...]:
     return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
 
 
-def _lengths(remaining: int, lengths: Sequence[int]) -> list[int]:
-    return [length for length in lengths if length <= remaining] or [1]
+@lru_cache(maxsize=1 << 14)
+def _up_to(most: int, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of ``numbers`` that are not larger than ``most``, or 1."""
+    return tuple(number for number in numbers if number <= most) or (1,)
+
+
+@lru_cache(maxsize=1 << 14)
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(divisor for divisor in range(1, number + 1) if number % divisor == 0)
 
 
 def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
@@ -256,7 +262,7 @@ def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
     outputs: list[int] = []
     windows = 4 * remaining
     for _ in range(rank):
-        size = _choose(draw, _lengths(remaining, profile.lengths))
+        size = _choose(draw, _up_to(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))
         sizes.append(size)
         outputs.append(output)
@@ -268,7 +274,7 @@ def _adaptive_output(draw: Draws, size: int) -> int:
     """An output length that divides the input, does not, equals it, or exceeds it."""
     style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
     if style == "divisor":
-        return _choose(draw, [divisor for divisor in range(1, size + 1) if size % divisor == 0])
+        return _choose(draw, _divisors(size))
     if style == "near":
         return max(1, size + _between(draw, -1, 1))
     if style == "larger":
@@ -283,17 +289,18 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     able = profile.abilities
-    known = [each for each in known_geometries(rank) if each.cells <= remaining and able.have(each.attributes)]
-    if profile.known_geometries and known and _between(draw, 0, 3) == 3:
-        geometry = _choose(draw, known)
-        return geometry.spatial, geometry.attributes
+    if profile.known_geometries:
+        known = [each for each in known_geometries(rank) if each.cells <= remaining and able.have(each.attributes)]
+        if known and _between(draw, 0, 3) == 3:
+            geometry = _choose(draw, known)
+            return geometry.spatial, geometry.attributes
     ceil_mode = _flip(draw) and able.ceil_mode
     isotropic = _flip(draw)
     axes: list[_WindowedAxis] = []
     empty = _between(draw, 0, rank - 1) if profile.empty_windows else None
     for number in range(rank):
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
-        size = _choose(draw, _lengths(room, profile.lengths))
+        size = _choose(draw, _up_to(room, profile.lengths))
         if not (isotropic and number):
             pattern = _within(able, _window_pattern(draw, size, room))
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
@@ -365,7 +372,7 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
 
 def _within(abilities: Abilities, pattern: _WindowedAxis) -> _WindowedAxis:
     padding = pattern.padding if abilities.padding else 0
-    return replace(pattern, padding=padding, dilation=pattern.dilation if abilities.dilation else 1)
+    return pattern._replace(padding=padding, dilation=pattern.dilation if abilities.dilation else 1)
 
 
 def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:

@@ -66,6 +66,10 @@ class Asked(Protocol):
         """The id of the part of a plan that it belongs to."""
 
     @property
+    def evidence(self) -> EvidenceFolder | None:
+        """Where a violation leaves evidence; None for kinds that leave none."""
+
+    @property
     def patience(self) -> float:
         """How many times the usual time limit the answer may take."""
 

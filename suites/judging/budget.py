@@ -14,12 +14,13 @@ from pathlib import Path
 from poolproof.references.operators import Direction
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import LARGEST_PLANE, PIECES
 
 VARIABLE = "POOLPROOF_MEMORY_BUDGET"
 """Environment variable with the bytes that one process may take; without it, what is free when a case comes."""
 
 PLANE_BYTES = {Direction.BACKWARD: 61, Direction.FORWARD: 8}
-"""What each cell of a plane takes while that plane is judged: its facts and its output, both in float64."""
+"""What each cell of a plane, or of a piece of a large one, takes while that is judged: its facts and its output."""
 
 WINDOW_BYTES = 16
 """What each window takes then: its gradient, twice where sums are wider than float64, or its maximum and its index."""
@@ -75,9 +76,16 @@ def needed_memory(case: Case, repeats: int = 1) -> int:
     forms, windows = case.forms, case.plane_windows
     outputs = sum(forms[name].nbytes for name in case.api.outputs)
     drawn = sum(forms[name].nbytes for name in case.api.inputs if name != "indices") + 8 * windows * case.planes
-    plane = PLANE_BYTES[case.api.direction] * case.plane_size + WINDOW_BYTES * windows
+    plane = PLANE_BYTES[case.api.direction] * _judged_at_once(case) + WINDOW_BYTES * windows
     tensors = case.memory_bytes()
     return drawn + tensors + (repeats + _VARIATIONS) * outputs + tensors + max(tensors, plane)
+
+
+def _judged_at_once(case: Case) -> int:
+    """Cells of a plane, or of a piece of one."""
+    if not case.api.is_backward or case.plane_size <= LARGEST_PLANE:
+        return case.plane_size
+    return max(LARGEST_PLANE, -(-case.plane_size // PIECES))
 
 
 def too_large(case: Case, repeats: int = 1) -> str:

@@ -15,9 +15,8 @@ from poolproof.suites.cases.memory import (
     SURROUNDINGS,
     as_bits,
     element_bytes,
-    guard_bands,
     has_gaps,
-    is_filled,
+    is_surrounded,
     meant,
 )
 from poolproof.suites.cases.operands import Contents
@@ -28,7 +27,8 @@ from poolproof.suites.judging.trial import Run, Trial
 
 def differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
     """Where two results differ in value; NaN payloads and signs of zero do not count."""
-    return (first != second) & ~(np.isnan(first) & np.isnan(second))
+    other = first != second
+    return other & ~(np.isnan(first) & np.isnan(second)) if np.count_nonzero(other) else other
 
 
 def wrong_window(
@@ -93,7 +93,7 @@ def other_values(trial: Trial, run: Run, right: Run, how: str = "", because: str
 def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
     """`differs`, for which bits that are alike are enough."""
     other = as_bits(got) != as_bits(owed)
-    return differs(got.astype(np.float64), owed.astype(np.float64)) if other.any() else other
+    return differs(got.astype(np.float64), owed.astype(np.float64)) if np.count_nonzero(other) else other
 
 
 def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
@@ -101,7 +101,7 @@ def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
     elements = meant(content, name)
     if elements is None or not content.case.forms[name].is_dense:
         return False
-    if not all(is_filled(band, POISONS[0]) for band in guard_bands(tensor)):
+    if not is_surrounded(tensor, POISONS[0]):
         return False
     pair = tensor.array, elements.reshape(tensor.shape)
     return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
@@ -112,7 +112,7 @@ def trespassed(tensor: Tensor) -> bool:
 
     There is something between them where the storage holds more bytes other than `SURROUNDINGS` than the elements do.
     """
-    if not all(is_filled(band, SURROUNDINGS) for band in guard_bands(tensor)):
+    if not is_surrounded(tensor, SURROUNDINGS):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
 

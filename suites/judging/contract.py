@@ -41,6 +41,7 @@ class ContractQuestion:
     aspect: Aspect
     block: str = ""
     patience: float = field(default=1.0, init=False)
+    evidence: None = field(default=None, init=False)
 
     @cached_property
     def id(self) -> str:

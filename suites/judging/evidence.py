@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,16 +34,23 @@ _ABOUT_INDICES = ("index_rule", "index_points")
 Arrays = dict[str, NDArray[Any]]
 
 
+def always(_row: Row) -> bool:
+    """Evidence of every violation is wanted."""
+    return True
+
+
 @dataclass(frozen=True)
 class EvidenceFolder:
     """Where evidence is put: the folder of a run, and the name that the run has for the backend.
 
     ``shrunk_from`` is the id of the failing case that the one put there is the smallest of; empty for a case itself.
+    ``wants`` says whether a violation of that row is to leave any: who judges asks that before the work is done.
     """
 
     folder: Path
     backend: str
     shrunk_from: str = ""
+    wants: Callable[[Row], bool] = always
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""

@@ -99,7 +99,7 @@ def judge(question: Question, backend: Backend) -> Row:
         row |= verdict(Verdict.NOT_RUN, left_out)
     else:
         try:
-            row |= _judge_supported(question, backend)
+            row |= _judge_supported(question, backend, row)
         except NotMade as error:
             row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
@@ -138,7 +138,7 @@ def describe(question: Question) -> Row:
     }
 
 
-def _judge_supported(question: Question, backend: Backend) -> Row:
+def _judge_supported(question: Question, backend: Backend, described: Row) -> Row:
     aspect = question.aspect
     repeats = aspect.repeats if question.repeats is None else question.repeats
     trial = Trial(question.case, backend, repeats, question.shunned)
@@ -146,9 +146,10 @@ def _judge_supported(question: Question, backend: Backend) -> Row:
     row, findings = _judge_trial(trial, aspect.checks, standards)
     if not findings:
         return row
-    if question.evidence:
+    row |= verdict(Verdict.VIOLATES, findings[0].message, findings)
+    if question.evidence and question.evidence.wants(described | row):
         question.evidence.put(trial, findings)
-    return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
+    return row
 
 
 def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:

@@ -18,8 +18,7 @@ from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import PIECES, Contents
 
 REACHED, REJECTED, OWES_BITS = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
@@ -27,10 +26,10 @@ REACHED, REJECTED, OWES_BITS = 1, 2, 4
 Flags = NDArray[np.uint8]
 
 _MOST_CELLS = 1 << 17
-"""Cells, or windows, of the planes of a part, where these are more than one; a larger plane is taken apart."""
+"""Cells, or windows, of the planes of a part, where these are more than one."""
 
-_MOST_PARTS = 4
-"""Of one plane: all its windows are looked through for each, and a quarter takes less memory than passing took."""
+_PIECES = 2 * PIECES
+"""Of a larger plane: what is known of each cell is twice as much as passing takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +87,11 @@ class Parts:
         self._last: Part | None = None
 
     def __iter__(self) -> Iterator[Part]:
-        return map(self._part, _stretches(self._content.case))
+        return map(self._part, self._stretches())
 
     def around(self, cell: int) -> Part:
         """The part in which a cell lies."""
-        return self._part(next(some for some in _stretches(self._content.case) if cell < some.stop))
+        return self._part(next(some for some in self._stretches() if cell < some.stop))
 
     @cached_property
     def flags(self) -> Flags:
@@ -105,7 +104,7 @@ class Parts:
     def worst(self, wrong: NDArray[np.bool_]) -> int:
         """Of the ``wrong`` cells, flat, the first of those farthest from their exact sums in ulps."""
         farthest, worst = -1.0, -1
-        for cells in _stretches(self._content.case):
+        for cells in self._stretches():
             among = np.flatnonzero(wrong[cells])
             if len(among):
                 distances = self._part(cells).distances(among)
@@ -113,6 +112,9 @@ class Parts:
                 if distances[nearby] > farthest:
                     farthest, worst = distances[nearby], cells.start + int(among[nearby])
         return worst
+
+    def _stretches(self) -> Iterator[slice]:
+        return self._content.stretches(_MOST_CELLS, _PIECES)
 
     def _part(self, cells: slice) -> Part:
         if self._last is None or self._last.cells != cells:
@@ -124,26 +126,16 @@ class Parts:
         return self._last
 
 
-def _stretches(case: Case) -> Iterator[slice]:
-    """Flat numbers of cells: of as many planes as make a part, or of a part of a plane."""
-    size, total = case.plane_size, case.planes * case.plane_size
-    if size > _MOST_CELLS:
-        step = max(_MOST_CELLS, -(-size // _MOST_PARTS))
-        for plane in range(0, total, size):
-            for first in range(plane, plane + size, step):
-                yield slice(first, min(first + step, plane + size))
-        return
-    step = size * max(1, _MOST_CELLS // max(size, case.plane_windows, 1))
-    for first in range(0, total, max(step, 1)):
-        yield slice(first, min(first + step, total))
-
-
 def plane_sums(content: Contents, outputs: NDArray) -> tuple[Float64, Float64]:
     """(What was sent to each plane, what came out there), summed, both of shape (planes,)."""
-    windows, cells = content.case.plane_windows, content.case.plane_size
-    owed, got = [], []
+    assert content.gradient is not None
+    planes = content.case.planes
+    return _row_sums(content.gradient.reshape(planes, -1)), _row_sums(outputs.reshape(planes, -1))
+
+
+def _row_sums(rows: NDArray) -> Float64:
+    """In float64, some rows at a time."""
+    step = max(1, _MOST_CELLS // max(rows.shape[1], 1))
     with np.errstate(invalid="ignore"):
-        for slab in content.slabs(outputs):
-            owed.append(slab.terms.reshape(-1, windows).sum(axis=1))
-            got.append(slab.outputs.reshape(-1, cells).sum(axis=1))
-    return np.concatenate(owed), np.concatenate(got)
+        sums = [rows[first : first + step].astype(np.float64).sum(axis=1) for first in range(0, len(rows), step)]
+    return np.concatenate(sums)

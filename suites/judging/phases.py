@@ -40,6 +40,7 @@ class PhaseQuestion:
     aspect: Aspect
     block: str = ""
     patience: float = field(default=1.0, init=False)
+    evidence: None = field(default=None, init=False)
 
     @cached_property
     def id(self) -> str:

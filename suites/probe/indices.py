@@ -72,7 +72,7 @@ _TRAITS = (
     _Trait("tie", ("ties", "constant"), "ties", {each: str(each) for each in Ties}),
     _Trait(
         "-inf",
-        ("negative_infinity",),
+        ("negative_infinity", "mostly_negative_infinity"),
         "nothing",
         {Nothing.CELL: "a cell, as of ties", Nothing.NONE: "none (-1)", Nothing.LOWEST: "the lowest number, none (-1)"},
     ),

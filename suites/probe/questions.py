@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from poolproof.backends.base import Backend
@@ -154,6 +154,7 @@ class ProbeQuestion:
     aspect: Aspect = PROBE
     patience: float = 1.0
     block: str = ""
+    evidence: None = field(default=None, init=False)
 
     @property
     def id(self) -> str:

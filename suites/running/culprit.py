@@ -25,8 +25,8 @@ _DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 def settled(question: Asked, row: Row, ask: Ask) -> tuple[Row, ...]:
     """The row of the question once the calls beside its own were asked about, and that of one which is to blame."""
-    company = question.company()
-    if company is None or not _may_be_anothers(row):
+    company = question.company() if _may_be_anothers(row) else None
+    if company is None:
         return (row,)
     if row["verdict"] in _DEATHS and ask(company.without([other.id for other in company.others]))["verdict"] in _DEATHS:
         return (row,)

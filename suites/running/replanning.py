@@ -19,8 +19,8 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.plans import Plan, Subject, not_supported
-from poolproof.suites.running.sandbox import Survey
 from poolproof.suites.running.selection import Selection
+from poolproof.suites.running.serving import Survey
 
 Drawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
 """Backend, block, and what follows from each of its questions alone: the columns that describe it, and the checks that

@@ -84,7 +84,7 @@ class Runner:
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
-            sandbox.take(self._scratch, self._name_of(backend), timeout)
+            sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
@@ -172,21 +172,29 @@ class Runner:
         """The row of a question that is the first to be put to its process."""
         return self._waive(self._sandbox(backend).judge_alone(question))
 
+    def _wants_evidence(self, row: Row) -> bool:
+        """Whether the run has not enough evidence of what the row, not waived yet, will stand for."""
+        return self._has_room(self._waive(row))
+
+    def _has_room(self, row: Row) -> bool:
+        check, kind = _evidence_kinds(row)
+        return self._evidence[check] < self._most_evidence or not self._evidence[kind]
+
     def _limit_evidence(self, row: Row) -> None:
-        """Remove the evidence of the row where the run has enough of its kind."""
+        """Count the evidence of the row; remove it where the run has enough of what the row came to stand for."""
         if not deviates(row):
             return
         path = evidence_path(self._folder, row["case_id"], row["backend"])
         if not path.exists():
             return
-        check, kind = (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
-        if self._evidence[check] >= self._most_evidence and self._evidence[kind]:
+        if not self._has_room(row):
             path.unlink()
-        self._evidence.update((check, kind))
+        self._evidence.update(_evidence_kinds(row))
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self._timeout)
+            name = self._name_of(backend)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout, self._wants_evidence)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
@@ -234,6 +242,11 @@ class Runner:
         evidence.put_unfinished(alike[0])
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
+
+
+def _evidence_kinds(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What evidence of a failed row is counted under: its backend, verdict and first violated check; its kind."""
+    return (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
 
 
 def _fails_like(row: Row, other: Row) -> bool:

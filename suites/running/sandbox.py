@@ -1,49 +1,45 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-A `Sandbox` puts questions to one backend. It launches a *server*, which loads the backend once and forks a *worker*
-from itself whenever there is none. The worker answers until it dies, or until an implementation broke a claim in a way
-that may have damaged its memory, so it is replaced too. Before every call it notes the case on disk: after a power cut
-the case in flight is still known.
+A `Sandbox` puts questions to one backend. It launches a *server* (`poolproof.suites.running.serving`), which loads the
+backend once and forks a *worker* from itself whenever there is none. The worker answers until it dies, or until an
+implementation broke a claim in a way that may have damaged its memory, so it is replaced too. Before every call it
+notes the case on disk: after a power cut the case in flight is still known.
 """
 
 from __future__ import annotations
 
-import gc
-import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from mmap import mmap
-from multiprocessing.connection import Connection
+from dataclasses import replace
 from pathlib import Path
 
-from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, check_name, create, prepare
-from poolproof.references.core.compiled import compile_all
-from poolproof.references.operators import OPERATORS
-from poolproof.references.products import Product
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import check_name, prepare
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
-from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
-from poolproof.suites.judging.faults import answer as answer_of
-from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.running.given import given_words, timeout_words
-from poolproof.suites.running.identity import identify, mapped_libraries
-from poolproof.suites.running.pages import gather_pages
-from poolproof.suites.running.plans import Subject, subjects
-from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue, fork
+from poolproof.suites.judging.asked import Asked, not_survived, verdict
+from poolproof.suites.judging.evidence import always
+from poolproof.suites.running.given import timeout_words
+from poolproof.suites.running.identity import identify
+from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue
+from poolproof.suites.running.serving import (
+    NO_MORE,
+    RETIRED,
+    Answer,
+    Asking,
+    Leave,
+    Serving,
+    Survey,
+    Taken,
+    Violation,
+    may_be_damaged,
+)
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -58,58 +54,10 @@ START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
-
-    ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
-    `poolproof.suites.running.given`. ``plugins`` are the records of those that judge besides.
-    """
-
-    environment: dict[str, str]
-    subjects: list[Subject]
-    product: Product | None
-    libraries: frozenset[str] = frozenset()
-    given: tuple[str, ...] = ()
-    plugins: tuple[Mapping[str, str], ...] = ()
-
-
 def _say_aside(sentence: str) -> None:
     """Tell whoever waits at a terminal; what a command prints stays as it is."""
     sys.stderr.write(f"poolproof: {sentence}\n")
     sys.stderr.flush()
-
-
-@dataclass(frozen=True)
-class _Serving:
-    """A worker's first message, so that it can be ended when it hangs."""
-
-    pid: int
-
-
-@dataclass(frozen=True)
-class _Asking:
-    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
-
-    ticket: int
-    questions: Sequence[Asked]
-    note: Path
-    errors: Path
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """A worker's message before it answers a list of questions: which it has read. Death from here on is about them."""
-
-    ticket: int
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A worker's answer to one of the questions of a list."""
-
-    ticket: int
-    row: Row
 
 
 def survey(backend: str) -> Survey:
@@ -141,21 +89,30 @@ class Sandbox:
     """Judges questions on one backend, surviving whatever the implementation does.
 
     ``timeout`` is the most seconds one case may take. ``scratch`` is a folder for the note of the case in flight
-    and for the implementation's error output; ``name`` keeps those of several sandboxes apart.
+    and for the implementation's error output; ``name`` keeps those of several sandboxes apart. Evidence of a violation
+    is written where ``wants_evidence`` of its row; of the smallest case that violates alike it always is.
     """
 
-    def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
+    def __init__(
+        self,
+        backend: str,
+        scratch: Path,
+        name: str,
+        timeout: float,
+        wants_evidence: Callable[[Row], bool] = always,
+    ) -> None:
         self.backend = backend
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._given: tuple[str, ...] = ()
         self._server: Guarded | None = None
         self._worker = 0
         self._ticket = self._taken = 0
-        self.take(scratch, name, timeout)
+        self.take(scratch, name, timeout, wants_evidence)
 
-    def take(self, scratch: Path, name: str, timeout: float) -> None:
-        """Go on with another folder, name and time limit; whatever is loaded stays."""
+    def take(self, scratch: Path, name: str, timeout: float, wants_evidence: Callable[[Row], bool] = always) -> None:
+        """Go on with another folder, name, time limit and judgement of evidence; whatever is loaded stays."""
         self._timeout = timeout
+        self._wants_evidence = wants_evidence
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
         self._labels["worker"] = name
@@ -167,7 +124,7 @@ class Sandbox:
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
         prepare(self.backend, _say_aside)
-        program = "from poolproof.suites.running.sandbox import main; main()"
+        program = "from poolproof.suites.running.serving import main; main()"
         self._server = Guarded.launched(program, [self.backend], self._errors)
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
@@ -200,7 +157,7 @@ class Sandbox:
         """The row of a question that is the first to be put to its process."""
         if self._server is not None:
             with suppress(ConnectionError):
-                self._server.connection.send(self._asking(_NO_MORE))
+                self._server.connection.send(self._asking(NO_MORE))
         (row,) = self.judge([question])
         return row
 
@@ -213,7 +170,10 @@ class Sandbox:
     def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
         if isinstance(answer, Ended | Overdue):
             return row_without_answer(question, answer, self._last_words()) | self._labels
-        return answer | self._labels | {"reason": visible(answer["reason"])}
+        answer |= self._labels
+        if answer["reason"]:
+            answer["reason"] = visible(answer["reason"])
+        return answer
 
     def _row_asked_again(self, question: Asked) -> Row:
         """The row of a question whose process was killed from outside: it is asked alone before anything is blamed."""
@@ -238,7 +198,7 @@ class Sandbox:
             self._server.connection.send(self._asking(questions))
         for question in questions:
             answer = self._receive(self._timeout * question.patience)
-            if answer == Ended(_RETIRED):
+            if answer == Ended(RETIRED):
                 return
             if isinstance(answer, Ended | Overdue):
                 self._note.unlink(missing_ok=True)
@@ -246,11 +206,11 @@ class Sandbox:
                 return
             assert isinstance(answer, dict)
             yield answer
-            if _may_be_damaged(answer):
+            if may_be_damaged(answer):
                 return
 
-    def _asking(self, questions: Sequence[Asked]) -> _Asking:
-        return _Asking(self._ticket, questions, self._note, self._errors)
+    def _asking(self, questions: Sequence[Asked]) -> Asking:
+        return Asking(self._ticket, questions, self._note, self._errors)
 
     def _receive(self, seconds: float) -> object:
         """The next answer; a worker that is too slow is killed, and its server then reports its end.
@@ -267,11 +227,9 @@ class Sandbox:
             if isinstance(answer, Ended):
                 self._worker = 0
             match answer:
-                case _Serving():
-                    self._worker = answer.pid
-                case _Taken():
-                    self._taken = answer.ticket
-                case _Answer():
+                case Serving() | Taken() | Violation():
+                    self._heed(answer)
+                case Answer():
                     if answer.ticket == self._ticket:
                         return answer.row
                 case Overdue():
@@ -282,8 +240,20 @@ class Sandbox:
                 case _:
                     if self._server.ended:
                         self.close()
-                    died = isinstance(answer, Ended) and answer.status != _RETIRED
+                    died = isinstance(answer, Ended) and answer.status != RETIRED
                     return overdue if overdue and died else answer
+
+    def _heed(self, said: Serving | Taken | Violation) -> None:
+        """Take what a worker says besides its answers."""
+        match said:
+            case Serving():
+                self._worker = said.pid
+            case Taken():
+                self._taken = said.ticket
+            case Violation():
+                assert self._server is not None
+                with suppress(ConnectionError):
+                    self._server.connection.send(Leave(self._wants_evidence(said.row | self._labels)))
 
     def _kill_worker(self) -> None:
         assert self._server is not None
@@ -300,201 +270,3 @@ class Sandbox:
             if lines:
                 return f": {visible(lines[-1][:300])}"
         return ""
-
-
-def _serve(connection: Connection, backend_name: str) -> None:
-    """The server: keep one worker alive until the sandbox hangs up."""
-    gc.disable()  # what is loaded here stays; workers collect theirs
-    plugins = plugged().records
-    before, environment = mapped_libraries(), dict(os.environ)
-    try:
-        backend = create(backend_name)
-        asked = subjects(backend_name, backend)
-        _check_declared(asked)
-    except (BackendUnavailable, UnknownBackend) as error:
-        connection.send(error)
-        return
-    brought = mapped_libraries() - before
-    said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
-    said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
-    given = given_words(backend_name, environment, list(sys.modules.values()))
-    connection.send(Survey(said, asked, backend.product, brought, given, plugins))
-    work = partial(_answer, connection, backend, backend_name)
-    compile_all()
-    if not backend.survives_fork:
-        os._exit(work())
-    gc.freeze()  # the garbage collector then leaves the pages that all workers share alone
-    status = _first_worker(backend, work)
-    if status == _RETIRED or _tells_of(status):
-        _tell(connection, status)
-        _make_first_calls(backend)
-        gc.freeze()
-    replaced = 0
-    while status != _HUNG_UP:
-        replaced += 1
-        if replaced == _MANY:
-            gather_pages()
-        status = _wait(fork(work))
-        _tell(connection, status)
-
-
-_MANY = 6
-"""How many workers are replaced until it pays to make replacing them cheaper."""
-
-
-def _check_declared(asked: Sequence[Subject]) -> None:
-    """`UnknownBackend` where the backend gave something else than a text, or None, for what it cannot do, or something
-    else than `Abilities` for what it can, or fewer than its contract wants.
-    """
-    for subject in asked:
-        if not isinstance(subject.abilities, Abilities):
-            said = f"gives {subject.abilities!r:.80} from abilities: it must be Abilities"
-            raise UnknownBackend(f"backend {subject.backend!r} {said}")
-        if subject.product is not None and subject.abilities != ALL:
-            said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
-            raise UnknownBackend(f"backend {subject.backend!r} {said}")
-        if not isinstance(subject.unsupported, str | None):
-            said = f"gives {subject.unsupported!r:.80} from unsupported: it must be a reason, or None"
-            raise UnknownBackend(f"backend {subject.backend!r} {said}")
-
-
-def _declared(asked: Sequence[Subject]) -> dict[str, str]:
-    """By operator: what its calls are without."""
-    return {subject.operator.name: str(subject.abilities) for subject in asked if subject.abilities != ALL}
-
-
-def _wait(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def _tell(connection: Connection, status: int) -> None:
-    """Tell the sandbox how a worker ended."""
-    if _tells_of(status):
-        connection.send(Ended(status))
-    elif status == _RETIRED:
-        connection.send(_Serving(0))
-
-
-def _tells_of(status: int) -> bool:
-    """Whether a worker that ended so may owe an answer."""
-    return status not in (_HUNG_UP, _RETIRED, _COLD)
-
-
-_WARM_UP_SECONDS = 20
-"""How long the calls of a warm-up may take."""
-
-
-def _first_worker(backend: Backend, work: Callable[[], int]) -> int:
-    """How the first worker ended, which touches at its beginning what every worker would otherwise load anew.
-
-    Once it has survived that, the server may do the same before it forks the next. An implementation that dies of such
-    calls is left cold: it must cost cases, not the run.
-    """
-    with mmap(-1, 1) as survived:
-        status = _wait(fork(partial(_work_warmed_up, backend, work, survived)))
-        return status if survived[0] else _COLD
-
-
-def _work_warmed_up(backend: Backend, work: Callable[[], int], survived: mmap) -> int:
-    signal.alarm(_WARM_UP_SECONDS)
-    _make_first_calls(backend)
-    signal.alarm(0)
-    survived[0] = 1
-    return work()
-
-
-_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
-
-
-def _make_first_calls(backend: Backend) -> None:
-    for operator in OPERATORS.values():
-        Question(Case.smallest(operator), _WARM_UP).judge(backend)
-
-
-_HUNG_UP, _RETIRED, _COLD = 90, 91, 92
-"""Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced. The
-third stands for whatever ended one before it was ready to answer."""
-
-_NO_MORE: tuple[Asked, ...] = ()
-"""The list of questions that tells a worker to let another take its place."""
-
-
-def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
-    """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
-    gc.enable()
-    connection.send(_Serving(os.getpid()))
-    note: Path | None = None
-    try:
-        while True:
-            asking = connection.recv()
-            if not asking.questions:
-                return _RETIRED
-            note = asking.note
-            connection.send(_Taken(asking.ticket))
-            if not _answer_all(connection, backend, backend_name, asking):
-                return _RETIRED
-    except CannotWrite as fault:
-        connection.send(fault)
-        return _HUNG_UP
-    except (EOFError, ConnectionError):
-        if note is not None:
-            with suppress(OSError):
-                note.unlink(missing_ok=True)
-        return _HUNG_UP
-
-
-def _answer_all(connection: Connection, backend: Backend, backend_name: str, asking: _Asking) -> bool:
-    """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
-    with writing(asking.errors):
-        _print_to(asking.errors)
-    with writing(asking.note):
-        descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
-    try:
-        for question in asking.questions:
-            with writing(asking.note):
-                _note_in_flight(descriptor, backend_name, question)
-            row = answer_of(question, backend)
-            connection.send(_Answer(asking.ticket, row))
-            if _may_be_damaged(row):
-                if backend.survives_fork or not backend.is_usable():
-                    return False
-                break
-        os.ftruncate(descriptor, 0)
-        return True
-    finally:
-        os.close(descriptor)
-
-
-def _may_be_damaged(row: Row) -> bool:
-    """Whether the memory of the process may be, in which a row was made.
-
-    Not where every value stands where its reader looks for it, and nothing was written beside them: an output that came
-    back with other strides, and is right in all else, tells of no write that went astray.
-    """
-    if row["verdict"] not in FAILED:
-        return False
-    return row["checks_violated"] != [results.__name__] or not {*row["checks_judged"]} >= _ABOUT_MEMORY
-
-
-_ABOUT_MEMORY = {check.__name__ for check in (written, inputs_untouched, memory_untouched)}
-"""Checks that hold of a call that wrote what it had to, and nothing else."""
-
-
-def _print_to(errors: Path) -> None:
-    """Let what this process prints go there, whatever it printed to before."""
-    descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
-
-
-def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
-    data = json.dumps({"backend": backend, "aspect": question.aspect.id, "case": question.to_record()}).encode()
-    os.ftruncate(descriptor, len(data))
-    os.pwrite(descriptor, data, 0)
-
-
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    descriptor, backend = sys.argv[1:]
-    _serve(Connection(int(descriptor)), backend)

@@ -13,7 +13,7 @@ from typing import Any
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
-from poolproof.suites.running.sandbox import Survey
+from poolproof.suites.running.serving import Survey
 
 TESTS = ("test_conformance", "test_case")
 """The tests that judge what is planned, each under the id of a block or of a question."""

@@ -20,16 +20,36 @@ from poolproof.suites.cases.recipes.many import drawn_many
 from poolproof.suites.cases.recipes.stream import PART, Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Landing:
-    """Where the gradients go: ``cells[i]`` of ``size`` is the cell of gradient i, plane * plane size + index.
+    """Where the gradients go: that of window w of plane p to cell ``indices[p, w]`` of the plane's ``plane_size``.
 
-    ``axes`` are the windows that the gradients belong to, in row-major order within each plane.
+    ``axes`` are the windows that the gradients belong to, in row-major order within each plane. Flat, gradients and
+    cells are counted through all planes.
     """
 
-    cells: Int64
-    size: int
+    indices: Int64
+    plane_size: int
     axes: tuple[Axis, ...] = ()
+
+    @property
+    def gradients(self) -> int:
+        """How many there are."""
+        return self.indices.size
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.indices) * self.plane_size
+
+    @cached_property
+    def cells(self) -> Int64:
+        """The cell of each gradient, flat."""
+        return self._cells_of(self.indices)
+
+    def _cells_of(self, planes: Int64) -> Int64:
+        """The cells of the gradients of some planes, counted from the first of them."""
+        return (planes + np.arange(len(planes))[:, None] * self.plane_size).ravel()
 
     @cached_property
     def multiplicity(self) -> Int64:
@@ -38,16 +58,11 @@ class Landing:
 
     @cached_property
     def largest_multiplicity(self) -> int:
-        """Counted plane by plane, because a plane's gradients stay in it."""
-        total, largest = len(self.cells), 1
-        if not total:
-            return largest
-        windows = self.plane_windows if self.axes else total
-        plane_size = self.size * windows // total
-        some = max(PART // plane_size, 1)
-        for plane in range(0, total // windows, some):
-            cells = self.cells[plane * windows : (plane + some) * windows]
-            largest = max(largest, int(np.bincount(cells - plane * plane_size).max()))
+        """Counted a few planes at a time, because a plane's gradients stay in it."""
+        some, largest = max(PART // max(self.plane_size, 1), 1), 1
+        if self.gradients:
+            for first in range(0, len(self.indices), some):
+                largest = max(largest, int(np.bincount(self._cells_of(self.indices[first : first + some])).max()))
         return largest
 
     @cached_property
@@ -73,36 +88,32 @@ class Landing:
     @property
     def plane_windows(self) -> int:
         """How many gradients each plane has."""
-        return prod(axis.windows for axis in self.axes)
+        return self.indices.shape[1]
 
     @cached_property
     def plane(self) -> Int64:
         """Number of gradient i's plane."""
-        return np.arange(len(self.cells)) // self.plane_windows
+        return np.arange(self.gradients) // self.plane_windows
 
     @cached_property
     def window(self) -> Int64:
         """Number of gradient i's window within its plane."""
-        return np.arange(len(self.cells)) % self.plane_windows
-
-    @cached_property
-    def overlaps(self) -> tuple[int, ...]:
-        """`Axis.overlap` along each axis."""
-        return tuple(axis.overlap() for axis in self.axes)
+        return np.arange(self.gradients) % self.plane_windows
 
     @property
     def residues(self) -> int:
-        return prod(self.overlaps)
+        return prod(axis.overlap() for axis in self.axes)
 
-    @cached_property
     def residue(self) -> Int64:
-        """A number of gradient i below `residues` that no other window which can reach one of its cells has."""
-        residue, window, span = np.zeros_like(self.cells), self.window, 1
-        for axis, overlap in zip(reversed(self.axes), reversed(self.overlaps), strict=True):
-            window, place = np.divmod(window, axis.windows)
-            residue += span * (place % overlap)
-            span *= overlap
+        """A number of each window of a plane, below `residues`, that no other which can reach one of its cells has."""
+        residue: Int64 = np.zeros(1, np.int64)
+        for axis in self.axes:
+            residue = (residue[:, None] * axis.overlap() + axis.residues).ravel()
         return residue
+
+    def planes(self) -> Int64:
+        """The numbers of the planes, beside each of which are those of its windows."""
+        return np.arange(len(self.indices))[:, None]
 
 
 Recipe = Callable[[Landing, FloatFormat, Stream], NDArray]
@@ -114,7 +125,7 @@ def _each(draw: Callable[[Landing, int, FloatFormat, Stream], Float64]) -> Recip
 
     @wraps(draw)
     def recipe(landing: Landing, fmt: FloatFormat, stream: Stream) -> NDArray:
-        return drawn_many(len(landing.cells), fmt.dtype, stream, lambda some, own: draw(landing, some, fmt, own))
+        return drawn_many(landing.gradients, fmt.dtype, stream, lambda some, own: draw(landing, some, fmt, own))
 
     return recipe
 
@@ -132,14 +143,14 @@ def integers(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> F
 
 def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     """Zero but for one gradient: whatever else appears came from the wrong place."""
-    gradient = np.zeros(len(landing.cells))
+    gradient = np.zeros(landing.gradients)
     if gradient.size:
         gradient[stream.below(gradient.size, 1)] = 1.0 + stream.below(fmt.largest_exact_integer // 2, 1)
     return gradient
 
 
 def ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    return np.ones(len(landing.cells))
+    return np.ones(landing.gradients)
 
 
 @_each
@@ -179,7 +190,7 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     if fmt in (FLOAT32, FLOAT64):
         big = np.exp2(fmt.precision - 1 - np.ceil(np.log2(pairs)))
     else:
-        big = np.full(len(landing.cells), 2.0 * fmt.largest_exact_integer)
+        big = np.full(landing.gradients, 2.0 * fmt.largest_exact_integer)
     place = (landing.rank - landing.rotation) % landing.multiplicity
     gradient = np.where(place % 2 == 1, big, -big)
     unpaired = (landing.multiplicity % 2 == 0) & (place == landing.multiplicity - 1)
@@ -193,7 +204,7 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float6
     In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit;
     any further one is zero. Tells rounding to even from truncation and from rounding halves away.
     """
-    size = len(landing.cells)
+    size = landing.gradients
     tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
     sign = np.where((landing.cells // 64) % 2 == 0, 1.0, -1.0)
     leading = 2.0 ** (fmt.precision - 1) + landing.cells % 64
@@ -241,13 +252,13 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
 
     Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
     """
-    base, rounds = fmt.largest_exact_integer, landing.plane // landing.residues
+    base, planes, residues = fmt.largest_exact_integer, landing.planes(), landing.residues
     digits = 1
-    while base**digits <= int(landing.window.max(initial=0)):
+    while base**digits < landing.plane_windows:
         digits += 1
-    number = landing.window // base ** (rounds % digits) % base + 1.0
-    chosen = (landing.plane + stream.below(landing.residues, 1)) % landing.residues
-    return np.where(landing.residue == chosen, number, 0.0)
+    number = np.arange(landing.plane_windows) // base ** (planes // residues % digits) % base + 1.0
+    chosen = (planes + stream.below(residues, 1)) % residues
+    return np.where(landing.residue() == chosen, number, 0.0).ravel()
 
 
 def binary_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -264,9 +275,10 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
     """Digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
-    group = (landing.plane + stream.below(groups, 1)) % groups
-    place = landing.residue - group * digits
-    return np.where((place >= 0) & (place < digits), np.exp2(bits * np.clip(place, 0, digits - 1)), 0.0)
+    group = (landing.planes() + stream.below(groups, 1)) % groups
+    place = (landing.residue() - group * digits).ravel()
+    weights = np.append(np.exp2(bits * np.arange(digits)), 0.0)
+    return weights[np.where((place >= 0) & (place < digits), place, digits)]
 
 
 @_each

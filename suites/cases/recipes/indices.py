@@ -6,7 +6,8 @@ Any cell of its own window is a legal index (the library's pages demand no more)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, wraps
 from math import prod
 
 import numpy as np
@@ -37,63 +38,79 @@ def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
 
 def _in_window(axes: Sequence[Axis], shape: tuple[int, ...], stream: Stream) -> Int64:
     """The same, flat, for some planes; ``shape`` is (planes, *windows)."""
-    flat = np.zeros(prod(shape), np.int64)
+    flat = np.zeros(shape, np.int64)
     for number, axis in enumerate(axes):
-        choices = axis.choices
-        window = np.arange(axis.windows).reshape(-1, *(1,) * (len(axes) - 1 - number))
-        window = np.broadcast_to(window, shape).ravel()
-        tap = axis.first_taps[window] + stream.below(choices[window], window.size)
-        flat = flat * axis.size + axis.positions[window, tap]
-    return flat
+        along = (-1, *(1,) * (len(axes) - 1 - number))
+        drawn = stream.below_each(axis.choices.reshape(along), shape)
+        drawn *= axis.step
+        drawn += axis.first_cells.reshape(along)
+        flat *= axis.size
+        flat += drawn
+    return flat.ravel()
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """All on one cell as far as windows reach it, the others on their nearest cell."""
-    anchors = [int(stream.below(axis.size, 1)[0]) for axis in axes]
+    anchors = stream.below(np.array([axis.size for axis in axes]), len(axes)).tolist()
     distances = [-np.abs(np.arange(axis.size) - anchor) for axis, anchor in zip(axes, anchors, strict=True)]
-    return _best(axes, distances, len(values))
-
-
-def crowded(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
-    """Each window on its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
-    return _best(axes, [axis.coverage() for axis in axes], len(values))
+    return _in_every_plane(axes, map(_best, axes, distances), len(values))
 
 
 def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Peaks one window apart, every window on its cell nearest to one: those that can meet do so all over the plane,
     dilated windows whole strides apart included.
     """
+    reaches = [max(int(axis.positions[0, -1] - axis.positions[0, 0]), 1) for axis in axes]
     distances = []
-    for axis in axes:
-        reach = max(int(axis.positions[0][-1] - axis.positions[0][0]), 1)
-        beyond = (np.arange(axis.size) - stream.below(reach, 1)[0]) % reach
+    for axis, reach, peak in zip(axes, reaches, stream.below(np.array(reaches), len(axes)).tolist(), strict=True):
+        beyond = (np.arange(axis.size) - peak) % reach
         distances.append(-np.minimum(beyond, reach - beyond))
-    return _best(axes, distances, len(values))
+    return _in_every_plane(axes, map(_best, axes, distances), len(values))
 
 
-def first(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
+    """A recipe that gives every window its cell of highest score along each axis, whatever is drawn."""
+
+    @lru_cache(maxsize=1024)
+    def best(axis: Axis) -> Int64:
+        return _best(axis, score(axis))
+
+    @wraps(score)
+    def recipe(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+        return _in_every_plane(axes, map(best, axes), len(values))
+
+    return recipe
+
+
+@_by_place
+def crowded(axis: Axis) -> Int64:
+    """Each window on its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
+    return axis.coverage()
+
+
+@_by_place
+def first(axis: Axis) -> Int64:
     """The first cell of each window: column 0 and row 0 of the plane included."""
-    return _best(axes, [-np.arange(axis.size) for axis in axes], len(values))
+    return -np.arange(axis.size)
 
 
-def last(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+@_by_place
+def last(axis: Axis) -> Int64:
     """The last cell of each window: the plane's last row and column included."""
-    return _best(axes, [np.arange(axis.size) for axis in axes], len(values))
+    return np.arange(axis.size)
 
 
-def plane_edges(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+@_by_place
+def plane_edges(axis: Axis) -> Int64:
     """The cell nearest to the plane's border along every axis."""
-    return _best(axes, [np.abs(2 * np.arange(axis.size) - (axis.size - 1)) for axis in axes], len(values))
+    return np.abs(2 * np.arange(axis.size) - (axis.size - 1))
 
 
-def tile_borders(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+@_by_place
+def tile_borders(axis: Axis) -> Int64:
     """Cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that preference."""
-    return _best(axes, [_border_rank(axis.size) for axis in axes], len(values))
-
-
-def _border_rank(size: int) -> Int64:
-    coordinate = np.arange(size)
-    rank = np.zeros(size, np.int64)
+    coordinate = np.arange(axis.size)
+    rank = np.zeros(axis.size, np.int64)
     for preference, tile in enumerate((8, 16, 32, 64), start=1):
         on_border = (coordinate > 0) & ((coordinate % tile == 0) | (coordinate % tile == tile - 1))
         rank[on_border] = preference
@@ -104,14 +121,20 @@ _NONE = np.iinfo(np.int64).min
 """A score below all others."""
 
 
-def _best(axes: Sequence[Axis], scores: Sequence[Int64], planes: int) -> Int64:
-    """The same choice in every plane: along each axis the window's first cell of highest score."""
+def _best(axis: Axis, score: Int64) -> Int64:
+    """Each window's first coordinate of highest score."""
+    taps = np.where(axis.valid, score[axis.reachable], _NONE)
+    return axis.positions[np.arange(axis.windows), taps.argmax(axis=1)]
+
+
+def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
+    """The same cells in every plane, of which each window has a coordinate along each axis."""
     flat = np.zeros((), np.int64)
-    for axis, score in zip(axes, scores, strict=True):
-        taps = np.where(axis.valid, score[axis.reachable], _NONE)
-        coordinate = axis.positions[np.arange(axis.windows), taps.argmax(axis=1)]
+    for axis, coordinate in zip(axes, coordinates, strict=True):
         flat = flat[..., None] * axis.size + coordinate
-    return np.broadcast_to(flat, (planes, *flat.shape)).copy()
+    cells = np.empty((planes, *flat.shape), np.int64)
+    cells[...] = flat
+    return cells
 
 
 INDICES: dict[str, Recipe] = {

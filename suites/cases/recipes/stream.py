@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -36,7 +37,11 @@ class Stream:
 
     def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
         """Integers in [0, bound), each bound at most 2**32."""
-        raw = self._raw(size)
+        return self.below_each(bounds, (size,))
+
+    def below_each(self, bounds: int | NDArray[np.integer], shape: tuple[int, ...]) -> Int64:
+        """The same of any shape, to which the bounds are broadcast."""
+        raw = self._raw(prod(shape)).reshape(shape)
         raw >>= np.uint64(32)
         raw *= np.asarray(bounds, np.uint64)
         raw >>= np.uint64(32)
