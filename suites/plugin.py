@@ -34,6 +34,7 @@ from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites.cases.case import CaseError
+from poolproof.suites.cases.lists import read_lists
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.running.aspects import ASPECTS, check_lines
@@ -112,6 +113,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         metavar="JSON",
         help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
+    )
+    add(
+        "--case-list",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
+        "line; docs/case_lists.md says how rows are completed",
     )
     add(
         "--operator",
@@ -429,6 +438,8 @@ def _selection(config: pytest.Config) -> Selection:
     """What the options ask for; the backends are asked about themselves last, for that takes time."""
     option = config.getoption
     plan, cases = PLANS[option("plan")], option("cases")
+    listed = read_lists(option("case_list") or [])
+    lines = (*(option("case") or []), *(entry.to_json() for entry in listed))
     operators = tuple(find_operator(name).name for name in option("operator") or [])
     return Selection(
         _surveys(config),
@@ -437,7 +448,7 @@ def _selection(config: pytest.Config) -> Selection:
         tuple(option("aspect") or ASPECTS),
         operators,
         tuple(option("dtype") or []),
-        tuple(option("case") or []),
+        lines,
     )
 
 

@@ -13,7 +13,7 @@ from poolproof.references.standards.applications import APPLICATIONS, Applicatio
 from poolproof.references.standards.base import Standard
 from poolproof.references.standards.commercial import COMMERCIAL
 from poolproof.references.standards.ecosystem import ECOSYSTEM
-from poolproof.references.standards.frameworks import FRAMEWORKS
+from poolproof.references.standards.frameworks import FRAMEWORKS, share_close
 from poolproof.references.standards.msprobe import MSPROBE
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Standard",
     "applications_of",
     "judge_all",
+    "share_close",
 ]
 
 STANDARDS: dict[str, Standard] = {

@@ -107,6 +107,18 @@ class CloseShare(Standard):
         return share(count_true(beyond), beyond.size) <= self.free.get(name, 0.0)
 
 
+def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
+    """TTK's comparison method close with the numbers that one row of a case list names, whatever the dtype."""
+    same = dict.fromkeys((*TTK_CLOSE, "float64"), (rtol, free, atol))
+    return CloseShare(
+        name=name,
+        source="TTK, comparison method close, with the row's own numbers",
+        rtol={dtype: numbers[0] for dtype, numbers in same.items()},
+        free={dtype: numbers[1] for dtype, numbers in same.items()},
+        atol={dtype: numbers[2] for dtype, numbers in same.items()},
+    )
+
+
 _NPU = "torch_npu, test case class, assertRtolEqual"
 
 FRAMEWORKS: tuple[Standard, ...] = (

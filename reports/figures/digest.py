@@ -15,6 +15,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
+from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
@@ -75,6 +76,11 @@ class Digest:
     def clauses(self) -> pd.DataFrame:
         """What was asked about each clause of the contract, and how it ended."""
         return clause_table(self.folder)
+
+    @cached_property
+    def listed(self) -> pd.DataFrame:
+        """The rows of case lists."""
+        return listed_rows(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.lists import honesty, standings
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
@@ -33,6 +34,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         matrix=_matrix(digest, aspects),
         precision=_precision(digest),
         contract=_contract(digest),
+        standings=records(standings(digest.listed)),
+        honesty=records(honesty(digest.listed)),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),

@@ -166,6 +166,16 @@ STANDARDS = (
     Column("standards_broken", _WORDS, "standards of plugins that could not tell, each with what they raised"),
 )
 
+LISTS = (
+    Column("list", _TEXT, "case list that the case is a row of, empty for all other cases"),
+    Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line"),
+    Column("list_name", _TEXT, "what the list calls it"),
+    Column("list_standard", _TEXT, "standard that the list names for it"),
+    Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
+    Column("list_promised", _WORDS, "tensor: data that the row promises, for each tensor"),
+    Column("list_made", _WORDS, "tensor: data that the tensor gets, for each of the same tensors"),
+)
+
 EXECUTION = (
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
     Column("seconds", _REAL, "time of the whole judgement", "s"),
@@ -174,7 +184,7 @@ EXECUTION = (
     Column("judged_at", _REAL, "Unix time of the verdict", "s"),
 )
 
-COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *STANDARDS, *EXECUTION)
+COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *STANDARDS, *LISTS, *EXECUTION)
 
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""

@@ -17,6 +17,7 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.terminal.lists import listed
 from poolproof.reports.terminal.painting import ending
 from poolproof.reports.waivers.review import Review, State
 
@@ -52,6 +53,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     if len(digest.asked):
         parts += _verdict_table(digest.asked, console)
     parts += _contract(digest.clauses)
+    parts += listed(digest.listed)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
     parts += _plugins(digest.plugin_faults)

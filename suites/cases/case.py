@@ -25,6 +25,7 @@ from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.forms import Form, form_of
 from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout
 from poolproof.suites.cases.recipes import RECIPES
+from poolproof.suites.cases.recipes.spreads import parse_spread
 
 _SEEDS = 1 << 63
 """What a row can hold as a seed."""
@@ -270,8 +271,15 @@ class Case:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
         if abs(self.scale) > _MOST_SCALE:
             raise CaseError(f"scale {self.scale} is more than {_MOST_SCALE} away from 0: no format spans that")
+        self._check_spreads()
         self._check_tags()
         self._check_layouts()
+
+    def _check_spreads(self) -> None:
+        for name, recipe in (("gradient", self.gradient), ("values", self.values)):
+            spread = parse_spread(recipe)
+            if spread and _overflows(spread.largest, FORMATS[self.dtype]):
+                raise CaseError(f"{name} {recipe} overflows {self.dtype}")
 
     def _check_literals(self) -> None:
         api = self.api
@@ -381,6 +389,15 @@ def _read_recipe(name: str, value: Any) -> str:
     return _read_word(tuple(RECIPES[name]))(name, value)
 
 
+def _read_drawn(name: str, value: Any) -> str:
+    """A recipe by its name, or one with numbers, in its usual spelling."""
+    try:
+        spread = parse_spread(value) if isinstance(value, str) else None
+    except ValueError as error:
+        raise CaseError(f"{name}: {error}") from error
+    return str(spread) if spread else _read_recipe(name, value)
+
+
 def _read_layouts(name: str, value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
         raise CaseError(f"{name} must map tensors to layouts, not {value!r}")
@@ -420,7 +437,8 @@ _READERS: dict[str, Any] = {
     "index_dtype": _read_word(INDEX_DTYPES),
     **dict.fromkeys(("scale", "seed"), _read_integer),
     "deterministic": _read_boolean,
-    **dict.fromkeys(("gradient", "indices", "values"), _read_recipe),
+    "indices": _read_recipe,
+    **dict.fromkeys(("gradient", "values"), _read_drawn),
     "layouts": _read_layouts,
     "literals": _read_literals,
 }

@@ -18,7 +18,7 @@ from poolproof.references.geometry import Int64
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import Stream
 from poolproof.suites.cases.recipes.values import draw_values
@@ -55,7 +55,8 @@ class Contents:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
         case = self.case
-        return Landing(self.indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes)
+        cells = self.indices.reshape(case.planes, case.plane_windows)
+        return Landing(cells, case.plane_size, case.axes, self.values)
 
     @property
     def terms(self) -> Float64:
@@ -197,7 +198,7 @@ def contents(case: Case) -> Contents:
     drawn = Contents(case, values, indices=indices)
     gradient = literals.get("grad_output")
     if gradient is None:
-        gradient = GRADIENTS[case.gradient](drawn.landing, fmt, Stream(case.seed, "gradient"))
+        gradient = gradient_recipe(case.gradient)(drawn.landing, fmt, Stream(case.seed, "gradient"))
     if case.scale:
         gradient = fmt.round(np.ldexp(gradient.astype(np.float64), case.scale))
     gradient = _shared(gradient.astype(fmt.dtype, copy=False).reshape(case.pooled_shape), case, "grad_output")

@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from poolproof.backends.base import Backend, Status
+from poolproof.references.standards import Standard
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -64,6 +65,11 @@ class Question:
         """What identifies the question on disk while it is being answered."""
         return cast(dict[str, Any], json.loads(self.case.to_json()))
 
+    @property
+    def own_standard(self) -> Standard | None:
+        """A standard that this question is held against besides those of its aspect."""
+        return None
+
     def describe(self) -> Row:
         return describe(self)
 
@@ -82,14 +88,14 @@ class Question:
         others = tuple(Question(case, BY_ITSELF, evidence=self.evidence) for case in cases)
         return Company(others, lambda ids: replace(self, shunned=frozenset(ids)))
 
-    def leaving(self, evidence: EvidenceFolder) -> Question:
+    def leaving(self, evidence: EvidenceFolder) -> Self:
         return replace(self, evidence=evidence)
 
 
 def judge(question: Question, backend: Backend) -> Row:
     """The row of one question; whatever the implementation does short of dying becomes a verdict."""
     started = time.perf_counter()
-    row = describe(question)
+    row = question.describe()
     case = question.case
     unsupported = owed.unsupported(backend, case.api, case.dtype, case.index_dtype) or owed.lacking(backend, case)
     left_out = too_large(case, question.most_repeats)
@@ -144,6 +150,8 @@ def _judge_supported(question: Question, backend: Backend, described: Row) -> Ro
     trial = Trial(question.case, backend, repeats, question.shunned)
     standards = aspect.standards and has_room_for_standards(question.case, question.most_repeats)
     row, findings = _judge_trial(trial, aspect.checks, standards)
+    if standards and question.own_standard and row.get("n") is not None:
+        row["list_standard_passes"] = question.own_standard.judge(trial.deviations)
     if not findings:
         return row
     row |= verdict(Verdict.VIOLATES, findings[0].message, findings)

@@ -6,7 +6,7 @@ and is held against all that any aspect claims.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -15,6 +15,7 @@ from poolproof.references.products import Product
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.huge import huge
+from poolproof.suites.cases.lists import read_entry
 from poolproof.suites.cases.models import models
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
@@ -23,6 +24,7 @@ from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.judging.contract import question_of, read_call
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.listed import listed_question
 from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
 from poolproof.suites.judging.phases import read_phase_question
 from poolproof.suites.running.blocks import CaseAspect, ContractAspect
@@ -240,32 +242,44 @@ ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
 """What a single case named on the command line is held against."""
 
+LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL, standards=True)
+"""What the rows of case lists are held against."""
 
-_GIVEN = "case"
+GIVEN = "case"
 """In place of a block: the question was given by itself. Rows without any block are of calls that were not planned."""
 
 
-def given_questions(lines: Iterable[str], product: Product | None) -> list[Asked]:
-    """The questions of some lines of JSON, cases or low-level calls, for a backend of ``product`` (None: of none).
+IndexDtypes = Callable[[Case], tuple[str, ...]]
+"""The dtypes of indices that a backend takes for the operator and dtype of a case."""
+
+
+def given_questions(
+    lines: Iterable[str], product: Product | None, index_dtypes: IndexDtypes = lambda _: ()
+) -> list[Asked]:
+    """The questions of some lines of JSON, cases, rows of lists or low-level calls, for a backend of ``product`` (None:
+    of none).
 
     `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract to ask about.
     """
-    return [_given_question(line, product) for line in lines]
+    return [_given_question(line, product, index_dtypes) for line in lines]
 
 
 def check_lines(lines: Iterable[str]) -> None:
     """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
     for line in lines:
-        if read_call(line) is None and read_phase_question(line, PHASES.alone) is None:
+        if read_entry(line) is None and read_call(line) is None and read_phase_question(line, PHASES.alone) is None:
             Case.from_json(line)
 
 
-def _given_question(line: str, product: Product | None) -> Asked:
+def _given_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Asked:
+    entry = read_entry(line)
+    if entry is not None:
+        return listed_question(entry.within(index_dtypes(entry.case)) if entry.case else entry, LISTED)
     gone = read_phase_question(line, PHASES.alone)
     call = None if gone else read_call(line)
     if gone is None and call is None:
-        return Question(Case.from_json(line), EVERYTHING, _GIVEN)
+        return Question(Case.from_json(line), EVERYTHING, GIVEN)
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
     call = cast(ContractCall, call)
-    return replace(gone, block=_GIVEN) if gone else question_of(call, product, CONTRACT.alone, _GIVEN)
+    return replace(gone, block=GIVEN) if gone else question_of(call, product, CONTRACT.alone, GIVEN)

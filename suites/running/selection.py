@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
-from poolproof.suites.running.aspects import ASPECTS, given_questions
+from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.serving import Survey
 
@@ -37,9 +39,9 @@ class Selection:
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
         return {
-            f"{name}-{question.id}": (question, name)
+            f"{name}-{_named(question)}": (question, name)
             for name, surveyed in self.surveys.items()
-            for question in given_questions(self.lines, surveyed.product)
+            for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
     def subjects(self) -> list[Subject]:
@@ -91,6 +93,20 @@ class Selection:
             for name, (question, backend) in self.questions().items()
         }
         return given | {block.id: block.groups() for block in self.blocks()}
+
+
+def _named(question: Asked) -> str:
+    """What tells a question from the others that are asked of a backend: lists may have the same case twice."""
+    return question.id if question.block == GIVEN else question.block
+
+
+def _index_dtypes(surveyed: Survey, case: Case) -> tuple[str, ...]:
+    """The dtypes of indices that a backend takes for the operator and dtype of a case."""
+    return tuple(
+        subject.index_dtype
+        for subject in surveyed.subjects
+        if (subject.operator.name, subject.dtype) == (case.operator, case.dtype) and subject.unsupported is None
+    )
 
 
 def _total(planned: Iterable[Mapping[Group, int]]) -> list[dict[str, Any]]:

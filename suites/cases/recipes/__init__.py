@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from poolproof.suites.cases.recipes.gradients import GRADIENTS
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.values import VALUES
 
 RECIPES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "gradient": GRADIENTS,
+    "gradient": GRADIENTS | OF_SELF,
     "indices": INDICES,
     "values": VALUES,
 }
-"""Recipe functions by the field of `Case` that names them."""
+"""Recipe functions by the field of `Case` that names them; values and gradients have `spreads`, too."""

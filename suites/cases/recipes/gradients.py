@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.cases.recipes.many import drawn_many
+from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import PART, Stream
 
 
@@ -24,13 +25,14 @@ from poolproof.suites.cases.recipes.stream import PART, Stream
 class Landing:
     """Where the gradients go: that of window w of plane p to cell ``indices[p, w]`` of the plane's ``plane_size``.
 
-    ``axes`` are the windows that the gradients belong to, in row-major order within each plane. Flat, gradients and
-    cells are counted through all planes.
+    ``axes`` are the windows that the gradients belong to, in row-major order within each plane. ``values`` are those
+    of self in the cells, for the recipes that look at them. Flat, gradients and cells are counted through all planes.
     """
 
     indices: Int64
     plane_size: int
     axes: tuple[Axis, ...] = ()
+    values: NDArray | None = None
 
     @property
     def gradients(self) -> int:
@@ -311,3 +313,23 @@ GRADIENTS: dict[str, Recipe] = {
         backpropagated,
     )
 }
+
+
+def pointed(landing: Landing, fmt: FloatFormat, stream: Stream) -> NDArray:
+    """The value of self that its index points at: with the indices of a forward, that forward's output."""
+    assert landing.values is not None
+    planes = landing.values.reshape(len(landing.indices), landing.plane_size)
+    return np.take_along_axis(planes, landing.indices, axis=1).ravel()
+
+
+OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
+"""Recipes that look at self, as tools of others fill gradients; nothing here draws them."""
+
+
+def gradient_recipe(name: str) -> Recipe:
+    """The recipe of a name, or of a spelling with numbers; KeyError if there is none."""
+    known = GRADIENTS.get(name) or OF_SELF.get(name)
+    spread = None if known else parse_spread(name)
+    if known is None and spread is None:
+        raise KeyError(name)
+    return known or _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream))  # type: ignore[union-attr]

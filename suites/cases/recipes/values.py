@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.suites.cases.recipes.many import drawn_each, drawn_many
+from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import Stream
 
 Recipe = Callable[[int, FloatFormat, Stream], Float64]
@@ -17,8 +18,16 @@ Recipe = Callable[[int, FloatFormat, Stream], Float64]
 
 def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: Stream) -> NDArray:
     """``size`` values of a recipe, flat, in the format's own dtype."""
-    draw = drawn_each if VALUES[recipe] in _BY_PLACE else drawn_many
-    return draw(size, fmt.dtype, stream, lambda some, own: VALUES[recipe](some, fmt, own))
+    own_recipe = VALUES.get(recipe) or _spread(recipe)
+    draw = drawn_each if own_recipe in _BY_PLACE else drawn_many
+    return draw(size, fmt.dtype, stream, lambda some, own: own_recipe(some, fmt, own))
+
+
+def _spread(spelling: str) -> Recipe:
+    found = parse_spread(spelling)
+    if found is None:
+        raise KeyError(spelling)
+    return found.draw
 
 
 def normal(size: int, fmt: FloatFormat, stream: Stream) -> Float64:

@@ -1,0 +1,356 @@
+"""Case lists of others: each row is the case that its tool would make of it, or says which field keeps it from that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forked
+from case_lists import Row, atk_adaptive, atk_windowed, tensor, ttk, write_atk, write_ttk
+from forked import Command
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall, Verdict
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists import Entry, ListError, read_entry, read_lists
+from poolproof.suites.cases.operands import contents
+from poolproof.suites.running.aspects import check_lines
+from sessions import run_session, surroundings
+from shared_runs import made_once
+
+
+def read(tmp_path: Path, *rows: Any) -> list[Entry]:
+    return read_lists([write_atk(tmp_path / "list.json", *rows)])
+
+
+def read_ttk(tmp_path: Path, **changes: str) -> Entry:
+    (entry,) = read_lists([write_ttk(tmp_path / "list.csv", ttk(**changes))])
+    return entry
+
+
+def case_of(entry: Entry) -> Case:
+    assert entry.case is not None, entry.fault
+    return entry.case
+
+
+FAMILY = [
+    atk_windowed(0),
+    atk_windowed(1, "MaxPool3dWithArgmaxBackward", (1, 2, 4, 4, 6), (1, 2, 2, 2, 3), "bf16", acc="default"),
+    atk_windowed(2, "MaxPool2dWithMaskBackward", dtype="fp16"),
+    atk_adaptive(3, "AdaptiveMaxPool2dBackward", (2, 3, 7, 5), (2, 3, 3, 2)),
+    atk_adaptive(4, "AdaptiveMaxPool3dBackward", (3, 4, 7, 5), (3, 2, 3, 2), "fp32"),
+]
+
+
+def test_every_backward_has_its_list(tmp_path: Path) -> None:
+    cases = [case_of(entry) for entry in read(tmp_path, *FAMILY)]
+    assert [case.operator for case in cases] == [row["aclnn_name"].removeprefix("aclnn") for row in FAMILY]
+    assert [list(case.pooled_shape) for case in cases] == [list(row["inputs"][0]["shape"]) for row in FAMILY]
+    assert [case.index_dtype for case in cases] == ["int32", "int32", "int8", "int32", "int32"]
+    assert [case.gradient for case in cases] == ["between(-5,5)"] * 3 + ["pointed"] * 2
+    assert {case.indices for case in cases} == {"forward"}
+
+
+def test_forwards_are_read_from_what_they_are_given(tmp_path: Path) -> None:
+    windowed = atk_windowed(0, "MaxPool2dWithIndices")
+    windowed["inputs"] = windowed["inputs"][1:2] + windowed["inputs"][3:]
+    adaptive = atk_adaptive(1, "AdaptiveMaxPool2d", (2, 3, 7, 5), ())
+    adaptive["inputs"] = [adaptive["inputs"][1], [{"name": "outputSize", "range_values": 2}] * 2]
+    entries = read(tmp_path, windowed, adaptive)
+    assert [case_of(entry).operator for entry in entries] == ["MaxPool2dWithIndices", "AdaptiveMaxPool2d"]
+    assert [set(entry.promised) for entry in entries] == [{"self"}, {"self"}]
+
+
+def test_the_gradient_of_an_adaptive_row_is_the_output_of_its_forward(tmp_path: Path) -> None:
+    case = case_of(read(tmp_path, FAMILY[3])[0])
+    made = contents(case)
+    planes = made.values.reshape(case.planes, -1)
+    indices = made.indices.reshape(case.planes, -1)  # type: ignore[union-attr]
+    outputs = np.take_along_axis(planes, indices, axis=1)
+    assert np.array_equal(made.gradient.reshape(case.planes, -1), outputs)  # type: ignore[union-attr]
+    assert outputs.max() == planes.max()
+
+
+def test_ttk_rows_are_integers_whatever_their_ranges_say(tmp_path: Path) -> None:
+    entry = read_ttk(tmp_path)
+    case, made = case_of(entry), contents(case_of(entry))
+    assert case.shape == (2, 3, 6, 4)
+    assert dict(case.layouts) == dict.fromkeys(case.api.tensors, "nhwc")
+    assert np.isfinite(made.values).all()
+    assert np.array_equal(made.values, np.round(made.values))
+    assert np.abs(made.values).max() > 64
+    assert entry.promised["self"] == "filled(nan)"
+    assert entry.made() == {"self": "whole(-128,127)", "grad_output": "pointed", "indices": "int32 of a forward"}
+
+
+@pytest.mark.parametrize(
+    ("given", "recipe", "promised"),
+    [
+        ([-5, 5], "between(-5,5)", "between(-5,5)"),
+        (1, "filled(1)", "filled(1)"),
+        ([0.1], "filled(0.1)", "filled(0.1)"),
+        ([2, 2], "filled(2)", "filled(2)"),
+        (["nan"], "filled(nan)", "filled(nan)"),
+        (["-inf"], "filled(-inf)", "filled(-inf)"),
+        (["-inf", "inf"], "between(-65504,65504)", "between(-inf,inf)"),
+        ([0, 1e6], "between(0,65504)", "between(0,1000000)"),
+    ],
+)
+def test_ranges_are_recipes_and_one_that_cannot_be_kept_says_so(
+    tmp_path: Path, given: Any, recipe: str, promised: str
+) -> None:
+    entry = read(tmp_path, atk_windowed(dtype="fp16", values=given))[0]
+    case = case_of(entry)
+    assert (case.values, entry.promised["self"]) == (recipe, promised)
+    values = contents(case).values.astype(np.float64)
+    low, high = (float(recipe.partition("(")[2].rstrip(")").split(",")[place]) for place in (0, -1))
+    assert np.isnan(values).all() if np.isnan(low) else ((low <= values + 1e-4) & (values - 1e-4 <= high)).all()
+    assert len(np.unique(values)) > 50 or low == high or np.isnan(low)
+
+
+def test_a_normal_distribution_has_a_mean_and_deviation_of_its_ranges(tmp_path: Path) -> None:
+    given = {"name": "nd", "mean": [10, 20], "std": [0.5, 1]}
+    drawn = [
+        case_of(read(tmp_path, atk_windowed(number, shape=(1, 1, 64, 64), pooled=(1, 1, 32, 32), values=given))[0])
+        for number in range(3)
+    ]
+    means = [float(contents(case).values.mean()) for case in drawn]
+    assert all(10 <= mean <= 20 for mean in means)
+    assert len({round(mean, 1) for mean in means}) == 3
+    assert all(0.4 < contents(case).values.std() < 1.1 for case in drawn)
+
+
+def without(row: Row, name: str) -> Row:
+    kept = [each for each in row["inputs"] if not (isinstance(each, dict) and each["name"] == name)]
+    return row | {"inputs": kept}
+
+
+def changed(row: Row, place: int, **fields: Any) -> Row:
+    inputs = list(row["inputs"])
+    inputs[place] = inputs[place] | fields
+    return row | {"inputs": inputs}
+
+
+ROW = atk_windowed()
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ("text", "the row"),
+        (ROW | {"aclnn_name": "aclnnConv"}, "aclnn_name"),
+        (ROW | {"inputs": None}, "inputs"),
+        (ROW | {"inputs": [*ROW["inputs"], tensor("scale", [1], 1)]}, "inputs"),
+        (ROW | {"inputs": [*ROW["inputs"], ROW["inputs"][1]]}, "self"),
+        (ROW | {"inputs": [*ROW["inputs"], [{"name": "stride"}, {"name": "padding"}]]}, "inputs"),
+        (without(ROW, "self"), "self"),
+        (without(ROW, "gradOutput"), "grad_output"),
+        (changed(ROW, 1, dtype="int8"), "self.dtype"),
+        (changed(ROW, 0, dtype="fp16"), "grad_output.dtype"),
+        (changed(ROW, 1, shape=None), "self.shape"),
+        (changed(ROW, 1, shape=[2, "3", 6, 4]), "no legal call: shape"),
+        (changed(ROW, 0, shape=[2, 3, 3, 3]), "grad_output.shape"),
+        (changed(ROW, 1, range_values=["null"]), "self"),
+        (changed(ROW, 1, range_values=[1, 2, 3]), "self"),
+        (changed(ROW, 1, range_values=[5, -5]), "self"),
+        (changed(ROW, 1, range_values={"name": "poisson"}), "self"),
+        (changed(ROW, 1, range_values={"name": "nd", "mean": [0, 1]}), "self"),
+        (changed(ROW, 1, range_values={"name": "nd", "mean": [0, 1], "std": [-2, -1]}), "self"),
+        (ROW | {"standard": {"acc": {"one": {}, "two": {}}}}, "standard.acc"),
+        (ROW | {"poolproof_case": "{"}, "the case that it carries"),
+        (ROW | {"poolproof_case": '{"operator":"MaxPool2dWithIndicesBackward"}'}, "the case that it carries"),
+    ],
+)
+def test_what_is_wrong_with_a_row_names_its_field_and_leaves_the_others(tmp_path: Path, row: Any, field: str) -> None:
+    wrong, right = read(tmp_path, row, atk_windowed(8))
+    assert wrong.case is None
+    begin, _, message = wrong.fault.partition("): ")
+    assert begin.startswith("row 1 of list.json (")
+    assert message.startswith(field), message
+    assert right.case is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"op_name": "avg_pool_grad"}, "op_name"),
+        ({"input_dtypes": "('float16', 'float32', 'int32')"}, "input_dtypes"),
+        ({"input_dtypes": "('float16', 'float16', 'int64')"}, "attributes"),
+        ({"input_dtypes": "('float16',)"}, "input_dtypes"),
+        ({"input_shapes": "((2, 6, 4, 3), (2, 3, 2, 4), (2, 3, 2, 3))"}, "input_shapes"),
+        ({"input_shapes": "((6, 4, 3), (3, 2, 3), (3, 2, 3))"}, "input_shapes"),
+        ({"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
+        ({"attributes": "[1]"}, "attributes"),
+        ({"attributes": "{'ksize': [2, 2]}"}, "attributes"),
+        ({"attributes": ""}, "attributes"),
+        ({"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
+        ({"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
+        ({"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
+    ],
+)
+def test_what_is_wrong_with_a_row_of_ttk_names_its_column(tmp_path: Path, changes: dict[str, str], field: str) -> None:
+    entry = read_ttk(tmp_path, **changes)
+    assert entry.case is None
+    assert entry.fault.partition("): ")[2].startswith(field), entry.fault
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "none of the formats"),
+        ("[]", "has no row"),
+        ("[{", "cannot be read as atk"),
+        ("[" * 100_000, "cannot be read as atk"),
+        ("name,shape\n", "none of the formats"),
+        ("# nothing\n", "has no row"),
+        (b"\xff\xfe[", "no text in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ListError, match=message):
+        read_lists([path])
+
+
+def test_a_missing_file_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ListError, match="No such file"):
+        read_lists([tmp_path / "none.json"])
+    path = write_atk(tmp_path / "list.json", ROW)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ListError, match="two case lists are called"):
+        read_lists([path, write_atk(tmp_path / "other" / "list.json", ROW)])
+
+
+def test_lines_of_our_own_are_cases_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+    case = Case.of("AdaptiveMaxPool2d", shape=(1, 4, 4), output_size=(2, 2))
+    path = tmp_path / "ours.jsonl"
+    path.write_text(f"# two\n{case.to_json()}\n\n{{}}\n")
+    first, second = read_lists([path])
+    assert (first.row, case_of(first).id) == (2, case.id)
+    assert second.fault == "row 4 of ours.jsonl (4): a case needs the field 'operator'"
+
+
+@pytest.mark.parametrize("index_dtypes", [("int64",), ("int32",), ()])
+def test_indices_are_stored_as_a_backend_takes_them(tmp_path: Path, index_dtypes: tuple[str, ...]) -> None:
+    entry = read(tmp_path, ROW)[0].within(index_dtypes)
+    assert case_of(entry).index_dtype == (*index_dtypes, "int32")[0]
+    assert entry.made()["indices"] == f"{(*index_dtypes, 'int32')[0]} of a forward"
+
+
+def test_a_row_is_a_line_that_stands_for_it(tmp_path: Path) -> None:
+    for entry in [*read(tmp_path, *FAMILY, "wrong"), read_ttk(tmp_path)]:
+        assert read_entry(entry.to_json()) == entry
+    check_lines([entry.to_json() for entry in read(tmp_path, *FAMILY, "wrong")])
+
+
+@pytest.mark.parametrize("rest", ["", ',"row":"x","name":"b"', ',"row":1,"name":""'])
+def test_a_line_that_is_half_of_a_row_is_refused(rest: str) -> None:
+    with pytest.raises(CaseError, match="a row of a list has"):
+        read_entry(f'{{"list":"a"{rest}}}')
+
+
+def test_the_seed_is_that_of_the_name_wherever_the_row_stands(tmp_path: Path) -> None:
+    one, two = atk_windowed(1), atk_windowed(2)
+    first = [case_of(entry).id for entry in read(tmp_path, one, two)]
+    assert first == [case_of(entry).id for entry in read(tmp_path, two, one)][::-1]
+    assert len(set(first)) == 2
+
+
+# Whole runs.
+
+CROWD = atk_windowed(9, dtype="fp16", gradient=(1, 2), values=1)
+"""Data in which a lost gradient shows."""
+
+
+def make_run(folder: Path) -> None:
+    """Rows of two lists on a kernel that loses its last gradient: good, wrong, and there twice."""
+    bad = changed(atk_windowed(5), 0, shape=[2, 3, 3, 3])
+    atk = write_atk(folder / "atk.json", CROWD, bad, FAMILY[4], CROWD)
+    lists = [atk, write_ttk(folder / "ttk.csv", ttk())]
+    given = [part for path in lists for part in ("--case-list", str(path))]
+    ended = run_session(folder / "run", "scatter_backends:Lost", *given, "--no-shrink", asked=())
+    (folder / "output").write_text(ended.output)
+    (folder / "status").write_text(str(ended.status))
+    package(ended.folder, folder / "bundle.zip")
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "listed", make_run)
+
+
+def test_each_row_has_a_row_with_what_its_list_says(listed: Path) -> None:
+    rows = read_rows(listed / "run").to_pylist()
+    by_place = {row["block"]: row for row in rows if row["list"]}
+    assert set(by_place) == {"atk.json:1", "atk.json:2", "atk.json:3", "atk.json:4", "ttk.csv:1"}
+    assert by_place["atk.json:1"]["case_id"] == by_place["atk.json:4"]["case_id"]
+    first, wrong, last = (by_place[place] for place in ("atk.json:1", "atk.json:2", "ttk.csv:1"))
+    assert (first["list"], first["list_row"], first["list_name"]) == ("atk.json", 1, "9")
+    assert (first["verdict"], first["list_standard"], first["list_standard_passes"]) == (
+        Verdict.VIOLATES,
+        "single_bm",
+        False,
+    )
+    assert (wrong["verdict"], wrong["reason"]) == (
+        Verdict.NOT_RUN,
+        "row 2 of atk.json (5): grad_output.shape: [2, 3, 3, 3] is not what the windows give, [2, 3, 3, 2]",
+    )
+    assert last["list_standard"] == "close 0.001 0.001 1e-08"
+    assert last["list_promised"] == ["self: filled(nan)", "grad_output: between(0,0.5)", "indices: int32 in [0, 0]"]
+    assert last["list_made"][0] == "self: whole(-128,127)"
+    assert (listed / "status").read_text() == str(int(Overall.VIOLATES))
+
+
+def test_the_tables_say_what_the_lists_promise_and_what_their_standards_make_of_it(listed: Path) -> None:
+    rows = read_digest(listed / "run").listed
+    stand = standings(rows).set_index(["list", "list_standard"])
+    assert stand.loc[("atk.json", "single_bm"), ["rows", "judged", "violates", "failed"]].tolist() == [2, 2, 2, 2]
+    assert stand.loc[("atk.json", ""), ["rows", "judged"]].tolist() == [1, 0]
+    kept = honesty(rows).set_index(["list", "tensor"])
+    assert kept.loc[("atk.json", "self"), ["rows", "kept", "broken"]].tolist() == [3, 3, 0]
+    assert kept.loc[("atk.json", "grad_output"), ["rows", "kept", "broken"]].tolist() == [3, 2, 1]
+    assert kept.loc[("ttk.csv", "self"), ["instead", "promised"]].tolist() == ["whole(-128,127)", "filled(nan)"]
+    output, page = (listed / "output").read_text(), (listed / "run" / "index.html").read_text()
+    for text in (output, page):
+        assert "Case lists, beside their own standards" in text
+        assert "whole(-128,127)" in text
+        assert "row 2 of atk.json (5): grad_output.shape" in " ".join(text.split())
+
+
+def test_a_bundle_of_lists_stands_without_them(listed: Path) -> None:
+    ended = forked.run(Command("poolproof", ["verify", str(listed / "bundle.zip")], listed, surroundings()))
+    assert "the plan, drawn again, has one row for each of its cases" in ended.stdout
+    assert "STANDS (exit status 0)" in ended.stdout, ended.stdout
+
+
+def test_a_list_with_a_row_that_cannot_be_read_leaves_a_run_incomplete(tmp_path: Path) -> None:
+    lists = write_atk(tmp_path / "list.json", atk_windowed(), "wrong")
+    ended = run_session(tmp_path / "run", "scatter_backends:Scatter", "--case-list", str(lists), asked=())
+    assert ended.status == Overall.INCOMPLETE, ended.output
+    assert "1 of 2 planned cases" in ended.output
+
+
+def test_a_row_beyond_the_memory_budget_is_counted_with_its_size(tmp_path: Path) -> None:
+    huge = atk_windowed(shape=(1, 1, 60_000, 60_000), pooled=(1, 1, 30_000, 30_000))
+    lists = write_atk(tmp_path / "list.json", atk_windowed(), huge)
+    ended = run_session(
+        tmp_path / "run", "scatter_backends:Scatter", "--case-list", str(lists), "--memory-budget", "1GiB", asked=()
+    )
+    assert ended.status == Overall.INCOMPLETE, ended.output
+    assert "GiB of tensors" in ended.output
+
+
+@pytest.mark.parametrize("text", ["nothing", "[]"])
+def test_a_file_that_is_no_list_stops_a_run_before_it_starts(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(text)
+    ended = run_session(tmp_path / "run", "scatter_backends:Scatter", "--case-list", str(path), asked=())
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert "case list" in ended.output
+    assert not (tmp_path / "run").exists()

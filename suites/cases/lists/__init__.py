@@ -1,0 +1,51 @@
+"""Case lists of others, and our own: every row is a case with an id, or says what keeps it from being one.
+
+A format is an object in `FORMATS`; which of them a file has, its content says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from poolproof.suites.cases.lists.atk import Atk
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
+from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
+from poolproof.suites.cases.lists.lines import Lines
+from poolproof.suites.cases.lists.ttk import Ttk
+
+__all__ = ["FORMATS", "Entry", "ListError", "ListFormat", "NotExpressible", "OwnStandard", "read_entry", "read_lists"]
+
+FORMATS: Mapping[str, ListFormat] = {each.name: each for each in (Atk(), Ttk(), Lines())}
+"""Every format by the name that ``poolproof export --format`` takes."""
+
+
+def read_lists(paths: Iterable[Path]) -> list[Entry]:
+    """The rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
+    entries: list[Entry] = []
+    labels: set[str] = set()
+    for path in paths:
+        if path.name in labels:
+            raise ListError(f"two case lists are called {path.name}: rows are told by it, so rename one")
+        labels.add(path.name)
+        entries += _read(path)
+    return entries
+
+
+def _read(path: Path) -> list[Entry]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ListError(f"case list {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
+    found = next((each for each in FORMATS.values() if each.recognises(text)), None)
+    if found is None:
+        raise ListError(f"case list {path} is of none of the formats {', '.join(FORMATS)}")
+    try:
+        entries = list(found.entries(text, path.name))
+    except (ValueError, RecursionError) as error:
+        raise ListError(f"case list {path} cannot be read as {found.name}: {error}") from error
+    if not entries:
+        raise ListError(f"case list {path} has no row")
+    return entries

@@ -1,0 +1,300 @@
+"""Case lists of ATK, the test tool of the operator library: a JSON list of objects, one for each case.
+
+How the tool completes a row was read in its executors for this family: indices are those of a forward on self,
+whatever tensor is listed, as int32 (in the first bytes of the buffer where there is a mask); the gradient of an
+adaptive backward is that forward's output; all other tensors are as listed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from poolproof.references.operators import Operator, find_operator
+from poolproof.references.windows import Adaptive, Windowed
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
+from poolproof.suites.cases.lists.promises import promise
+from poolproof.suites.cases.recipes.gradients import pointed
+from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, parse_spread
+
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
+_SPELLED = {dtype: name for name, dtype in DTYPES.items()}
+
+TENSORS = {"gradOutput": "grad_output", "self": "self", "indices": "indices"}
+_ATTRIBUTES = {
+    "kernelSize": "kernel_size",
+    "stride": "stride",
+    "padding": "padding",
+    "dilation": "dilation",
+    "ceilMode": "ceil_mode",
+    "outputSize": "output_size",
+}
+
+_NAMES = TENSORS | _ATTRIBUTES
+
+_STANDARDS = {"single_bm": "atk-single"}
+"""What ATK's names of standards mean; what "default" means, nobody has published."""
+
+OURS = "poolproof_case"
+"""The field in which a row that we wrote carries its case, which the tool does not read."""
+
+Item = Mapping[str, Any]
+
+
+class Atk(ListFormat):
+    """ATK JSON."""
+
+    name = "atk"
+    suffix = ".json"
+    their_values = str(Between(-5.0, 5.0))
+
+    def recognises(self, text: str) -> bool:
+        return text.lstrip().startswith("[")
+
+    def entries(self, text: str, label: str) -> Iterator[Entry]:
+        rows = json.loads(text)
+        for number, row in enumerate(rows, 1):
+            yield self.entry(row, label, number)
+
+    def name_of(self, row: Any, number: int) -> str:
+        return str(row.get("id", number)) if isinstance(row, Mapping) else str(number)
+
+    def carried(self, row: Any) -> str | None:
+        return row.get(OURS) if isinstance(row, Mapping) else None
+
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
+        if not isinstance(row, Mapping):
+            raise RowError(f"the row: {row!r:.40} is no object")
+        api = _operator(row)
+        tensors, attributes = _inputs(row)
+        own, seed = _standard(row), seed_of(name)
+        record = {"operator": api.name, "shape": _shape("self", tensors), "seed": seed}
+        record |= _windows(api, tensors, attributes)
+        record["dtype"] = dtype = _dtype("self", tensors)
+        record["index_dtype"] = api.indices.dtypes[0]
+        data = promise("self", tensors["self"].get("range_values"), dtype, seed)
+        record["values"], promised = data.recipe, {"self": data.text}
+        if api.is_backward:
+            promised |= _complete(api, tensors, record, seed)
+        case = _case(record)
+        _check_shape(case, tensors)
+        return case, own, promised
+
+    def write(self, case: Case, number: int) -> dict[str, Any]:
+        reason = why_not_plain(case)
+        if reason:
+            raise NotExpressible(reason)
+        if case.index_dtype != case.api.indices.dtypes[0]:
+            raise NotExpressible("ATK's executors make int32 indices, not int64")
+        if case.dtype not in _SPELLED:
+            raise NotExpressible(f"ATK has no dtype {case.dtype}")
+        tensors = [tensor for tensor in case.api.inputs if tensor != "grad_output"]
+        tensors = ["grad_output", *tensors] if case.api.is_backward else tensors
+        inputs: list[Any] = [_tensor(case, tensor) for tensor in tensors]
+        inputs += _written_attributes(case)
+        aclnn = f"aclnn{case.operator}"
+        standard = {"acc": "single_bm", "perf": "not_key"}
+        return {"id": number, "name": aclnn, "aclnn_name": case.operator, "standard": standard, "inputs": inputs}
+
+    def carrying(self, row: dict[str, Any], case: Case) -> dict[str, Any]:
+        return row | {OURS: case.to_json()}
+
+    def without_case(self, row: Any) -> Any:
+        return {name: value for name, value in row.items() if name != OURS}
+
+    def document(self, rows: Sequence[Any]) -> str:
+        return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
+
+    def with_their_data(self, case: Case) -> Mapping[str, Any]:
+        gradient = pointed.__name__ if _is_adaptive(case.api) else self.their_values
+        return {"values": self.their_values, "gradient": gradient, "index_dtype": case.api.indices.dtypes[0]}
+
+
+def _is_adaptive(api: Operator) -> bool:
+    return issubclass(api.windows, Adaptive)
+
+
+def _operator(row: Item) -> Operator:
+    try:
+        return find_operator(str(row.get("aclnn_name")))
+    except KeyError as error:
+        raise RowError(f"aclnn_name: {error.args[0]}") from error
+
+
+def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
+    """(tensors by our names, attributes by our names); `RowError` names an input that is not known or there twice."""
+    given = row.get("inputs")
+    if not isinstance(given, list):
+        raise RowError("inputs: there must be a list of them")
+    tensors: dict[str, Item] = {}
+    attributes: dict[str, Any] = {}
+    for item in given:
+        name, value = _attribute_list(item) if isinstance(item, list) else _named(item)
+        ours = _NAMES.get(name)
+        if ours is None:
+            raise RowError(f"inputs: {name!r} is none of {', '.join(_NAMES)}")
+        if ours in tensors or ours in attributes:
+            raise RowError(f"{name}: it is there twice")
+        if name in TENSORS:
+            if not isinstance(item, Mapping):
+                raise RowError(f"{name}: a tensor is one object, not a list of them")
+            tensors[ours] = item
+        else:
+            attributes[ours] = value
+    if "self" not in tensors:
+        raise RowError("self: the row has no such tensor")
+    return tensors, attributes
+
+
+def _named(item: Any) -> tuple[str, Any]:
+    """(name, what its range says) of an input."""
+    if not isinstance(item, Mapping) or "name" not in item:
+        raise RowError(f"inputs: {item!r:.40} is no input with a name")
+    return str(item["name"]), item.get("range_values")
+
+
+def _attribute_list(items: Sequence[Any]) -> tuple[str, list[Any]]:
+    """An attribute list is a list of objects of one name, each with one value."""
+    named = [_named(item) for item in items]
+    names = {name for name, _ in named}
+    if len(names) != 1:
+        raise RowError(f"inputs: a list of values has the names {', '.join(sorted(names)) or 'of nothing'}")
+    return named[0][0], [value for _, value in named]
+
+
+def _dtype(tensor: str, tensors: Mapping[str, Item]) -> str:
+    given = tensors[tensor].get("dtype")
+    if given not in DTYPES:
+        raise RowError(f"{tensor}.dtype: {given!r} is none of {', '.join(DTYPES)}")
+    return DTYPES[given]
+
+
+def _shape(tensor: str, tensors: Mapping[str, Item]) -> list[Any]:
+    given = tensors[tensor].get("shape")
+    if not isinstance(given, list):
+        raise RowError(f"{tensor}.shape: {given!r} is no list")
+    return given
+
+
+def _windows(api: Operator, tensors: Mapping[str, Item], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the windows; those of an adaptive backward, which is not told any, are those of its shapes."""
+    known = {attribute.name for attribute in api.windows.attributes()}
+    for name in attributes:
+        if name not in known:
+            raise RowError(f"{name}: {api.name} has no such attribute")
+    given = dict(attributes)
+    if _is_adaptive(api) and "output_size" not in given:
+        tensor = "grad_output"
+        if tensor not in tensors:
+            raise RowError(f"{tensor}: without it and outputSize nothing says how many windows there are")
+        given["output_size"] = _shape(tensor, tensors)[-api.spatial_rank :]
+    return {name: value if name == "ceil_mode" or isinstance(value, list) else [value] for name, value in given.items()}
+
+
+def _complete(api: Operator, tensors: Mapping[str, Item], record: dict[str, Any], seed: int) -> dict[str, str]:
+    """Add to the record what the tool makes of a backward's other inputs; returns what the row promises of them."""
+    if "grad_output" not in tensors:
+        raise RowError("grad_output: a backward needs one")
+    dtype = _dtype("grad_output", tensors)
+    if dtype != record["dtype"]:
+        raise RowError(f"grad_output.dtype: {dtype} is not that of self, {record['dtype']}")
+    data = promise("grad_output", tensors["grad_output"].get("range_values"), dtype, seed)
+    record["gradient"] = pointed.__name__ if _is_adaptive(api) else data.recipe
+    promised = {"grad_output": data.text}
+    if "indices" in tensors:
+        item = tensors["indices"]
+        shape = "x".join(map(str, item.get("shape") or ()))
+        promised["indices"] = f"{item.get('dtype')} {shape} in {json.dumps(item.get('range_values'))}"
+    return promised
+
+
+def _case(record: Mapping[str, Any]) -> Case:
+    try:
+        return Case.from_record(record)
+    except CaseError as error:
+        raise RowError(f"no legal call: {error}") from error
+
+
+def _check_shape(case: Case, tensors: Mapping[str, Item]) -> None:
+    if not case.api.is_backward:
+        return
+    given, owed = _shape("grad_output", tensors), list(case.pooled_shape)
+    if given != owed:
+        raise RowError(f"grad_output.shape: {given} is not what the windows give, {owed}")
+
+
+def _standard(row: Item) -> OwnStandard:
+    given = row.get("standard")
+    acc = given.get("acc") if isinstance(given, Mapping) else given
+    if acc is None:
+        return OwnStandard()
+    if isinstance(acc, str):
+        return OwnStandard(acc, _STANDARDS.get(acc, ""))
+    if not isinstance(acc, Mapping) or len(acc) != 1:
+        raise RowError(f"standard.acc: {acc!r:.60} names no single standard")
+    ((name, settings),) = acc.items()
+    kind = settings.get("type", "") if isinstance(settings, Mapping) else ""
+    return OwnStandard(f"{name} {kind}".strip(), _STANDARDS.get(name, ""))
+
+
+_RANGES: Mapping[str, Any] = {
+    "normal": {"name": "nd", "mean": [0, 0], "std": [1, 1]},
+    "constant": 1.5,
+    "negative": [-9, -1],
+    "negative_infinity": ["-inf"],
+    "all_nan": ["nan"],
+    "ones": 1,
+}
+"""Ranges that say what a recipe of ours draws."""
+
+
+def _range(recipe: str) -> Any:
+    if recipe in _RANGES:
+        return _RANGES[recipe]
+    match parse_spread(recipe):
+        case Between(low, high):
+            return [low, high]
+        case Gaussian(mean, deviation):
+            return {"name": "nd", "mean": [mean, mean], "std": [deviation, deviation]}
+        case Filled(value):
+            return value if value - value == 0.0 else [str(value)]
+        case _:
+            raise NotExpressible(f"ATK has no range for data of the recipe {recipe}")
+
+
+def _tensor(case: Case, tensor: str) -> dict[str, Any]:
+    shape = list(case.tensor_shape(tensor))
+    name = next(theirs for theirs, ours in TENSORS.items() if ours == tensor)
+    if tensor == "indices":
+        return _item(name, "tensor", case.index_dtype, shape, [0, max(case.plane_size - 1, 0)])
+    if tensor == "grad_output" and _is_adaptive(case.api):
+        if case.gradient != pointed.__name__:
+            raise NotExpressible("ATK's executors give the adaptive backwards their forward's output as gradient")
+        return _item(name, "tensor", _SPELLED[case.dtype], shape, 0)
+    if tensor == "grad_output" and case.gradient == pointed.__name__:
+        raise NotExpressible("ATK's executors give the windowed backwards the gradient that is listed")
+    return _item(name, "tensor", _SPELLED[case.dtype], shape, _range(case.recipe(tensor)))
+
+
+def _written_attributes(case: Case) -> Iterator[Any]:
+    theirs = {ours: name for name, ours in _ATTRIBUTES.items()}
+    passed = case.api.passed(case.attributes)
+    for attribute, value in zip(case.api.attributes, passed, strict=True):
+        name = theirs[attribute.name]
+        if isinstance(value, bool):
+            yield _item(name, "attr", "bool", None, value)
+        else:
+            yield [_item(name, "attrs", "int", None, each) for each in value or _stride(case)]
+
+
+def _stride(case: Case) -> Sequence[int]:
+    """The stride that an empty list stands for."""
+    assert isinstance(case.attributes, Windowed)
+    return case.attributes.kernel_size
+
+
+def _item(name: str, kind: str, dtype: str, shape: list[int] | None, values: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "required": True, "dtype": dtype, "shape": shape, "range_values": values}

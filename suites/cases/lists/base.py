@@ -1,0 +1,116 @@
+"""What a format of case lists answers: is this text one, what are its rows, how is a case of ours written in it.
+
+A row that we wrote carries its case. Read again, it is that case with its id, if what stands beside it still says the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
+
+
+class NotExpressible(Exception):
+    """A case that the format has no words for; the text says of what."""
+
+
+class ListFormat(ABC):
+    """One format. ``suffix`` is that of its files; which file is one, the content says."""
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, text: str) -> bool:
+        """Whether a file with this text is of the format."""
+
+    @abstractmethod
+    def entries(self, text: str, label: str) -> Iterator[Entry]:
+        """The rows of a file, those that cannot be read with what is wrong; ValueError where the file cannot be."""
+
+    @abstractmethod
+    def name_of(self, row: Any, number: int) -> str:
+        """What the list calls its row."""
+
+    @abstractmethod
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
+        """(case, standard, what is promised per tensor) of a row; `RowError` says what is wrong with which field."""
+
+    @abstractmethod
+    def carried(self, row: Any) -> str | None:
+        """The case that a row of ours carries."""
+
+    @abstractmethod
+    def write(self, case: Case, number: int) -> Any:
+        """The ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
+
+    @abstractmethod
+    def carrying(self, row: Any, case: Case) -> Any:
+        """The row, with the case."""
+
+    @abstractmethod
+    def without_case(self, row: Any) -> Any:
+        """The row, without it."""
+
+    @abstractmethod
+    def document(self, rows: Sequence[Any]) -> str:
+        """The text of a file with these rows."""
+
+    @abstractmethod
+    def with_their_data(self, case: Case) -> Mapping[str, Any]:
+        """The fields in which a case with the data that the format's tool makes differs."""
+
+    def entry(self, row: Any, label: str, number: int) -> Entry:
+        """One row, whatever is wrong with it."""
+        name = self.name_of(row, number)
+        try:
+            carried = self.carried(row)
+            if carried is not None:
+                return Entry(label, number, name, self._ours(row, carried, number))
+            case, own, promised = self.read(row, name)
+        except RowError as error:
+            return Entry(label, number, name, fault=f"row {number} of {label} ({name}): {error}")
+        return Entry(label, number, name, case, own=own, promised=promised)
+
+    def _ours(self, row: Any, carried: str, number: int) -> Case:
+        """The case that a row of ours carries, if the row still is that case's."""
+        try:
+            case = Case.from_json(carried)
+            written = self.write(case, number)
+        except (CaseError, NotExpressible, TypeError) as error:
+            raise RowError(f"the case that it carries: {error}") from error
+        if not self.says_the_same(self.without_case(row), written):
+            raise RowError("the case that it carries is another than the rest of the row: remove one of them")
+        return case
+
+    def says_the_same(self, row: Any, written: Any) -> bool:
+        """Whether two rows differ in nothing but their names and numbers."""
+        return _comparable(row) == _comparable(written)
+
+
+_NAMING = ("id", "testcase_name")
+
+
+def _comparable(row: Any) -> str:
+    kept = {name: value for name, value in row.items() if name not in _NAMING}
+    return json.dumps(kept, sort_keys=True, default=list)
+
+
+def why_not_plain(case: Case) -> str:
+    """What of a case no list of others has a word for, empty if nothing."""
+    if case.literals:
+        return "data that are spelled out"
+    if case.layouts:
+        return "tensors that are not contiguous"
+    if case.deterministic:
+        return "the deterministic mode"
+    if case.scale and case.api.is_backward:
+        return "gradients scaled by a power of two"
+    if case.api.is_backward and case.indices != "forward":
+        return f"indices of the recipe {case.indices}: the tool makes those of a forward"
+    return ""

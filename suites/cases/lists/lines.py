@@ -1,0 +1,52 @@
+"""Case lists of our own: a case in each line, as `--case` takes it; empty lines and those after a # say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists.base import ListFormat
+from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
+
+
+class Lines(ListFormat):
+    """JSON lines."""
+
+    name = "json"
+    suffix = ".jsonl"
+
+    def recognises(self, text: str) -> bool:
+        return text.lstrip().startswith(("{", "#"))
+
+    def entries(self, text: str, label: str) -> Iterator[Entry]:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip() and not line.startswith("#"):
+                yield self.entry(line, label, number)
+
+    def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
+        return str(number)
+
+    def carried(self, row: Any) -> None:
+        """Nothing beside itself."""
+
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:  # noqa: ARG002
+        try:
+            return Case.from_json(row), OwnStandard(), {}
+        except CaseError as error:
+            raise RowError(str(error)) from error
+
+    def write(self, case: Case, number: int) -> str:  # noqa: ARG002
+        return case.to_json()
+
+    def carrying(self, row: Any, case: Case) -> Any:  # noqa: ARG002
+        return row
+
+    def without_case(self, row: Any) -> Any:
+        return row
+
+    def document(self, rows: Sequence[Any]) -> str:
+        return "".join(f"{row}\n" for row in rows)
+
+    def with_their_data(self, case: Case) -> Mapping[str, Any]:  # noqa: ARG002
+        return {}
