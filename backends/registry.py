@@ -26,6 +26,10 @@ _BUILT_IN = {
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
 
 
+BUILT_IN = frozenset({*_BUILT_IN, *_EMULATED})
+"""The names of those that come with the suite, which no package can take."""
+
+
 class UnknownBackend(Exception):
     """No backend of that name; the text lists those there are."""
 
@@ -46,7 +50,7 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def names() -> list[str]:
     """Every backend that can be named here, whether or not it can run."""
-    return sorted({*_BUILT_IN, *_EMULATED, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
 def create(name: str) -> Backend:
@@ -82,13 +86,13 @@ def check_name(name: str) -> None:
 
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name == name:
-            return point.load()
     if name in _EMULATED:
         return partial(_emulated, _EMULATED[name])
+    points = () if name in _BUILT_IN else entry_points(group=ENTRY_POINT_GROUP, name=name)
     module, _, attribute = _BUILT_IN.get(name, name).partition(":")
     try:
+        for point in points:
+            return point.load()
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error

@@ -73,4 +73,4 @@ def _by_tree(
 def _flushed(values: np.ndarray, model: AccumulationModel, fmt: FloatFormat) -> np.ndarray:
     if not model.flushes_subnormals:
         return values
-    return np.where(np.abs(values.astype(np.float64)) < fmt.smallest_normal, 0, values).astype(values.dtype)
+    return np.where(np.abs(values.astype(np.float64)) < fmt.smallest_normal, values.dtype.type(0), values)

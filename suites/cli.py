@@ -10,6 +10,7 @@ _BEFORE, _AFTER = "poolproof.suites.commands", "poolproof.reports.commands"
 
 COMMANDS = {
     "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
+    "plugins": Late("poolproof.suites.plugins:plugins", "List what installed packages add."),
     "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
     "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
     "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),

@@ -11,7 +11,7 @@ import os
 import pickle
 import platform
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -31,7 +31,8 @@ from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
 from poolproof.reports.terminal.command_line import MOST_SECONDS
-from poolproof.reports.waivers import Waivers, check_terms, load, shipped
+from poolproof.reports.waivers import Waivers
+from poolproof.reports.waivers.plugged import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import read_lists
 from poolproof.suites.judging.asked import Asked
@@ -138,7 +139,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--waivers",
         action="append",
         metavar="FILE",
-        help="TOML file of accepted deviations, repeatable; 'none' leaves out those that come with the suite",
+        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
     )
     add(
         "--case-timeout",
@@ -356,7 +357,7 @@ def _begin(config: pytest.Config) -> Session:
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
         check_lines(config.getoption("case") or [])
-        waivers = _waivers(config)
+        waivers, plugins = choose(config.getoption("waivers") or (), date.today())
         selection = _selection(config)
         if not selection.mandatory():
             _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
@@ -365,7 +366,8 @@ def _begin(config: pytest.Config) -> Session:
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
         to_do += len(selection.unanswered(done.asked))
         sizes = {"planned_cases": to_do, "memory_budget": budget}
-        recorder.begin(config, folder, _record(config, selection) | sizes, waivers)
+        record = _record(config, selection) | sizes | {"plugins": plugins + _judging_plugins(selection)}
+        recorder.begin(config, folder, record, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     except OSError as error:
@@ -385,6 +387,12 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "selection": to_record(selection),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},
     }
+
+
+def _judging_plugins(selection: Selection) -> list[Mapping[str, str]]:
+    """The plugins that judge besides, each once, whichever backends they were loaded beside."""
+    found = [plugin for survey in selection.surveys.values() for plugin in survey.plugins]
+    return [plugin for number, plugin in enumerate(found) if plugin not in found[:number]]
 
 
 def _check_ranges(config: pytest.Config) -> None:
@@ -460,12 +468,3 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
         else:
             sandbox.close()
     return said
-
-
-def _waivers(config: pytest.Config) -> Waivers:
-    given = config.getoption("waivers") or []
-    files = [] if "none" in given else shipped()
-    files += [Path(name) for name in given if name != "none"]
-    waivers, today = [waiver for file in files for waiver in load(file)], date.today()
-    check_terms(waivers, today)
-    return Waivers(waivers, today)

@@ -16,6 +16,7 @@ from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
 from poolproof.reports.figures.lists import listed_rows
+from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
@@ -60,6 +61,11 @@ class Digest:
     def has_statistics(self) -> bool:
         """Whether some backward ran whose result was measured."""
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
+
+    @cached_property
+    def plugin_faults(self) -> list[str]:
+        """A line for each plugin that was left out, or that could not tell."""
+        return plugin_faults(self.run, self.folder)
 
     @cached_property
     def failures(self) -> pd.DataFrame:

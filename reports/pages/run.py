@@ -63,6 +63,7 @@ def _common(digest: Digest) -> dict[str, Any]:
         "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
         "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
         "waivers": digest.relevant_waivers,
+        "plugin_faults": digest.plugin_faults,
         "stale": STALE,
     }
 

@@ -53,6 +53,10 @@ def _group(value: Any) -> bool:
     return all(_text(there) for name, there in value.items() if name != "planned")
 
 
+def _plugin(value: Any) -> bool:
+    return _mapping_to(_text)(value) and {"kind", "name", "package", "fault"} <= set(value)
+
+
 ENTRIES: dict[str, tuple[Holds, str]] = {
     "id": (_text, "a text"),
     "plan": (_text, "a text"),
@@ -73,6 +77,7 @@ ENTRIES: dict[str, tuple[Holds, str]] = {
 LATER: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
+    "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }
 """What those of earlier versions do not hold."""
 

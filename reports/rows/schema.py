@@ -163,6 +163,7 @@ STANDARDS = (
         "standards_passed", _WORDS, "standards of others that pass the output; those that do not apply are in neither"
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
+    Column("standards_broken", _WORDS, "standards of plugins that could not tell, each with what they raised"),
 )
 
 LISTS = (

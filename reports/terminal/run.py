@@ -56,6 +56,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += listed(digest.listed)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
+    parts += _plugins(digest.plugin_faults)
     parts += _failures(digest.failures)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
@@ -176,6 +177,10 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
         for review in reviews
     )
     return _listing("Waivers", lines)
+
+
+def _plugins(faults: Iterable[str]) -> list[RenderableType]:
+    return _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in faults))
 
 
 def _never_run(never: pd.DataFrame) -> list[RenderableType]:

@@ -18,6 +18,7 @@ from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
+from poolproof.suites.judging.plugged_standards import opinions
 from poolproof.suites.judging.slabs import slabs
 from poolproof.suites.judging.trial import Trial
 
@@ -68,8 +69,10 @@ def measure_standards(trial: Trial) -> Row:
     """
     landing = trial.content.landing
     second = sequential_sums(landing.cells, trial.content.terms, landing.size, trial.fmt)
-    verdicts = judge_all(trial.deviations.beside(second, trial.case.plane_windows))
+    deviations = trial.deviations.beside(second, trial.case.plane_windows)
+    verdicts, plugged = judge_all(deviations), opinions(deviations)
     return {
-        "standards_passed": [name for name, passes in verdicts.items() if passes],
-        "standards_failed": [name for name, passes in verdicts.items() if passes is False],
+        "standards_passed": [name for name, passes in verdicts.items() if passes] + plugged.passed,
+        "standards_failed": [name for name, passes in verdicts.items() if passes is False] + plugged.failed,
+        "standards_broken": plugged.broken or None,
     }

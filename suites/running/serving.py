@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +35,7 @@ from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import mapped_libraries
 from poolproof.suites.running.pages import gather_pages
@@ -47,7 +48,7 @@ class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
     ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
-    `poolproof.suites.running.given`.
+    `poolproof.suites.running.given`. ``plugins`` are the records of those that judge besides.
     """
 
     environment: dict[str, str]
@@ -55,6 +56,7 @@ class Survey:
     product: Product | None
     libraries: frozenset[str] = frozenset()
     given: tuple[str, ...] = ()
+    plugins: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class Answer:
 def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
     gc.disable()  # what is loaded here stays; workers collect theirs
+    plugins = plugged().records
     before, environment = mapped_libraries(), dict(os.environ)
     try:
         backend = create(backend_name)
@@ -118,7 +121,7 @@ def _serve(connection: Connection, backend_name: str) -> None:
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
-    connection.send(Survey(said, asked, backend.product, brought, given))
+    connection.send(Survey(said, asked, backend.product, brought, given, plugins))
     work = partial(_answer, connection, backend, backend_name)
     compile_all()
     if not backend.survives_fork:

@@ -1,0 +1,1 @@
+"""A package that adds a backend, its waivers and a standard to poolproof."""

@@ -1,0 +1,93 @@
+"""The example of a package that adds a backend, its waivers and a standard: installed, listed, judged, removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from poolproof import reports
+from poolproof.reports.rows.verdicts import Overall
+from sessions import ROOT
+
+EXAMPLE = ROOT / "examples" / "plugin"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A scratch environment, which has besides its own what that of these tests has."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "GITHUB_ACTIONS")}
+        command = [str(each) for each in (self.python, *arguments)]
+        return subprocess.run(
+            command, cwd=self.folder, env=variables, stdout=-1, stderr=-2, text=True, timeout=300, check=False
+        )
+
+    def pip(self, *arguments: object) -> None:
+        ended = self.run("-m", "pip", *arguments, "--disable-pip-version-check", "--quiet")
+        assert ended.returncode == 0, ended.stdout
+
+    def poolproof(self, *arguments: object) -> str:
+        ended = self.run("-c", "from poolproof.suites.cli import main; main()", *arguments)
+        assert ended.returncode == 0, ended.stdout
+        return ended.stdout
+
+    def judge(self, *options: object) -> tuple[int, str]:
+        asked = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "20")
+        suite = ("-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider", "--no-shrink")
+        ended = self.run(*suite, "--backend", "example", *asked, *options)
+        return ended.returncode, ended.stdout
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    venv.create(tmp_path / "environment", with_pip=False)
+    made = Environment(tmp_path / "environment")
+    own = Path(sysconfig.get_path("purelib", vars={"base": str(made.folder)}))
+    theirs = [path for path in sys.path if path.endswith("site-packages")]
+    lines = [f"import site; site.addsitedir({path!r})\n" for path in theirs]
+    (own / "of-the-tests.pth").write_text("".join(lines))
+    return made
+
+
+def test_the_example_is_installed_listed_judged_and_removed(environment: Environment, tmp_path: Path) -> None:
+    source = shutil.copytree(EXAMPLE, tmp_path / "example")
+    environment.pip("install", "--no-deps", "--no-build-isolation", "--no-index", source)
+    listed = [line.split() for line in environment.poolproof("plugins").splitlines()]
+    for kind in ("backend", "waivers", "standard"):
+        assert [kind, "example", "poolproof-example", "1.0", "yes"] in listed
+
+    status, said = environment.judge("--report", tmp_path / "run")
+    assert status == Overall.CONFORMS, said
+    assert "used  example-nan-gradients" in said
+    run = reports.load(tmp_path / "run")
+    counts = run.verdicts.sum()
+    assert counts["waived"] > 0
+    assert counts["conforms"] + counts["waived"] == counts["judged"] == len(run.rows[run.rows["aspect"] != ""]) == 100
+    passed = run.rows["standards_passed"].dropna()
+    assert len(passed) == 20
+    assert all("example-contract" in names for names in passed)
+
+    status, said = environment.judge("--waivers", "none", "--report", tmp_path / "strict")
+    assert status == Overall.VIOLATES
+    assert "is 0, owed nan" in said
+
+    environment.pip("uninstall", "--yes", "poolproof-example")
+    assert "example" not in environment.poolproof("plugins")
+    status, said = environment.judge("--report", tmp_path / "removed")
+    assert status == Overall.COULD_NOT_RUN
+    assert "unknown backend 'example'" in said

@@ -1,0 +1,239 @@
+"""What installed packages add: it is used, and one that is broken is one line and costs nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.registry import create, names
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.plugins import Kind
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.waivers.plugged import choose
+from poolproof.suites import plugged as plugging
+from poolproof.suites.judging import plugged_standards
+from poolproof.suites.library import judge
+from poolproof.suites.plugged import Plugged, load_plugins
+from scatter_backends import Scatter
+from sessions import run_session
+
+LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
+STANDARD = """
+from dataclasses import dataclass
+from poolproof.references.standards import Standard
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Standard):
+    answer: object
+
+    def judge(self, deviations):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+def told(name, answer):
+    return Told(name=name, source="us", answer=answer)
+"""
+WAIVER = """
+[[waiver]]
+id = "{id}"
+reason = "known"
+owner = "somebody"
+expires = {expires}
+[waiver.scope]
+{scope}
+"""
+SOON = date.today() + timedelta(days=90)
+
+
+Package = Callable[..., Path]
+
+
+def lay(folder: Path, points: str, files: Mapping[str, str]) -> Path:
+    """A package as it lies where packages are installed."""
+    about = {"theirs-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n"}
+    for name, text in {**files, **about, "theirs-1.0.dist-info/entry_points.txt": points}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]:
+    """Lays a package where this process imports from."""
+
+    def laid(points: str, files: Mapping[str, str]) -> Path:
+        monkeypatch.syspath_prepend(str(lay(tmp_path / "site", points, files)))
+        plugged_standards.plugged.cache_clear()
+        return tmp_path / "site"
+
+    yield laid
+    plugged_standards.plugged.cache_clear()
+    sys.modules.pop("theirs", None)
+
+
+def standards(package: Package, module: str) -> Plugged:
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + module})
+    return plugged_standards.plugged()
+
+
+@pytest.mark.parametrize(
+    ("module", "fault"),
+    [
+        ("import surely_not_there", "it raised ModuleNotFoundError: No module named 'surely_not_there'"),
+        ("MINE = 1 / 0", "it raised ZeroDivisionError: division by zero"),
+        ("raise SystemExit('no')", "it raised SystemExit: no"),
+        ("raise KeyboardInterrupt", "it raised KeyboardInterrupt"),
+        ("raise RuntimeError('all\\n' * 9 + '\\x1b[2J')", "it raised RuntimeError: " + "all " * 9 + "\\x1b[2J"),
+        ("import os; os._exit(0)", "it ended its process, by status 0, while it was loaded"),
+        ("import os; os.abort()", "it ended its process, by signal SIGABRT, while it was loaded"),
+        ("while True: pass", "it was not loaded after 1 s"),
+        ("", "it raised AttributeError: module 'theirs' has no attribute 'MINE'"),
+        ("MINE = 5", "it names 5, no Standard with a name"),
+        ("MINE = (told('a', True), 'b')", "it names 'b', no Standard with a name"),
+        ("MINE = told(5, True)", "it names Told(name=5, source='us', note='', specials='silent', answer=True), no"),
+        ("MINE = told('ttk-close', True)", "there is another standard called 'ttk-close'"),
+        ("MINE = told('a', True), told('a', True)", "there is another standard called 'a'"),
+    ],
+)
+def test_a_broken_standard_is_one_line(
+    package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str
+) -> None:
+    monkeypatch.setattr(plugging, "LOAD_SECONDS", 1)
+    found = standards(package, module)
+    (record,) = found.records
+    assert not found.used
+    assert record == {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": record["fault"]}
+    assert record["fault"].startswith(fault)
+    assert judge(LINE, Scatter())["verdict"] == "conforms"
+
+
+@pytest.mark.parametrize(
+    ("answer", "column", "said"),
+    [
+        ("True", "standards_passed", "mine"),
+        ("False", "standards_failed", "mine"),
+        ("None", None, ""),
+        ("5", "standards_broken", "mine: it said 5, not True, False or None"),
+        ("ValueError('odd')", "standards_broken", "mine: it raised ValueError: odd"),
+    ],
+)
+def test_a_standard_of_a_plugin_stands_beside_the_verdict(
+    package: Package, answer: str, column: str | None, said: str
+) -> None:
+    found = standards(package, f"MINE = told('mine', {answer})")
+    assert [record["fault"] for record in found.records] == [""]
+    row = judge(LINE, Scatter())
+    assert row["verdict"] == "conforms"
+    told = {name for name in ("standards_passed", "standards_failed", "standards_broken") if row[name]}
+    mine = {name: [text for text in row[name] if text.startswith("mine")] for name in told}
+    assert {name: texts for name, texts in mine.items() if texts} == ({column: [said]} if column else {})
+
+
+def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "theirs.waivers") -> list[str]:
+    """(faults of the plugins), having chosen the waivers of a run."""
+    package(f"[poolproof.waivers]\nmine = {point}\n", {f"theirs/{name}": text for name, text in files.items()})
+    waivers, records = choose((), date.today())
+    usual = {waiver.id for waiver in choose(("none",), date.today())[0].all}
+    assert not usual
+    assert ("known" in {waiver.id for waiver in waivers.all}) == (records[0]["fault"] == "")
+    return [record["fault"] for record in records]
+
+
+MINE = 'backend = "mine"'
+
+
+def waiver(id: str = "known", expires: date = SOON, scope: str = MINE) -> str:  # noqa: A002
+    return WAIVER.format(id=id, expires=expires, scope=scope)
+
+
+def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Package) -> None:
+    assert waiver_plugins(package, {"__init__.py": "1 / 0", "waivers/a.toml": waiver()}) == [""]
+
+
+@pytest.mark.parametrize(
+    ("files", "point", "fault"),
+    [
+        ({"waivers/a.toml": "waiver"}, "theirs.waivers", "a.toml is not TOML"),
+        ({"waivers/a.md": ""}, "theirs.waivers", "there is no *.toml in "),
+        ({"waivers/a.toml": waiver()}, "nobodys.waivers", "there is no package 'nobodys'"),
+        ({"waivers/a.toml": waiver()}, "json", "there is no *.toml in "),
+        ({"waivers/a.toml": waiver()}, "math", "there is no package 'math'"),
+        ({"waivers/a.toml": waiver(expires=date(2090, 1, 1))}, "theirs.waivers", "waiver known expires on 2090-01-01"),
+        ({"waivers/a.toml": waiver("torch-3d-unit-strides")}, "theirs.waivers", "there is another waiver called"),
+        ({"waivers/a.toml": waiver(), "waivers/b.toml": waiver()}, "theirs.waivers", "there is another waiver called"),
+        ({"waivers/a.toml": waiver(scope='dtype = "*"')}, "theirs.waivers", "the scope of waiver known has to name"),
+        ({"waivers/a.toml": waiver(scope='backend = "*"')}, "theirs.waivers", "the scope of waiver known has to name"),
+    ],
+)
+def test_broken_waivers_are_one_line(package: Package, files: Mapping[str, str], point: str, fault: str) -> None:
+    (told,) = waiver_plugins(package, files, point)
+    assert fault in told
+
+
+def test_no_waivers_are_none(package: Package) -> None:
+    package("[poolproof.waivers]\nmine = theirs.waivers\n", {"theirs/waivers/a.toml": waiver()})
+    waivers, records = choose(("none",), date.today())
+    assert (waivers.all, records) == ((), [])
+
+
+def test_no_package_takes_the_name_of_a_backend_of_the_suite(package: Package) -> None:
+    pytest.importorskip("torch")
+    package("[poolproof.backends]\ntorch-cpu = theirs:Mine\nmine = theirs:Mine\n", {"theirs.py": _BACKEND})
+    assert "mine" in names()
+    assert isinstance(create("mine"), Scatter)
+    assert not isinstance(create("torch-cpu"), Scatter)
+
+
+_BACKEND = "from scatter_backends import Scatter\nclass Mine(Scatter): pass\n"
+
+_POINTS = """
+[poolproof.backends]
+mine = theirs.backend:Mine
+[poolproof.waivers]
+mine = theirs.waivers
+[poolproof.standards]
+aborts = theirs.aborting:MINE
+breaks = theirs.breaking:MINE
+tells = theirs.telling:MINE
+"""
+
+
+def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_path: Path) -> None:
+    site = lay(
+        tmp_path / "site",
+        _POINTS,
+        {
+            "theirs/backend.py": _BACKEND,
+            "theirs/waivers/a.toml": "waiver",
+            "theirs/aborting.py": "import os; os.abort()",
+            "theirs/breaking.py": STANDARD + "MINE = told('breaks', ValueError('odd'))",
+            "theirs/telling.py": STANDARD + "MINE = told('tells', False)",
+        },
+    )
+    asked = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "precision"]
+    path = {"PYTHONPATH": f"{Path(__file__).parent}:{site}"}
+    ended = run_session(tmp_path / "run", "mine", "--cases", "6", asked=asked, variables=path, fresh=True)
+    assert ended.status == Overall.CONFORMS, ended.output
+    faults = read_digest(ended.folder).plugin_faults
+    assert faults[0].startswith("waivers 'mine' of theirs 1.0 is left out: ")
+    assert faults[1:] == [
+        "standard 'aborts' of theirs 1.0 is left out: it ended its process, by signal SIGABRT, while it was loaded",
+        "standard 'breaks' could not tell in 12 cases; in one, it raised ValueError: odd",
+    ]
+    summary = (ended.folder / "summary.md").read_text()
+    for fault in faults[1:]:
+        assert fault in " ".join(ended.output.split())
+        assert fault.replace("'", "&#39;") in ended.page
+        assert fault in summary
+    records = json.loads((ended.folder / "run.json").read_text())["plugins"]
+    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells"]
+
+
+def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
+    assert load_plugins(Kind.CASE_LIST, object, ()).records == ()

@@ -1,0 +1,37 @@
+"""What a run says about plugins: which were left out, and which could not tell, each in one line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.rows.plugins import Kind, told
+from poolproof.reports.rows.store import read_rows
+
+
+def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
+    """A line for each plugin that was left out, and for each standard of a plugin that broke in some case."""
+    records = run.get("plugins", [])
+    lines = [told(record) for record in records if record["fault"]]
+    if any(record["kind"] == Kind.STANDARD.word for record in records):
+        lines += _broken_standards(folder)
+    return lines
+
+
+def _broken_standards(folder: Path) -> list[str]:
+    column = "standards_broken"
+    rows = read_rows(folder, [column], pc.field(column).is_valid())
+    faults: dict[str, list[str]] = defaultdict(list)
+    for said in rows[column].to_pylist():
+        for line in said:
+            name, _, fault = line.partition(": ")
+            faults[name].append(fault)
+    return [
+        f"standard {name!r} could not tell in {count_of(len(found), 'case')}; in one, {min(found)}"
+        for name, found in sorted(faults.items())
+    ]

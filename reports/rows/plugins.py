@@ -1,0 +1,95 @@
+"""What installed packages add to this project, by the entry points that they have: plugins, each of a kind.
+
+For whoever lists or loads them. A plugin that is broken is one line of text, and costs nothing else: it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from poolproof.reports.rows.text import visible
+
+
+class Kind(StrEnum):
+    """The entry point group of a kind of plugins, and what such a plugin is called."""
+
+    BACKEND = "poolproof.backends"
+    WAIVERS = "poolproof.waivers"
+    STANDARD = "poolproof.standards"
+    CASE_LIST = "poolproof.case_lists"
+
+    @property
+    def word(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Kind.BACKEND: "backend",
+    Kind.WAIVERS: "waivers",
+    Kind.STANDARD: "standard",
+    Kind.CASE_LIST: "case list format",
+}
+
+
+class PluginFault(Exception):
+    """A plugin that cannot be used; the text says why, and does not name it."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One entry point of an installed package."""
+
+    kind: Kind
+    point: EntryPoint
+
+    @property
+    def name(self) -> str:
+        return self.point.name
+
+    @property
+    def package(self) -> str:
+        """Name and version of the package that brings it."""
+        brought_by = self.point.dist
+        return f"{brought_by.name} {brought_by.version}" if brought_by else "an unknown package"
+
+    def __str__(self) -> str:
+        return f"{self.kind.word} {self.name!r} of {self.package}"
+
+    def load(self) -> Any:
+        """What the entry point names; `PluginFault` for whatever is raised on the way, an end of all included."""
+        try:
+            return self.point.load()
+        except BaseException as error:
+            raise PluginFault(raised(error)) from error
+
+
+def installed(kind: Kind) -> list[Plugin]:
+    """The plugins of a kind, by name; what several packages bring under one name comes several times."""
+    return sorted((Plugin(kind, point) for point in entry_points(group=kind)), key=lambda each: (each.name, str(each)))
+
+
+def raised(error: BaseException) -> str:
+    """An exception as one line that ends a sentence about who raised it."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    return visible(f"it raised {type(error).__name__}" + (f": {text[:_MOST]}" if text else ""))
+
+
+_MOST = 300
+"""Characters of a text of others that are told."""
+
+
+def to_record(plugin: Plugin, fault: str = "") -> Mapping[str, str]:
+    """A plugin as run.json has it; ``fault`` is empty where it is used."""
+    return {"kind": plugin.kind.word, "name": plugin.name, "package": plugin.package, "fault": fault}
+
+
+def told(record: Mapping[str, Any]) -> str:
+    """The line about a plugin that is left out."""
+    return f"{record['kind']} {record['name']!r} of {record['package']} is left out: {record['fault']}"

@@ -1,0 +1,83 @@
+"""Waivers that installed packages bring, in files beside their code, of which nothing is imported.
+
+An entry point of the group ``poolproof.waivers`` names a folder by dots, ``my_package.waivers``, and all its ``*.toml``
+are waiver files. Each waiver has to name backends in its scope. A package whose files are not as they should be is
+left out as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+
+from poolproof.reports.rows.plugins import Kind, Plugin, PluginFault, installed, to_record
+from poolproof.reports.waivers import Waiver, WaiverError, Waivers, check_terms, load, shipped
+
+
+@dataclass(frozen=True)
+class Plugged:
+    """A plugin with its waivers, or with the fault for which it is left out."""
+
+    plugin: Plugin
+    waivers: tuple[Waiver, ...] = ()
+    fault: str = ""
+
+
+def choose(given: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str, str]]]:
+    """The waivers of a run, and the records of the plugins: of the ``given`` files, and all that come without being
+    asked for, unless "none" is among them. `WaiverError` about a file that is not as it should be.
+    """
+    named = [waiver for name in given if name != "none" for waiver in load(Path(name))]
+    check_terms(named, today)
+    if "none" in given:
+        return Waivers(named, today), []
+    waivers = [waiver for file in shipped() for waiver in load(file)] + named
+    check_terms(waivers, today)
+    brought = plugged({waiver.id for waiver in waivers}, today)
+    records = [to_record(each.plugin, each.fault) for each in brought]
+    return Waivers([*waivers, *(waiver for each in brought for waiver in each.waivers)], today), records
+
+
+def plugged(known: Collection[str], today: date) -> list[Plugged]:
+    """What every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
+    taken, found = set(known), []
+    for plugin in installed(Kind.WAIVERS):
+        try:
+            waivers = _waivers(plugin, taken, today)
+        except (PluginFault, WaiverError) as fault:
+            found.append(Plugged(plugin, fault=str(fault)))
+        else:
+            taken |= {waiver.id for waiver in waivers}
+            found.append(Plugged(plugin, tuple(waivers)))
+    return found
+
+
+def _waivers(plugin: Plugin, taken: Collection[str], today: date) -> list[Waiver]:
+    folder = _folder(plugin.point.module)
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise PluginFault(f"there is no *.toml in {folder}")
+    waivers = [waiver for file in files for waiver in load(file)]
+    check_terms(waivers, today)
+    ids = [waiver.id for waiver in waivers]
+    for number, waiver in enumerate(waivers):
+        if waiver.id in taken or waiver.id in ids[:number]:
+            raise PluginFault(f"there is another waiver called {waiver.id!r}")
+        if "*" in waiver.scope.get("backend", ("*",)):
+            raise PluginFault(f"the scope of waiver {waiver.id} has to name its backends")
+    return waivers
+
+
+def _folder(dotted: str) -> Path:
+    """The folder that a name with dots stands for; its package is looked for, and not imported."""
+    package, *parts = dotted.split(".")
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError) as error:
+        raise PluginFault(f"there is no package {package!r}") from error
+    if spec is None or not spec.submodule_search_locations:
+        raise PluginFault(f"there is no package {package!r}")
+    return Path(next(iter(spec.submodule_search_locations)), *parts)

@@ -1,0 +1,46 @@
+"""The standards that installed packages bring (entry points of the group ``poolproof.standards``).
+
+Each is a `poolproof.references.standards.Standard`. One that cannot tell of an output costs nothing but its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from poolproof.references.deviations import Deviations
+from poolproof.references.standards import STANDARDS
+from poolproof.references.standards.base import Standard
+from poolproof.reports.rows.plugins import Kind, raised
+from poolproof.suites.plugged import Plugged, load_plugins
+
+
+@cache
+def plugged() -> Plugged[Standard]:
+    """What the packages that are installed bring, loaded once in each process that judges."""
+    return load_plugins(Kind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """Which standards pass an output and which fail it, by name; ``broken`` are those that could not tell, and why."""
+
+    passed: list[str]
+    failed: list[str]
+    broken: list[str]
+
+
+def opinions(deviations: Deviations) -> Opinions:
+    """What the standards of plugins say of an output; those that do not apply are nowhere."""
+    said = Opinions([], [], [])
+    for name, standard in plugged().used.items():
+        try:
+            passes = standard.judge(deviations)
+        except Exception as error:
+            said.broken.append(f"{name}: {raised(error)}")
+            continue
+        if passes is not None and not isinstance(passes, bool):
+            said.broken.append(f"{name}: it said {passes!r:.80}, not True, False or None")
+        elif passes is not None:
+            (said.passed if passes else said.failed).append(name)
+    return said

@@ -1,0 +1,81 @@
+"""The suite as a library: its cases as strategies of Hypothesis, and its judgement as one function.
+
+For tests of your own. Everything is drawn and judged in the process that asks; what may crash or hang is for a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Backend
+from poolproof.backends.registry import create
+from poolproof.references.operators import find_operator
+from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.schema import Row
+from poolproof.suites.cases import strategies
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import Draws
+from poolproof.suites.judging.faults import answer
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
+
+__all__ = ["Case", "cases", "failure_text", "judge"]
+
+
+def cases(
+    operator: str,
+    dtype: str = "float32",
+    index_dtype: str = "int64",
+    aspect: str = "values",
+    abilities: Abilities | None = None,
+) -> st.SearchStrategy[Case]:
+    """The cases of one of `CASE_ASPECTS`, for ``@given`` under Hypothesis' own engine, database and ``@example``.
+
+    ``operator`` is a name of aclnn or aten; ``abilities`` bound the calls to those that an implementation has. KeyError
+    names what there is where there is no such operator or aspect.
+    """
+    profile = CASE_ASPECTS[aspect].profile
+    if abilities is not None:
+        profile = profile.within(abilities)
+    make = strategies.cases(find_operator(operator), dtype, index_dtype, profile)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Case:
+        return make(_Drawn(draw))
+
+    return drawn()
+
+
+class _Drawn(Draws):
+    """Draws as Hypothesis wants it, each case for itself: the same of the same answers, whatever was drawn before."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        super().__init__()
+        self._draw = draw
+
+    def __call__(self, count: int) -> int:
+        return self._draw(st.integers(0, count - 1))
+
+    def _one_of(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
+        return numbers[self(len(numbers))]
+
+
+def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
+    """The row of a case, or of the line of JSON that is one, on a backend or the one of that name.
+
+    A row has the columns of `poolproof.reports.rows.schema`; its ``verdict`` is "conforms", "violates", ..., and
+    `failure_text` says of one that fails what was owed and what came. All checks are asked, or those of one of
+    `CASE_ASPECTS`. Waivers are not applied.
+    """
+    judged = Case.from_json(case) if isinstance(case, str) else case
+    asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
+    name, made = (backend, create(backend)) if isinstance(backend, str) else (_name(backend), backend)
+    row = answer(Question(judged, asked), made)
+    return row | {"backend": name, "product": made.product.name if made.product else ""}
+
+
+def _name(backend: Backend) -> str:
+    return f"{type(backend).__module__}:{type(backend).__qualname__}"
