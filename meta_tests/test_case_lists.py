@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from poolproof.reports.figures.lists import honesty, standings
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import Entry, ListError, read_entry, read_lists
+from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_entry, read_lists
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.running.aspects import check_lines
 from sessions import run_session, surroundings
@@ -191,6 +194,7 @@ def test_what_is_wrong_with_a_row_names_its_field_and_leaves_the_others(tmp_path
         ({"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
         ({"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
         ({"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
+        ({"precision_tolerances": "((nan, 0.001),)"}, "precision_tolerances"),
     ],
 )
 def test_what_is_wrong_with_a_row_of_ttk_names_its_column(tmp_path: Path, changes: dict[str, str], field: str) -> None:
@@ -260,6 +264,68 @@ def test_the_seed_is_that_of_the_name_wherever_the_row_stands(tmp_path: Path) ->
     first = [case_of(entry).id for entry in read(tmp_path, one, two)]
     assert first == [case_of(entry).id for entry in read(tmp_path, two, one)][::-1]
     assert len(set(first)) == 2
+
+
+WRONG: tuple[Any, ...] = (
+    *(None, True, 0, -1, 2**63, 10**400, 1.5, 1e308, float("nan"), "", "nan", "x", [], [1, 2], [[1]], {}, ["nan"]),
+    *(["-inf", "inf"], [2**40] * 2, {"name": "nd", "mean": ["inf", 1], "std": [0, 1]}, {"x": {"type": [1]}}, "int64"),
+    {"name": "nd", "mean": "ab", "std": "ab"},
+)
+CELLS = (
+    *("", "()", "nan", "{}", "1", "'x'", "-'a'", "{[]: 1}", "{**{}}", "((1,2),(1,2),(1,2))", "(('a',),)", "((1,2,3),)"),
+    *(
+        "((1e400,1),(0,1),(0,1))",
+        "(((1,),2,3,4),(1,2,3,4),(1,2,3,4))",
+        "(" * 300 + ")" * 300,
+        "((True,None),(0,0),(0,0))",
+    ),
+    "{'ksize': 2, 'strides': 2, 'pads': 0, 'dilation': 1, 'ceil_mode': 0, 'dtype': [3]}",
+    "{'ksize': [2], 'strides': [2], 'pads': [0], 'dilation': [1], 'data_format': ['NHWC']}",
+)
+
+
+def places(given: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    inside = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
+    for key, value in inside:
+        yield from places(value, (*path, key))
+
+
+def put(given: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy with ``value`` at a place."""
+    if not path:
+        return value
+    changed = dict(given) if isinstance(given, dict) else list(given)
+    changed[path[0]] = put(given[path[0]], path[1:], value)
+    return changed
+
+
+def test_whatever_stands_in_a_row_it_is_a_case_or_has_a_fault() -> None:
+    rows = [json.loads(json.dumps(row)) for row in FAMILY]
+    lots, read = random.Random(0), []
+    for row in lots.choices(rows, k=1200):
+        for _ in range(lots.choice((1, 1, 2, 3))):
+            row = put(row, lots.choice(list(places(row))), lots.choice(WRONG))
+        read.append(FORMATS["atk"].entry(row, "list", 1))
+    for _ in range(400):
+        read.append(FORMATS["ttk"].entry(ttk() | {lots.choice(list(ttk())): lots.choice(CELLS)}, "list", 1))
+    assert all(entry.case or entry.fault.startswith("row 1 of list (") for entry in read)
+    assert 100 < sum(entry.case is not None for entry in read) < 800
+    for entry in read[::20]:
+        assert read_entry(entry.to_json()) == entry
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"stride": [10**400]}, "beyond every address"),
+        ({"shape": [2**62, 3, 6, 4]}, "more elements than 63 bits count"),
+    ],
+)
+def test_what_no_machine_can_address_is_no_case(fields: dict[str, Any], message: str) -> None:
+    record = {"operator": "MaxPool2dWithIndices", "shape": [1, 3, 6, 4], "kernel_size": [2]}
+    with pytest.raises(CaseError, match=message):
+        Case.from_record(record | fields)
 
 
 # Whole runs.
@@ -335,6 +401,8 @@ def test_a_list_with_a_row_that_cannot_be_read_leaves_a_run_incomplete(tmp_path:
     ended = run_session(tmp_path / "run", "scatter_backends:Scatter", "--case-list", str(lists), asked=())
     assert ended.status == Overall.INCOMPLETE, ended.output
     assert "1 of 2 planned cases" in ended.output
+    passes = {row["list_row"]: row["list_standard_passes"] for row in read_rows(ended.folder).to_pylist()}
+    assert passes == {1: True, 2: None}
 
 
 def test_a_row_beyond_the_memory_budget_is_counted_with_its_size(tmp_path: Path) -> None:

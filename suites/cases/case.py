@@ -30,6 +30,9 @@ from poolproof.suites.cases.recipes.spreads import parse_spread
 _SEEDS = 1 << 63
 """What a row can hold as a seed."""
 
+_ELEMENTS = 1 << 63
+"""What a row can hold as a number of elements."""
+
 _MOST_SCALE = 2100
 """Powers of two between the smallest and the largest number of the widest format, and some."""
 
@@ -264,8 +267,12 @@ class Case:
         try:
             self.attributes.check(api.spatial_rank, api.name)
             self.axes  # noqa: B018  (built once and kept)
+        except OverflowError as error:
+            raise CaseError(f"an attribute is beyond every address: {error}") from error
         except ValueError as error:
             raise CaseError(str(error)) from error
+        if max(prod(self.shape), prod(self.pooled_shape)) >= _ELEMENTS:
+            raise CaseError(f"a tensor of shape {list(self.shape)} has more elements than 63 bits count")
         self._check_literals()
         if not 0 <= self.seed < _SEEDS:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")

@@ -101,7 +101,7 @@ class Selection:
     def _groups(self) -> dict[str, Mapping[Group, int]]:
         """Everything that is planned by its id, with the groups that its rows lie in."""
         given: dict[str, Mapping[Group, int]] = {
-            name: {(("backend", backend), ("aspect", question.aspect.id)): 1}
+            name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
             for name, (question, backend) in self.questions().items()
         }
         return given | {block.id: block.groups() for block in self.blocks()}
@@ -110,6 +110,14 @@ class Selection:
 def _named(question: Asked) -> str:
     """What tells a question from the others that are asked of a backend: lists may have the same case twice."""
     return question.id if question.block == GIVEN else question.block
+
+
+def _kind(question: Asked) -> Group:
+    """What tells the group of a row of a list from those of other rows: lists are long."""
+    if question.block == GIVEN:
+        return ()
+    described = question.describe()
+    return tuple((name, described[name]) for name in ("operator", "dtype"))
 
 
 def _index_dtypes(surveyed: Survey, case: Case) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ def _attribute_list(items: Sequence[Any]) -> tuple[str, list[Any]]:
 
 def _dtype(tensor: str, tensors: Mapping[str, Item]) -> str:
     given = tensors[tensor].get("dtype")
-    if given not in DTYPES:
+    if not isinstance(given, str) or given not in DTYPES:
         raise RowError(f"{tensor}.dtype: {given!r} is none of {', '.join(DTYPES)}")
     return DTYPES[given]
 
@@ -205,8 +205,8 @@ def _complete(api: Operator, tensors: Mapping[str, Item], record: dict[str, Any]
     promised = {"grad_output": data.text}
     if "indices" in tensors:
         item = tensors["indices"]
-        shape = "x".join(map(str, item.get("shape") or ()))
-        promised["indices"] = f"{item.get('dtype')} {shape} in {json.dumps(item.get('range_values'))}"
+        shape, values = (json.dumps(item.get(name)) for name in ("shape", "range_values"))
+        promised["indices"] = f"{item.get('dtype')} of shape {shape} in {values}"
     return promised
 
 

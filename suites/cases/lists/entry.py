@@ -21,6 +21,10 @@ MARK = "list"
 """The field that tells the line of an entry from that of a case."""
 
 
+_ROWS = 1 << 32
+"""More than any list has."""
+
+
 class ListError(BadInput):
     """A file that is no case list, or lists that cannot be told apart."""
 
@@ -117,6 +121,8 @@ def read_entry(line: str) -> Entry | None:
         return None
     try:
         label, row, name = str(record[MARK]), int(record["row"]), str(record["name"])
+        if not 0 < row < _ROWS:
+            raise ValueError(row)
         if "fault" in record:
             return Entry(label, row, name, fault=str(record["fault"]))
         own = OwnStandard.from_record(record["standard"])

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from poolproof.references.operators import OPERATORS, Operator
@@ -249,10 +250,12 @@ def _standard(cells: Mapping[str, Any]) -> OwnStandard:
         return OwnStandard()
     try:
         ((rtol, free),) = cells["precision_tolerances"]
-        atol = cells.get("absolute_precision", _ATOL)
-        return OwnStandard(f"close {rtol:g} {free:g} {atol:g}", close=(float(rtol), float(free), float(atol)))
+        close = float(rtol), float(free), float(cells.get("absolute_precision", _ATOL))
     except (TypeError, ValueError) as error:
         raise RowError(f"precision_tolerances: a pair of numbers is needed for the one output: {error}") from error
+    if not all(0.0 <= number < inf for number in close):
+        raise RowError(f"precision_tolerances: {close} are no tolerances")
+    return OwnStandard(f"close {' '.join(f'{number:g}' for number in close)}", close=close)
 
 
 def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
