@@ -317,8 +317,9 @@ def test_the_tables_say_what_the_lists_promise_and_what_their_standards_make_of_
     assert kept.loc[("atk.json", "grad_output"), ["rows", "kept", "broken"]].tolist() == [3, 2, 1]
     assert kept.loc[("ttk.csv", "self"), ["instead", "promised"]].tolist() == ["whole(-128,127)", "filled(nan)"]
     output, page = (listed / "output").read_text(), (listed / "run" / "index.html").read_text()
+    assert "Case list atk.json on scatter_backends:Lost" in output
+    assert "Case lists, beside their own standards" in page
     for text in (output, page):
-        assert "Case lists, beside their own standards" in text
         assert "whole(-128,127)" in text
         assert "row 2 of atk.json (5): grad_output.shape" in " ".join(text.split())
 
@@ -344,6 +345,19 @@ def test_a_row_beyond_the_memory_budget_is_counted_with_its_size(tmp_path: Path)
     )
     assert ended.status == Overall.INCOMPLETE, ended.output
     assert "GiB of tensors" in ended.output
+
+
+def test_a_run_that_is_resumed_asks_no_row_again(tmp_path: Path) -> None:
+    lists = write_atk(tmp_path / "list.json", atk_windowed(), "wrong", atk_windowed())
+    asked = ("scatter_backends:Scatter", "--case-list", str(lists))
+    first = run_session(tmp_path / "run", *asked, "-k", "list.json:1", asked=())
+    assert first.status == Overall.CONFORMS, first.output
+    second = run_session(tmp_path / "run", *asked, "--resume", asked=())
+    assert second.status == Overall.INCOMPLETE, second.output
+    third = run_session(tmp_path / "run", *asked, "--resume", asked=())
+    assert (third.status, "1 of 3 planned cases" in third.output) == (Overall.INCOMPLETE, True), third.output
+    blocks = read_rows(third.folder, ["block"])["block"].to_pylist()
+    assert sorted(blocks) == ["list.json:1", "list.json:2", "list.json:3"]
 
 
 @pytest.mark.parametrize("text", ["nothing", "[]"])

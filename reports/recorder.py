@@ -141,12 +141,16 @@ class Done:
         (backend, operator, dtype, index dtype) of what was noted as not supported.
     led_to
         (backend, case id) of the calls that belong to no block, to which a question led.
+    asked
+        (backend, block, case id) of the rows in all blocks that were not judged to their end: single questions are told
+        apart by it.
     """
 
     blocks: frozenset[str] = frozenset()
     cases: frozenset[tuple[str, str]] = frozenset()
     unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
     led_to: frozenset[tuple[str, str]] = frozenset()
+    asked: frozenset[tuple[str, str, str]] = frozenset()
 
 
 def run_folder(given: Path | None, resume: bool) -> Path:
@@ -188,7 +192,8 @@ def what_is_done(folder: Path) -> Done:
     cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
     stray = rows[rows["block"] == ""]
     led_to = frozenset(zip(stray["backend"], stray["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)), led_to)
+    asked = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
+    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)), led_to, asked)
 
 
 def require_same(folder: Path, record: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ COMMANDS = {
     "plugins": Late("poolproof.suites.plugins:plugins", "List what installed packages add."),
     "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
     "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
+    "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
     "probe": Late(
         "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
     ),

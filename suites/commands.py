@@ -1,4 +1,4 @@
-"""Commands that look before a run: what can run here, what would run, and one case again."""
+"""Commands that look before a run: what can run here, what would run, one case again, and cases for other tools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,21 +17,24 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
+from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict, gravest
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites.cases.case import CaseError
+from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.running.aspects import ASPECTS, check_lines, given_questions
+from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
+from poolproof.suites.running.exporting import listed_cases, planned_cases, spelled_cases, written
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
-from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
 from poolproof.suites.running.sandbox import Sandbox, survey
 from poolproof.suites.running.serving import Survey
 
@@ -231,6 +235,76 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
+
+
+@click.command()
+@click.option("--format", "name", type=click.Choice(sorted(FORMATS)), required=True, help="What to write.")
+@click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
+@click.option(
+    "--backend", default="emulator-a2", show_default=True, help="Backend whose plan it is: what it has is drawn."
+)
+@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
+@click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator, repeatable.")
+@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable.")
+@click.option(
+    "--aspect", "aspects", multiple=True, type=click.Choice(sorted(CASE_ASPECTS)), help="Only this aspect, repeatable."
+)
+@click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
+@click.option(
+    "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
+)
+@click.option(
+    "--their-data",
+    is_flag=True,
+    help="Keep each case's geometry and take the data that the format's tool makes: other cases, with ids of their "
+    "own, of which more can be written.",
+)
+def export(
+    name: str,
+    path: Path,
+    backend: str,
+    plan_name: str,
+    number: int | None,
+    seed: int,
+    operators: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    aspects: tuple[str, ...],
+    lines: tuple[str, ...],
+    lists: tuple[Path, ...],
+    their_data: bool,
+) -> None:
+    """Write cases as a list for another tool, those that its format has words for.
+
+    Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
+    reason.
+    """
+    chosen = FORMATS[name]
+    if their_data and not chosen.has_data:
+        raise BadInput(f"--their-data: no tool makes data for {name}")
+    given = [*spelled_cases(lines), *listed_cases(lists)]
+    if not (lines or lists):
+        plan = PLANS[plan_name]
+        plan = plan if number is None else replace(plan, cases=number)
+        given = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
+    cases = [replace(case, **chosen.with_their_data(case)) for case in given] if their_data else given
+    rows, left_out = written(chosen, cases)
+    for reason, count in left_out.most_common():
+        click.echo(f"{count:>8,} left out: {reason}")
+    if not rows:
+        raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
+    path.write_text(chosen.document(rows), encoding="utf-8")
+    click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
+
+
+def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[str]) -> list[Subject]:
+    try:
+        wanted = {find_operator(name).name for name in operators} or set(OPERATORS)
+    except KeyError as error:
+        give_up(error.args[0])
+    kept = set(dtypes) or set(DTYPES)
+    return [each for each in _survey_or_exit(backend).subjects if each.operator.name in wanted and each.dtype in kept]
 
 
 def _survey_or_exit(name: str) -> Survey:

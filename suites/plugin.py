@@ -242,7 +242,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         to_do.sort(key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "question" in metafunc.fixturenames:
-        asked = selection.questions()
+        asked = selection.unanswered(session.done.asked)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
         missing = [subject for subject in selection.subjects() if subject.unsupported]
@@ -270,7 +270,11 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     session = config.stash.get(_SESSION, None)
     if session is None or hasattr(config, "workerinput"):
         return
-    begun = session.done.blocks | {block for block, _ in session.done.cases}
+    begun = (
+        session.done.blocks
+        | {block for block, _ in session.done.cases}
+        | session.selection.answered(session.done.asked)
+    )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
         recorder.narrow(config, left, session.selection.mandatory(left))
@@ -361,7 +365,7 @@ def _begin(config: pytest.Config) -> Session:
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.what_is_done(folder)
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
-        to_do += len(selection.questions())
+        to_do += len(selection.unanswered(done.asked))
         sizes = {"planned_cases": to_do, "memory_budget": budget}
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)

@@ -25,8 +25,9 @@ def listed_rows(folder: Path) -> pd.DataFrame:
 
 
 def standings(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per backend, list and standard: rows, judged, conforms, violates, waived; what the standard passes and fails of
-    the judged; and where it passes what violates (``missed``) or fails what conforms (``accused``).
+    """Per backend, list and standard: rows, judged, conforms, violates, waived, refused (as documented); what the
+    standard passes and fails of the judged; where it passes what violates (``missed``) or fails what conforms
+    (``accused``).
     """
     verdicts, passes = rows["verdict"], rows["list_standard_passes"]
     violates = verdicts.isin([*FAILED, Verdict.WAIVED])
@@ -37,6 +38,7 @@ def standings(rows: pd.DataFrame) -> pd.DataFrame:
         "conforms": verdicts == Verdict.CONFORMS,
         "violates": verdicts.isin(FAILED),
         "waived": verdicts == Verdict.WAIVED,
+        "refused": verdicts == Verdict.REFUSED,
         "passed": passed,
         "failed": failed,
         "missed": passed & violates,

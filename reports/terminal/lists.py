@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 from rich import box
 from rich.console import RenderableType
@@ -9,25 +11,22 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.reports.figures.lists import honesty, standings
-from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.tables import records
 
 _STANDINGS = {
-    "list": "list",
-    "backend": "backend",
-    "list_standard": "its standard",
+    "list_standard": "its own standard",
     "rows": "rows",
     "judged": "judged",
     "conforms": "conform",
     "violates": "violate",
     "waived": "waived",
+    "refused": "refused as\ndocumented",
     "passed": "standard\npasses",
-    "failed": "fails",
+    "failed": "\nfails",
     "missed": "passes what\nviolates",
     "accused": "fails what\nconforms",
 }
 _HONESTY = {
-    "list": "list",
-    "backend": "backend",
     "tensor": "tensor",
     "rows": "rows",
     "kept": "as promised",
@@ -38,26 +37,26 @@ _HONESTY = {
 
 
 def listed(rows: pd.DataFrame) -> list[RenderableType]:
-    """Both tables, or nothing where no row is of a list."""
-    if rows.empty:
-        return []
-    parts: list[RenderableType] = [Text("\nCase lists, beside their own standards", style="bold")]
-    parts.append(_table(_STANDINGS, records(standings(rows))))
-    promised = records(honesty(rows))
-    if promised:
-        parts += [Text("Case lists: data promised, and data made", style="bold"), _table(_HONESTY, promised)]
+    """Both tables of each list on each backend; nothing where no row is of a list."""
+    parts: list[RenderableType] = []
+    for (backend, name), group in rows.groupby(["backend", "list"], sort=False):
+        parts.append(Text(f"\nCase list {name} on {backend}", style="bold"))
+        parts.append(_table(_STANDINGS, standings(group)))
+        promised = honesty(group)
+        if len(promised):
+            parts.append(_table(_HONESTY, promised))
     return parts
 
 
-def _table(headings: dict[str, str], lines: list[Record]) -> Table:
+def _table(headings: Mapping[str, str], lines: pd.DataFrame) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, heading in headings.items():
-        is_number = isinstance(lines[0][column], int)
+        is_number = pd.api.types.is_integer_dtype(lines[column])
         table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
-    for line in lines:
+    for line in records(lines):
         table.add_row(*(_told(line[column]) for column in headings))
     return table
 
 
 def _told(value: int | str) -> Text:
-    return Text(f"{value:,}" if isinstance(value, int) else value)
+    return Text(f"{value:,}" if isinstance(value, int) else value or "–")

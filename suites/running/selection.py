@@ -44,6 +44,18 @@ class Selection:
             for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
+    def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Asked, str]]:
+        """Those of the single cases that no row answers; ``asked`` are (backend, block, case id) of all rows."""
+        return {
+            name: (question, backend)
+            for name, (question, backend) in self.questions().items()
+            if (backend, question.block, question.id) not in asked
+        }
+
+    def answered(self, asked: Collection[tuple[str, str, str]]) -> set[str]:
+        """The ids of the others."""
+        return (self.questions().keys() - self.unanswered(asked).keys()) if asked else set()
+
     def subjects(self) -> list[Subject]:
         """What the backends are asked about, or would be if they had it."""
         return [

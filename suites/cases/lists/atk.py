@@ -14,7 +14,7 @@ from typing import Any
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, made_by_tool, why_not_plain
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
 from poolproof.suites.cases.lists.promises import promise
 from poolproof.suites.cases.recipes.gradients import pointed
@@ -48,7 +48,6 @@ class Atk(ListFormat):
     """ATK JSON."""
 
     name = "atk"
-    suffix = ".json"
     their_values = str(Between(-5.0, 5.0))
 
     def recognises(self, text: str) -> bool:
@@ -110,7 +109,7 @@ class Atk(ListFormat):
 
     def with_their_data(self, case: Case) -> Mapping[str, Any]:
         gradient = pointed.__name__ if _is_adaptive(case.api) else self.their_values
-        return {"values": self.their_values, "gradient": gradient, "index_dtype": case.api.indices.dtypes[0]}
+        return made_by_tool(case, self.their_values, gradient) | {"index_dtype": case.api.indices.dtypes[0]}
 
 
 def _is_adaptive(api: Operator) -> bool:

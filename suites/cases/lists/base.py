@@ -20,10 +20,10 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """One format. ``suffix`` is that of its files; which file is one, the content says."""
+    """One format. ``has_data``: a tool completes its rows with data of its own."""
 
     name: ClassVar[str]
-    suffix: ClassVar[str]
+    has_data: ClassVar[bool] = True
 
     @abstractmethod
     def recognises(self, text: str) -> bool:
@@ -111,6 +111,14 @@ def why_not_plain(case: Case) -> str:
         return "the deterministic mode"
     if case.scale and case.api.is_backward:
         return "gradients scaled by a power of two"
+    if case.api.is_backward and case.has_empty_window():
+        return "windows without a cell, of which no forward of ours makes indices"
     if case.api.is_backward and case.indices != "forward":
         return f"indices of the recipe {case.indices}: the tool makes those of a forward"
     return ""
+
+
+def made_by_tool(case: Case, values: str, gradient: str) -> dict[str, Any]:
+    """The fields of the same call on data of these recipes, and on the indices of a forward."""
+    fields: dict[str, Any] = {"values": values, "literals": ()}
+    return fields | {"gradient": gradient, "indices": "forward", "scale": 0} if case.api.is_backward else fields

@@ -14,7 +14,7 @@ class Lines(ListFormat):
     """JSON lines."""
 
     name = "json"
-    suffix = ".jsonl"
+    has_data = False
 
     def recognises(self, text: str) -> bool:
         return text.lstrip().startswith(("{", "#"))

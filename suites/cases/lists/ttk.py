@@ -19,7 +19,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, made_by_tool, why_not_plain
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
 from poolproof.suites.cases.lists.promises import promise
 from poolproof.suites.cases.recipes.gradients import pointed
@@ -72,7 +72,6 @@ class Ttk(ListFormat):
     """TTK CSV."""
 
     name = "ttk"
-    suffix = ".csv"
 
     def recognises(self, text: str) -> bool:
         heading = next(csv.reader(io.StringIO(text)), [])
@@ -148,8 +147,8 @@ class Ttk(ListFormat):
         writer.writerows(rows)
         return text.getvalue()
 
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:  # noqa: ARG002
-        return {"values": MADE, "gradient": pointed.__name__}
+    def with_their_data(self, case: Case) -> Mapping[str, Any]:
+        return made_by_tool(case, MADE, pointed.__name__)
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,183 @@
+"""Cases of ours written as lists of others: read again they are the same cases, and the rows say so without us, too."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import forked
+from forked import Command
+from poolproof.references.operators import OPERATORS
+from poolproof.references.windows import Windowed
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.lists import FORMATS, Entry, NotExpressible, read_lists
+from poolproof.suites.cases.lists.atk import OURS
+from poolproof.suites.cases.lists.entry import tagged_layouts
+from poolproof.suites.cases.strategies import Profile, cases
+from poolproof.suites.running.exporting import AGAIN, written
+from sessions import surroundings
+
+PROFILE = Profile(gradients=("integers", "ones"), values=("normal", "ties", "nan", "all_nan"))
+
+
+def drawn(number: int = 12) -> Iterator[Case]:
+    for operator in OPERATORS.values():
+        make = cases(operator, "bfloat16", operator.indices.dtypes[0], PROFILE)
+        yield from generate(make, number, seed=5)
+
+
+def with_their_data(name: str) -> list[Case]:
+    chosen = FORMATS[name]
+    return [replace(case, **chosen.with_their_data(case)) for case in drawn()]
+
+
+def in_a_file(name: str, given: list[Case], path: Path) -> tuple[list[Case], list[Entry]]:
+    """(the cases that were written, what was read again)."""
+    rows, _ = written(FORMATS[name], given)
+    path.write_text(FORMATS[name].document(rows))
+    kept = [case for case in dict.fromkeys(given) if _has_words(name, case)]
+    return kept, read_lists([path])
+
+
+def _has_words(name: str, case: Case) -> bool:
+    try:
+        FORMATS[name].write(case, 0)
+    except NotExpressible:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("theirs", [False, True])
+def test_what_is_read_again_has_the_same_ids(tmp_path: Path, name: str, theirs: bool) -> None:
+    given = with_their_data(name) if theirs else list(drawn())
+    if name == "ttk" and not theirs:
+        assert not any(_has_words(name, case) for case in given)
+        return
+    kept, read = in_a_file(name, given, tmp_path / "list")
+    assert [entry.case and entry.case.id for entry in read] == [case.id for case in kept]
+    assert len(kept) >= 5
+
+
+def test_every_operator_can_be_written_as_atk(tmp_path: Path) -> None:
+    kept, _ = in_a_file("atk", with_their_data("atk"), tmp_path / "list")
+    assert {case.operator for case in kept} == set(OPERATORS)
+
+
+def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path) -> None:
+    """What another tool reads of a row is that case's call, on its data."""
+    path = tmp_path / "list"
+    kept, _ = in_a_file("atk", with_their_data("atk"), path)
+    path.write_text(
+        json.dumps([{name: row[name] for name in row if name != OURS} for row in json.loads(path.read_text())])
+    )
+    for case, entry in zip(kept, read_lists([path]), strict=True):
+        assert entry.case is not None, entry.fault
+        assert replace(entry.case, seed=0, attributes=_plain(entry.case)) == replace(
+            case, seed=0, attributes=_plain(case)
+        )
+
+
+def _plain(case: Case) -> object:
+    """The windows with nothing left to be understood."""
+    windows = case.attributes.passed()
+    is_windowed = isinstance(windows, Windowed)
+    return replace(windows, stride=windows.stride or windows.kernel_size) if is_windowed else windows  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("tag", ["", *TAGS])
+def test_rows_of_ttk_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path, tag: str) -> None:
+    whole = [replace(case, layouts=tagged_layouts(case) if tag else ()) for case in with_their_data("ttk")]
+    path = tmp_path / "list"
+    kept, _ = in_a_file("ttk", whole, path)
+    with path.open(newline="") as file:
+        rows = [row | {OURS: ""} for row in csv.DictReader(file)]
+    path.write_text(FORMATS["ttk"].document(rows))
+    assert kept
+    for case, entry in zip(kept, read_lists([path]), strict=True):
+        assert entry.case is not None, entry.fault
+        assert (entry.case.shape, entry.case.axes, entry.case.layouts) == (case.shape, case.axes, case.layouts)
+        assert (entry.case.values, entry.case.gradient) == (case.values, case.gradient)
+        assert (entry.case.dtype, entry.case.index_dtype) == (case.dtype, case.index_dtype)
+
+
+def test_a_row_that_was_changed_behind_its_case_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    in_a_file("atk", with_their_data("atk")[:3], path)
+    rows = json.loads(path.read_text())
+    rows[1]["inputs"][0]["shape"][0] += 1
+    rows[2]["id"] = "renamed"
+    path.write_text(json.dumps(rows))
+    first, second, third = read_lists([path])
+    assert first.case
+    assert "is another than the rest of the row" in second.fault
+    assert third.case
+
+
+BASE = Case.of(
+    "MaxPool2dWithIndicesBackward", shape=(1, 1, 4, 4), kernel_size=(2, 2), index_dtype="int32", gradient="ones"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"layouts": (("self", "sliced"),)}, "not contiguous"),
+        ({"deterministic": True}, "deterministic"),
+        ({"scale": 3}, "scaled"),
+        ({"indices": "shared"}, "indices of the recipe shared"),
+        ({"literals": (("self", (0.0,) * 16),)}, "spelled out"),
+        ({"index_dtype": "int64"}, "int32 indices"),
+        ({"dtype": "float64", "gradient": "special"}, "no range for data of the recipe special"),
+        ({"gradient": "pointed"}, "the gradient that is listed"),
+    ],
+)
+def test_what_a_format_has_no_words_for_is_counted_by_what_it_is(change: dict[str, object], reason: str) -> None:
+    rows, left_out = written(FORMATS["atk"], [BASE, replace(BASE, **change), BASE])  # type: ignore[arg-type]
+    assert len(rows) == 1
+    assert left_out.total() == 2
+    assert left_out[AGAIN] == 1
+    assert any(reason in told for told in left_out), left_out
+
+
+def command(tmp_path: Path, *asked: str) -> forked.Ended:
+    given = ["export", "--backend", "scatter_backends:Scatter", "--cases", "3", *asked]
+    return forked.run(Command("poolproof", given, tmp_path, surroundings()))
+
+
+def test_the_command_writes_a_plan_and_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    asked = ("--operator", "AdaptiveMaxPool2dBackward", "--aspect", "values", "--their-data")
+    ended = command(tmp_path, "--format", "atk", "-o", "list.json", *asked)
+    assert ended.returncode == 0, ended.stderr
+    rows = json.loads((tmp_path / "list.json").read_text())
+    assert f"{len(rows)} of " in ended.stdout
+    assert "left out: indices of the recipe" in ended.stdout or "left out: the same case again" in ended.stdout
+    again = command(tmp_path, "--format", "json", "-o", "list.jsonl", "--case-list", "list.json")
+    assert again.returncode == 0, again.stderr
+    ids = [entry.case and entry.case.id for entry in read_lists([tmp_path / "list.json"])]
+    assert [entry.case and entry.case.id for entry in read_lists([tmp_path / "list.jsonl"])] == ids
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("--format", "ttk", "--case", BASE.to_json()), "nothing was written"),
+        (("--format", "json", "--case", "{}"), "a case needs the field"),
+        (("--format", "json", "--their-data", "--case", BASE.to_json()), "no tool makes data"),
+        (("--format", "json", "--case-list", "none.json"), "No such file"),
+        (("--format", "json", "--operator", "Conv"), "unknown operator"),
+        (("--format", "json", "--backend", "nobody"), "unknown backend"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_sentence(tmp_path: Path, asked: tuple[str, ...], message: str) -> None:
+    ended = command(tmp_path, *asked, "-o", "list")
+    assert ended.returncode == 3
+    assert message in ended.stderr
+    assert not (tmp_path / "list").exists()
