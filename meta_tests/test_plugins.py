@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,8 +22,9 @@ from poolproof.suites.cases.lists import Entry, ListError, packages, read_lists
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.library import judge
 from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugins import LISTED
 from scatter_backends import Scatter
-from sessions import run_session
+from sessions import ROOT, run_session
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -295,3 +297,19 @@ def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: s
 
 def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
     assert load_plugins(Kind.CASE_LIST, object, ()).records == ()
+
+
+def test_every_kind_of_plugins_is_listed() -> None:
+    groups = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert set(LISTED) == set(Kind) == set(groups)
+
+
+def test_the_floor_is_that_of_pyproject() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = dict(each.split(">=") for each in (*project["dependencies"], *extras["history"], *extras["attest"]))
+    lines = (ROOT / "constraints-floor.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(tested) == {name.partition("[")[0] for name in wanted}
+    for name, oldest in wanted.items():
+        assert (tested[name.partition("[")[0]] + ".").startswith(oldest + "."), name
