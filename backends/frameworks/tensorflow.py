@@ -28,7 +28,7 @@ except ImportError as error:
 
 class TensorFlow(CopyingBackend):
     index_base = IndexBase.CHANNELS_LAST
-    without = Abilities(padding=False, dilation=False, ceil_mode=False)
+    without = Abilities(padding=False, dilation=False, ceil_mode=False, empty_batch=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         if operator.windows is not Windowed or operator.spatial_rank != 2 or not operator.aten:
