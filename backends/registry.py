@@ -18,7 +18,6 @@ _BUILT_IN = {
     "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
-    "jax": "poolproof.backends.frameworks.jax:Jax",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }

@@ -1,4 +1,4 @@
-"""The example of a package that adds a backend, its waivers and a standard: installed, listed, judged, removed."""
+"""The example of a package of plugins, one of each kind: installed, listed, judged, removed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from poolproof.reports.rows.verdicts import Overall
 from sessions import ROOT
 
 EXAMPLE = ROOT / "examples" / "plugin"
+
+
+_ASKED = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "20")
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,7 @@ class Environment:
         assert ended.returncode == 0, ended.stdout
         return ended.stdout
 
-    def judge(self, *options: object) -> tuple[int, str]:
-        asked = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "20")
+    def judge(self, *options: object, asked: Sequence[object] = _ASKED) -> tuple[int, str]:
         suite = ("-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider", "--no-shrink")
         ended = self.run(*suite, "--backend", "example", *asked, *options)
         return ended.returncode, ended.stdout
@@ -67,8 +70,8 @@ def environment(tmp_path: Path) -> Environment:
 def test_the_example_is_installed_listed_judged_and_removed(environment: Environment, tmp_path: Path) -> None:
     source = shutil.copytree(EXAMPLE, tmp_path / "example")
     environment.pip("install", "--no-deps", "--no-build-isolation", "--no-index", source)
-    listed = [line.split() for line in environment.poolproof("plugins").splitlines()]
-    for kind in ("backend", "waivers", "standard"):
+    listed = [line.split()[-5:] for line in environment.poolproof("plugins").splitlines()]
+    for kind in ("backend", "waivers", "standard", "format"):
         assert [kind, "example", "poolproof-example", "1.0", "yes"] in listed
 
     status, said = environment.judge("--report", tmp_path / "run")
@@ -77,14 +80,18 @@ def test_the_example_is_installed_listed_judged_and_removed(environment: Environ
     run = reports.load(tmp_path / "run")
     counts = run.verdicts.sum()
     assert counts["waived"] > 0
+    assert "is 0, owed nan" in run.rows.loc[run.rows["verdict"] == "waived", "reason"].iloc[0]
     assert counts["conforms"] + counts["waived"] == counts["judged"] == len(run.rows[run.rows["aspect"] != ""]) == 100
     passed = run.rows["standards_passed"].dropna()
     assert len(passed) == 20
     assert all("example-contract" in names for names in passed)
 
-    status, said = environment.judge("--waivers", "none", "--report", tmp_path / "strict")
-    assert status == Overall.VIOLATES
-    assert "is 0, owed nan" in said
+    pools = tmp_path / "ours.pools"
+    pools.write_text("pools of the example\n2x3x8x8 kernel 3 stride 2\n2x3x8x8 kernel 3\n")
+    status, said = environment.judge("--report", tmp_path / "listed", asked=("--case-list", pools))
+    assert status == Overall.INCOMPLETE, said
+    assert "row 3 of ours.pools (3): stride: it is missing" in " ".join(said.split())
+    assert reports.load(tmp_path / "listed").verdicts["conforms"].sum() == 1
 
     environment.pip("uninstall", "--yes", "poolproof-example")
     assert "example" not in environment.poolproof("plugins")

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from holding import holding
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
 from poolproof.suites.judging.judge import Question, judge
-from scatter_backends import FAULTS
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from scatter_backends import FAULTS, Lost
+from switchable_backend import Switchable, Switches
 
 WRONG = np.array([[False, True], [True, False]])
 
@@ -72,3 +75,35 @@ def test_checks_that_say_what_was_owed_say_it_alike(fault: str) -> None:
 
 def test_the_registry_names_the_checks() -> None:
     assert all(check.id == name == check.find.__name__ for name, check in CHECKS.items())
+
+
+@pytest.mark.parametrize(
+    ("adds", "gradient", "said"),
+    [
+        (NATIVE, "uniform", "declared acc32; all of it would be right as native"),
+        (AccumulationModel("native", flushes_subnormals=True), "subnormal", "all of it would be right as native+ftz"),
+        (AccumulationModel("acc32", saturates=True), "near_overflow", "all of it would be right as acc32+saturate"),
+    ],
+    ids=str,
+)
+def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
+    adds: AccumulationModel, gradient: str, said: str
+) -> None:
+    case = Case.of(
+        "MaxPool2dWithIndicesBackward",
+        shape=(2, 8, 8),
+        kernel_size=(3,),
+        dtype="float16",
+        gradient=gradient,
+        stride=(1,),
+        indices="crowded",
+    )
+    asked = Question(case, CASE_ASPECTS["precision"])
+    assert said in judge(asked, Switchable(Switches(adds), declared=ACC32))["reason"]
+
+
+def test_no_model_is_named_where_a_gradient_is_lost() -> None:
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 8, 8), kernel_size=(3,), gradient="uniform")
+    row = judge(Question(case, CASE_ASPECTS["precision"]), Lost())
+    assert row["verdict"] == Verdict.VIOLATES
+    assert "right as" not in row["reason"]

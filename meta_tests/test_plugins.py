@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,11 +17,14 @@ from poolproof.reports.rows.plugins import Kind
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites import plugged as plugging
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.lists import Entry, ListError, packages, read_lists
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.library import judge
 from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugins import LISTED
 from scatter_backends import Scatter
-from sessions import run_session
+from sessions import ROOT, run_session
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -235,5 +239,77 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
     assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells"]
 
 
+FORMAT = """
+from poolproof.suites.cases.lists.lines import Lines
+
+class Mine(Lines):
+    name = "mine"
+
+    def recognises(self, text):
+        return text.startswith("mine") or not text[100]
+
+    def entries(self, text, label):
+        return super().entries(text[4:], label)
+
+MINE = Mine()
+"""
+
+
+def listed(package: Package, module: str, tmp_path: Path, text: str) -> list[Entry]:
+    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
+    packages.plugged.cache_clear()
+    (tmp_path / "list").write_text(text)
+    try:
+        return read_lists([tmp_path / "list"])
+    finally:
+        packages.plugged.cache_clear()
+
+
+def test_a_case_list_is_read_by_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
+    (entry,) = listed(package, FORMAT, tmp_path, f"mine{LINE}")
+    assert entry.case == Case.from_json(LINE)
+
+
+def test_formats_of_ours_are_asked_first(package: Package, tmp_path: Path) -> None:
+    (entry,) = listed(package, FORMAT.replace('"mine") or not', '"{") or'), tmp_path, LINE)
+    assert entry.case == Case.from_json(LINE)
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "said"),
+    [
+        (FORMAT, "other", "formats atk, ttk, json, mine; case list format 'mine' could not tell: it raised IndexError"),
+        (
+            FORMAT.replace("return super()", "1 / 0\n        return super()"),
+            f"mine{LINE}",
+            "cannot be read as mine: it raised ZeroDivisionError",
+        ),
+        ("1 / 0", "other", "json; case list format 'mine' of theirs 1.0 is left out: it raised ZeroDivisionError"),
+        (FORMAT.replace('"mine"', '"atk"', 1), "other", "is left out: there is another case list format called 'atk'"),
+    ],
+)
+def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: str, text: str, said: str) -> None:
+    with pytest.raises(ListError, match="case list ") as error:
+        listed(package, module, tmp_path, text)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
     assert load_plugins(Kind.CASE_LIST, object, ()).records == ()
+
+
+def test_every_kind_of_plugins_is_listed() -> None:
+    groups = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert set(LISTED) == set(Kind) == set(groups)
+
+
+def test_the_floor_is_that_of_pyproject() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = dict(each.split(">=") for each in (*project["dependencies"], *extras["history"], *extras["attest"]))
+    lines = (ROOT / "constraints-floor.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(tested) == {name.partition("[")[0] for name in wanted}
+    for name, oldest in wanted.items():
+        assert (tested[name.partition("[")[0]] + ".").startswith(oldest + "."), name

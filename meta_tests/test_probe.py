@@ -19,7 +19,7 @@ from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
 from poolproof.suites.probe import Account, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
-from scatter_backends import Picking, Scatter, _axes, _planes
+from scatter_backends import Picking, Scatter, WithoutPadding, _axes, _planes
 from sessions import ROOT
 from switchable_backend import Switchable, Switches, round_by
 
@@ -113,6 +113,11 @@ def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
     assert said.startswith("declared acc32 rejects")
     (said,) = account(Switches(ACC32), "float16", declared=NATIVE).disagreements
     assert said == "declared native, but acc32 admits all that was seen: verdicts are weaker than they could be"
+
+
+def test_who_has_no_padding_is_probed_without() -> None:
+    assert take_account(WithoutPadding(), "MaxPool2dWithIndices", "float16", "int64").model == "first"
+    assert take_account(WithoutPadding(), WINDOWED, "float16", "int64").model == "acc32"
 
 
 class _Lost(Scatter):

@@ -71,3 +71,12 @@ class AccumulationModel:
 
 ACC32 = AccumulationModel("acc32")
 NATIVE = AccumulationModel("native")
+
+_KINDS_OF_ORDER: tuple[Kind, ...] = ("acc32", "native")
+
+ALL_MODELS = tuple(
+    AccumulationModel(kind, 1, *raised)
+    for raised in ((), (True,), (False, True), (True, True), (False, False, True))
+    for kind in _KINDS_OF_ORDER
+)
+"""Models that kernels have, the stricter first. Sums of tiles are left out: of many tiles nearly everything is one."""

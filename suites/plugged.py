@@ -9,7 +9,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,6 +27,15 @@ class Plugged(Generic[T]):
 
     used: Mapping[str, T]
     records: tuple[Mapping[str, str], ...]
+
+
+def each_once(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The records of plugins, each once, however many processes have loaded them."""
+    kept: list[Mapping[str, str]] = []
+    for record in records:
+        if record not in kept:
+            kept.append(record)
+    return kept
 
 
 def load_plugins(kind: Kind, wanted: type[T], taken: Collection[str]) -> Plugged[T]:

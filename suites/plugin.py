@@ -11,7 +11,7 @@ import os
 import pickle
 import platform
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -34,9 +34,10 @@ from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.cases.lists import read_lists
+from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, parse_size, share
+from poolproof.suites.plugged import each_once
 from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
 from poolproof.suites.running.guardian import die_with
@@ -366,7 +367,9 @@ def _begin(config: pytest.Config) -> Session:
         to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
         to_do += len(selection.unanswered(done.asked))
         sizes = {"planned_cases": to_do, "memory_budget": budget}
-        record = _record(config, selection) | sizes | {"plugins": plugins + _judging_plugins(selection)}
+        plugins += formats_of_packages().records if config.getoption("case_list") else ()
+        plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
+        record = _record(config, selection) | sizes | {"plugins": each_once(plugins)}
         recorder.begin(config, folder, record, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
@@ -387,12 +390,6 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "selection": to_record(selection),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},
     }
-
-
-def _judging_plugins(selection: Selection) -> list[Mapping[str, str]]:
-    """The plugins that judge besides, each once, whichever backends they were loaded beside."""
-    found = [plugin for survey in selection.surveys.values() for plugin in survey.plugins]
-    return [plugin for number, plugin in enumerate(found) if plugin not in found[:number]]
 
 
 def _check_ranges(config: pytest.Config) -> None:

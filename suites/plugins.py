@@ -16,6 +16,7 @@ from poolproof.backends.registry import BUILT_IN, UnknownBackend
 from poolproof.reports.rows.plugins import Kind, Plugin, installed, to_record
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugged import choose
+from poolproof.suites.cases.lists import formats_of_packages
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.sandbox import survey
 
@@ -54,5 +55,6 @@ LISTED: Mapping[Kind, Callable[[], list[Record]]] = {
     Kind.BACKEND: _backends,
     Kind.WAIVERS: lambda: choose((), date.today())[1],
     Kind.STANDARD: lambda: list(plugged().records),
+    Kind.CASE_LIST: lambda: list(formats_of_packages().records),
 }
 """By kind of plugins: how their records are made."""

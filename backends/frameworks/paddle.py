@@ -6,6 +6,7 @@ the input, so that what is asked with ceil_mode would be windows that the family
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from poolproof.backends.frameworks.copying import CopyingBackend, Question
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 try:
     import paddle
 except ImportError as error:
@@ -24,6 +26,7 @@ except ImportError as error:
 
 
 class Paddle(CopyingBackend):
+    survives_fork = True  # with one thread, as the variable above has it
     without = Abilities(dilation=False, ceil_mode=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Lengths, Windowed
 
@@ -26,7 +28,7 @@ except ImportError as error:
 
 class TensorFlow(CopyingBackend):
     index_base = IndexBase.CHANNELS_LAST
-    without = Abilities(padding=False, dilation=False, ceil_mode=False)
+    without = Abilities(padding=False, dilation=False, ceil_mode=False, empty_batch=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         if operator.windows is not Windowed or operator.spatial_rank != 2 or not operator.aten:
@@ -45,8 +47,23 @@ class TensorFlow(CopyingBackend):
         made = self.ask(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
         return _first(made.numpy())
 
+    def accumulation(self, call: Call) -> AccumulationModel:
+        return _SUMS[call.dtype]
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        return ForwardRule(nans=Nans.LEADING, flushes_subnormals=call.dtype != "float16")
+
     def environment(self) -> Mapping[str, str]:
         return {"tensorflow": tf.__version__}
+
+
+_SUMS = {
+    "float64": AccumulationModel("acc32", flushes_subnormals=True),
+    "float32": AccumulationModel("acc32", flushes_subnormals=True),
+    "float16": AccumulationModel("native"),
+    "bfloat16": AccumulationModel("native", flushes_subnormals=True),
+}
+"""As the probe found it: its threads flush, which float16, whose arithmetic is emulated, does not feel."""
 
 
 def _windows(question: Question) -> tuple[Lengths, Lengths]:

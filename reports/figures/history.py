@@ -135,8 +135,9 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
         raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
     if not entries.paths:
         raise HistoryError("the history holds no complete run yet")
+    connection = connect(entries)  # kept until the answer is read: DuckDB below 2 closes what nobody holds
     try:
-        relation = connect(entries).sql(sql)
+        relation = connection.sql(sql)
     except duckdb.Error as error:
         raise HistoryError(str(error)) from error
     return relation.df() if relation is not None else pd.DataFrame()

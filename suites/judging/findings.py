@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.accumulation import ALL_MODELS
 from poolproof.references.criterion import Admissible
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import NO_LATTICE
+from poolproof.references.summary import summarise
 from poolproof.suites.judging.slabs import slabs
 from poolproof.suites.judging.trial import Trial
 
@@ -120,8 +122,22 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
         noun="cells",
         element=element,
         windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MOST_WINDOWS]],
-        guess=told or explain(trial, cell, senders),
+        guess="; ".join(filter(None, (told or explain(trial, cell, senders), _as_another_model(trial)))),
     )
+
+
+def _as_another_model(trial: Trial) -> str:
+    """Which other way to add would have given all of grad_input, if one would; of large cases nothing is said."""
+    if trial.case.planes * trial.case.plane_size > _FEW_CELLS:
+        return ""
+    slabs = [*trial.content.slabs(trial.first.output("grad_input"))]
+    for model in ALL_MODELS:
+        if model != trial.model and not summarise(iter(slabs), trial.case.plane_size, trial.fmt, model).rejected:
+            return f"declared {trial.model}; all of it would be right as {model}"
+    return ""
+
+
+_FEW_CELLS = 1 << 16
 
 
 def owed_text(admissible: Admissible, cell: int) -> str:

@@ -86,6 +86,8 @@ class Experiment:
         """Overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
         windows = _OVERLAPPING[self.operator.windows]
         length, attributes = windows.geometry(self.operator.spatial_rank, crowded)
+        if isinstance(attributes, Windowed) and not self.backend.abilities(self.operator).padding:
+            attributes = replace(attributes, padding=(0,))
         return Case(
             operator=self.operator.name,
             dtype=self.dtype,

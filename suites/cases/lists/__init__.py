@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from poolproof.reports.rows.plugins import raised
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
 from poolproof.suites.cases.lists.lines import Lines
+from poolproof.suites.cases.lists.packages import plugged, recognising
 from poolproof.suites.cases.lists.ttk import Ttk
+from poolproof.suites.plugged import Plugged
 
 __all__ = ["FORMATS", "Entry", "ListError", "ListFormat", "NotExpressible", "OwnStandard", "read_entry", "read_lists"]
 
 FORMATS: Mapping[str, ListFormat] = {each.name: each for each in (Atk(), Ttk(), Lines())}
-"""Every format by the name that ``poolproof export --format`` takes."""
+"""Every format of ours by the name that ``poolproof export --format`` takes."""
+
+
+def formats_of_packages() -> Plugged[ListFormat]:
+    """The formats that installed packages bring."""
+    return plugged(frozenset(FORMATS))
 
 
 def read_lists(paths: Iterable[Path]) -> list[Entry]:
@@ -40,12 +48,24 @@ def _read(path: Path) -> list[Entry]:
     except ValueError as error:
         raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
     found = next((each for each in FORMATS.values() if each.recognises(text)), None)
-    if found is None:
-        raise ListError(f"case list {path} is of none of the formats {', '.join(FORMATS)}")
     try:
-        entries = list(found.entries(text, path.name))
+        entries = list(found.entries(text, path.name)) if found else _read_by_plugin(text, path)
     except (ValueError, RecursionError) as error:
+        if found is None:
+            raise
         raise ListError(f"case list {path} cannot be read as {found.name}: {error}") from error
     if not entries:
         raise ListError(f"case list {path} has no row")
     return entries
+
+
+def _read_by_plugin(text: str, path: Path) -> list[Entry]:
+    plugins = formats_of_packages()
+    found, faults = recognising(text, plugins)
+    if found is None:
+        known = ", ".join((*FORMATS, *plugins.used))
+        raise ListError("; ".join((f"case list {path} is of none of the formats {known}", *faults)))
+    try:
+        return list(found.entries(text, path.name))
+    except Exception as error:
+        raise ListError(f"case list {path} cannot be read as {found.name}: {raised(error)}") from error
