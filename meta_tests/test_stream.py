@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import functools
+import itertools
 
 import numpy as np
 import pytest
 
+from poolproof.references.core.compiled import in_numpy
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32
 from poolproof.references.geometry import windowed_axis
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import contents
-from poolproof.suites.cases.recipes import gradients, many
+from poolproof.suites.cases.recipes import loops, many
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -46,16 +48,57 @@ def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert made.tobytes() == whole.tobytes()
 
 
-def test_the_largest_multiplicity_is_that_of_the_fullest_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_multiplicity_is_that_of_the_fullest_cell() -> None:
     axis = windowed_axis(9, 3, 1, 1, 1, False)
     indices = np.array([np.arange(9), np.clip(np.arange(9), 2, 8), np.clip(np.arange(9), 0, 7)])
-    for part in (gradients.PART, 9, 18):
-        monkeypatch.setattr(gradients, "PART", part)
-        assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
-        assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
-        assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
-        assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
-        assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
+    assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
+    assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
+    assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
+
+
+def numpys(key: tuple[int, int]) -> np.random.Philox:
+    """numpy's generator with a key of two signed words."""
+    words = sum((word % 2**64) << (64 * place) for place, word in enumerate(key))
+    return np.random.Philox(key=words)  # type: ignore[arg-type]  # numpy's stubs know only smaller keys
+
+
+KEYS = [(0, 0), (-1, -1), (2**63 - 1, -(2**63)), (-0x61C8864680B583EB, 0x0123456789ABCDEF)]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("uncompiled", [False, True])
+def test_numbers_are_those_of_numpys_philox(key: tuple[int, int], uncompiled: bool) -> None:
+    """From whatever number on, by whatever transformation, compiled or not."""
+    below, uniform, normal = (
+        in_numpy(loop.py_func) if uncompiled else loop
+        for loop in (loops.fill_below, loops.fill_uniform, loops.fill_normal)
+    )
+    for first, size in itertools.product((0, 1, 2, 3, 4, 11), (0, 1, 3, 4, 9)):
+        raw = numpys(key).random_raw(first + 12 * size)[first:]
+        integers, floats = np.empty(size, np.int64), np.empty(size)
+        for bound in (1, 5, 1000, 2**32):
+            below(*key, first, bound, integers)
+            assert integers.tolist() == [(int(word) >> 32) * bound >> 32 for word in raw[:size]]
+        uniform(*key, first, floats)
+        uniforms = (raw >> np.uint64(11)) * 2.0**-53
+        assert floats.tobytes() == uniforms[:size].tobytes()
+        normal(*key, first, size, floats)
+        owed = functools.reduce(np.add, uniforms.reshape(12, size)) - 6.0
+        assert floats.tobytes() == owed.tobytes()
+
+
+def test_draws_follow_one_another() -> None:
+    """Every kind takes one number for each element, normal values take twelve."""
+    stream, whole = Stream(5, "values"), Stream(5, "values").uniform(3 + 12 * 2 + 4 + 4 + 4)
+    assert stream.uniform(3).tobytes() == whole[:3].tobytes()
+    assert stream.normal(2).tobytes() == (functools.reduce(np.add, whole[3:27].reshape(12, 2)) - 6.0).tobytes()
+    assert stream.signs(4).tolist() == [1.0 - 2.0 * int(2.0 * number) for number in whole[27:31]]
+    bounds = [1, 2, 9, 2**32]
+    owed = [int(bound * int(number * 2.0**32)) >> 32 for bound, number in zip(bounds, whole[31:35], strict=True)]
+    assert stream.below(np.array(bounds), 4).tolist() == owed
+    assert stream.uniform(4).tobytes() == whole[35:].tobytes()
 
 
 LARGE = (1, 300, 64, 64)
@@ -111,5 +154,5 @@ def test_parts_are_whole_units_that_cover_all_elements() -> None:
     total = 3 * streams.PART + 10
     parts = [part for part, _ in Stream(0, "values").parts(total, unit=1000)]
     assert parts[0].start == 0 and parts[-1].stop == total
-    assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in pairwise(parts))
+    assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in itertools.pairwise(parts))
     assert len(parts) > 3
