@@ -60,7 +60,7 @@ class Landing:
 
     @cached_property
     def largest_multiplicity(self) -> int:
-        return most_in_one_cell(argument(self.indices, np.int64), self.plane_windows, self.plane_size)
+        return int(most_in_one_cell(argument(self.indices, np.int64), self.plane_windows, self.plane_size))
 
     @cached_property
     def _counts(self) -> Int64:

@@ -48,7 +48,7 @@ def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: Stream) -> None:
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """All on one cell as far as windows reach it, the others on their nearest cell."""
-    anchors = _one_each([axis.size for axis in axes], stream)
+    anchors = stream.below_each([axis.size for axis in axes])
     coordinates = [_nearest(axis, anchor, 2 * axis.size) for axis, anchor in zip(axes, anchors, strict=True)]
     return _in_every_plane(axes, coordinates, len(values))
 
@@ -58,14 +58,8 @@ def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     dilated windows whole strides apart included.
     """
     reaches = [max((axis.positions.shape[1] - 1) * axis.step, 1) for axis in axes]
-    coordinates = map(_nearest, axes, _one_each(reaches, stream), reaches)
+    coordinates = map(_nearest, axes, stream.below_each(reaches), reaches)
     return _in_every_plane(axes, coordinates, len(values))
-
-
-def _one_each(bounds: list[int], stream: Stream) -> list[int]:
-    """An integer below each bound."""
-    drawn: list[int] = stream.below(np.array(bounds), len(bounds)).tolist()
-    return drawn
 
 
 def _nearest(axis: Axis, peak: int, distance: int) -> Int64:

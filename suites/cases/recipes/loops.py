@@ -47,7 +47,7 @@ def raw(low: int, high: int, first: int, count: int) -> Words:
     words = np.empty(before + count + 3, np.uint64)
     for start in range(0, before + count, 4):
         block += 1
-        key, other_key = np.uint64(low), np.uint64(high)
+        key, other_key = np.uint64(np.int64(low)), np.uint64(np.int64(high))
         a, b, c, d = np.uint64(block), np.uint64(0), np.uint64(0), np.uint64(0)
         for _ in range(_ROUNDS):
             a, b, c, d = (

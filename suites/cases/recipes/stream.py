@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poolproof.references.core.compiled import argument
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.suites.cases.recipes.loops import (
-    fill_below,
-    fill_below_each,
-    fill_normal,
-    fill_signs,
-    fill_uniform,
-)
+from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
 
 PART = 1 << 16
 """Elements that are made at a time: what they take stays in the cache."""
@@ -39,14 +31,17 @@ class Stream:
         self._key: tuple[int, int] = struct.unpack_from("=qq", hashlib.sha256(f"{seed}/{purpose}".encode()).digest())
         self._drawn = 0
 
-    def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
-        """Integers in [0, bound), each bound at most 2**32."""
+    def below(self, bound: int, size: int) -> Int64:
+        """Integers in [0, bound), which is at most 2**32."""
         drawn = np.empty(size, np.int64)
-        if isinstance(bounds, int):
-            fill_below(*self.draw(size), bounds, drawn)
-        else:
-            fill_below_each(*self.draw(size), argument(bounds, np.int64), drawn)
+        fill_below(*self.draw(size), bound, drawn)
         return drawn
+
+    def below_each(self, bounds: Sequence[int]) -> list[int]:
+        """An integer below each bound, which is at most 2**32."""
+        drawn = np.empty(len(bounds), np.int64)
+        fill_below_each(*self.draw(drawn.size), np.array(bounds, np.int64), drawn)
+        return drawn.tolist()
 
     def one_below(self, bound: int) -> int:
         """One integer in [0, bound)."""
