@@ -9,16 +9,17 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from mmap import mmap
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
@@ -258,22 +259,17 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
-    with writing(asking.note):
-        descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
-    try:
+    with closing(_Note(asking.note)) as note:
         for question in asking.questions:
-            with writing(asking.note):
-                _note_in_flight(descriptor, backend_name, question)
+            note.say({"backend": backend_name, "aspect": question.aspect.id, "case": question.to_record()})
             row = answer_of(questions.limiting(question), backend)
-            questions.connection.send(Answer(asking.ticket, row))
+            questions.connection.send_bytes(pickle.dumps(Answer(asking.ticket, row)))
             if may_be_damaged(row):
                 if backend.survives_fork or not backend.is_usable():
                     return False
                 break
-        os.ftruncate(descriptor, 0)
+        note.clear()
         return True
-    finally:
-        os.close(descriptor)
 
 
 def may_be_damaged(row: Row) -> bool:
@@ -299,10 +295,26 @@ def _print_to(errors: Path) -> None:
     os.close(descriptor)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
-    data = json.dumps({"backend": backend, "aspect": question.aspect.id, "case": question.to_record()}).encode()
-    os.ftruncate(descriptor, len(data))
-    os.pwrite(descriptor, data, 0)
+class _Note:
+    """The file that says which question is in flight; `CannotWrite` where it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._length = 0
+        with writing(path):
+            self._file = path.open("wb", buffering=0)
+
+    def say(self, record: Mapping[str, Any]) -> None:
+        """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
+        data = json.dumps(record).encode().ljust(self._length)
+        with writing(self._path):
+            self._length = os.pwrite(self._file.fileno(), data, 0)
+
+    def clear(self) -> None:
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def main() -> None:
