@@ -201,6 +201,9 @@ _HUNG_UP, RETIRED, _COLD = 90, 91, 92
 """Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced. The
 third stands for whatever ended one before it was ready to answer."""
 
+_GARBAGE = 5000
+"""After how many new objects a worker looks for cycles of garbage: a case makes hundreds, and next to no cycles."""
+
 NO_MORE: tuple[Asked, ...] = ()
 """The list of questions that tells a worker to let another take its place."""
 
@@ -208,6 +211,7 @@ NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
     gc.enable()
+    gc.set_threshold(_GARBAGE)
     questions = _Questions(connection)
     connection.send(Serving(os.getpid()))
     note: Path | None = None
