@@ -47,8 +47,8 @@ class ContractQuestion:
     def id(self) -> str:
         return hashlib.sha256(self.call.to_json().encode()).hexdigest()[:12]
 
-    def to_record(self) -> dict[str, Any]:
-        return self.call.to_record()
+    def to_line(self) -> str:
+        return self.call.to_json()
 
     def describe(self) -> Row:
         """The columns that follow from the question alone.
