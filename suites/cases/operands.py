@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
@@ -50,7 +50,7 @@ class Contents:
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
 
-    @cached_property
+    @kept_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
@@ -63,7 +63,7 @@ class Contents:
         assert self.gradient is not None
         return self.gradient.ravel().astype(np.float64)
 
-    @cached_property
+    @kept_property
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         cells = self.landing.cells
@@ -110,7 +110,7 @@ class Contents:
         step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
         return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
-    @cached_property
+    @kept_property
     def open_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None
