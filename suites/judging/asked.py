@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from poolproof.backends.base import Backend
 from poolproof.reports.rows.checks import SURVIVAL

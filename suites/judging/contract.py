@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import Answer, ContractCall, Expectation, Follows, expectations, may_run

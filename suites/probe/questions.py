@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import AccumulationModel
