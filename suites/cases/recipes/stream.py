@@ -14,6 +14,7 @@ import numpy as np
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
 
 PART = 1 << 16
@@ -28,8 +29,13 @@ class Stream:
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._purpose = seed, purpose
-        self._key: tuple[int, int] = struct.unpack_from("=qq", hashlib.sha256(f"{seed}/{purpose}".encode()).digest())
         self._drawn = 0
+
+    @kept_property
+    def _key(self) -> tuple[int, int]:
+        """Made when something is drawn, which many recipes do not."""
+        low, high = struct.unpack_from("=qq", hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest())
+        return low, high
 
     def below(self, bound: int, size: int) -> Int64:
         """Integers in [0, bound), which is at most 2**32."""
@@ -88,7 +94,7 @@ class Stream:
             yield slice(0, size), self
             return
         for first in range(0, size, step):
-            yield slice(first, min(first + step, size)), _Part(self._key, first, size)
+            yield slice(first, min(first + step, size)), _Part(self._seed, self._purpose, first, size)
 
     def beside(self, name: str) -> Stream:
         """Independent numbers for what belongs to the same purpose."""
@@ -98,11 +104,10 @@ class Stream:
 class _Part(Stream):
     """What the elements from ``first`` on get of each draw of a stream for ``whole`` elements."""
 
-    def __init__(self, key: tuple[int, int], first: int, whole: int) -> None:
-        self._key = key
+    def __init__(self, seed: int, purpose: str, first: int, whole: int) -> None:
+        super().__init__(seed, purpose)
         self._first = first
         self._whole = whole
-        self._drawn = 0
 
     def from_middle(self, size: int) -> Float64:
         return np.arange(self._first, self._first + size) - self._whole / 2.0
