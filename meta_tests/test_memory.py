@@ -13,7 +13,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.comparing import trespassed, untouched
+from poolproof.suites.judging.comparing import trespassed, unchanged, untouched
 from poolproof.suites.judging.slabs import anywhere
 from poolproof.suites.judging.trial import Trial
 from scatter_backends import Scatter
@@ -84,6 +84,20 @@ def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name
         tensor.buffer[byte] ^= 0x10
         assert not untouched(tensor, content, name)
         tensor.buffer[byte] ^= 0x10
+
+
+@pytest.mark.parametrize("shape", [[2, 2, 3, 4], [1, 1, 130, 130]], ids=["kept", "made once more"])
+def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(shape: list[int]) -> None:
+    line = '{"operator":"MaxPool2dWithIndicesBackward","shape":%s,"kernel_size":[1]}'
+    trial = Trial(Case.from_json(line % shape), Scatter())
+    for name in trial.case.api.inputs:
+        buffer = trial.first.call.tensors[name].buffer
+        assert (name in trial.first.before) == (shape[-1] < 130)
+        for byte in (0, len(buffer) // 2, len(buffer) - 1):
+            assert unchanged(trial, name)
+            buffer[byte] ^= 0x10
+            assert not unchanged(trial, name)
+            buffer[byte] ^= 0x10
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ Runs are made on demand and kept, so that two checks that need the same variatio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,11 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_maximum, judge_forward
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
-from poolproof.suites.cases.memory import POISONS, allocate, as_bits
+from poolproof.suites.cases.memory import POISONS, allocate, as_bits, kept_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
@@ -33,10 +33,11 @@ from poolproof.suites.judging.slabs import anywhere
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One executed call."""
+    """One executed call; ``before`` is what the memory of some of its inputs held before it, where that was kept."""
 
     call: Call
     outcome: Outcome
+    before: Mapping[str, bytes] = field(default_factory=dict)
 
     def output(self, name: str) -> NDArray:
         """The output as its caller reads it after the call, in logical order."""
@@ -83,7 +84,7 @@ class Trial:
         self._runs: dict[object, Run] = {}
         self._has_bits_of_first: dict[tuple[Run, str], bool] = {}
 
-    @cached_property
+    @kept_property
     def content(self) -> Contents:
         """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
         content, case = contents(self.case), self.case
@@ -98,46 +99,48 @@ class Trial:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.case.dtype]
 
-    @cached_property
+    @kept_property
     def first(self) -> Run:
         """The case as it is, on memory filled with the first poison."""
-        return self._execute(allocate(self.content, POISONS[0]))
+        call = self.fresh()
+        before = kept_inputs(call)
+        return Run(call, self.backend.run(call), before)
 
-    @cached_property
+    @kept_property
     def model(self) -> AccumulationModel:
         return self.backend.accumulation(self.first.call)
 
-    @cached_property
+    @kept_property
     def is_deterministic(self) -> bool:
         return self.backend.is_deterministic(self.first.call)
 
-    @cached_property
+    @kept_property
     def summary(self) -> Summary:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
         slabs = self.content.slabs(self.first.output("grad_input"))
         return summarise(slabs, self.case.plane_size, self.fmt, self.model)
 
-    @cached_property
+    @kept_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
         return admissible(self.content.sums, self.fmt, self.model)
 
-    @cached_property
+    @kept_property
     def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
         return Deviations(self.gradient_input, self.content.sums, self.fmt)
 
-    @cached_property
+    @kept_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.first.output("grad_input").astype(np.float64).ravel()
 
-    @cached_property
+    @kept_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
 
-    @cached_property
+    @kept_property
     def parts(self) -> Parts:
         """grad_input of the first run cell by cell; backward operators only."""
         return Parts(self.content, self.first.output("grad_input"), self.model)
@@ -147,12 +150,12 @@ class Trial:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
         return self.parts.flags & OWES_BITS != 0
 
-    @cached_property
+    @kept_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
 
-    @cached_property
+    @kept_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes)
@@ -163,7 +166,7 @@ class Trial:
         maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes)
         return float(maxima.flat[number]), int(indices.flat[number])
 
-    @cached_property
+    @kept_property
     def misses(self) -> Flags:
         """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
 
@@ -173,7 +176,7 @@ class Trial:
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
         return judge_forward(self._planes, self.case.axes, out, indices)
 
-    @cached_property
+    @kept_property
     def misses_of_any_kind(self) -> int:
         """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.misses.ravel()))
