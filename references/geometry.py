@@ -88,15 +88,10 @@ class Axis:
         """The first coordinate inside the input that each window visits, shape (windows,)."""
         return self.positions[np.arange(self.windows), self.first_taps]
 
-    @property
+    @kept_property
     def step(self) -> int:
         """How far apart the coordinates lie that a window visits one after the other."""
         return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
-
-    @property
-    def reachable(self) -> Int64:
-        """`positions`, those outside the input moved to its border."""
-        return np.minimum(np.maximum(self.positions, 0), self.size - 1)
 
     @kept_property
     def overlaps(self) -> bool:

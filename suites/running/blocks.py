@@ -120,7 +120,7 @@ class CaseBlock:
             self.make,
             self.count,
             self.seed,
-            Case.from_record(failing.to_record()),
+            Case.from_json(failing.to_line()),
             lambda case: still_fails(Question(case, aspect, self.id)),
             seconds,
         )
@@ -210,7 +210,7 @@ class ContractBlock:
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> ContractQuestion | None:
         """The call with the fewest and simplest changes of a legal one that breaks the same clause."""
-        call = ContractCall.from_record(failing.to_record())
+        call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
         return None if small == call else self._question(small)
 

@@ -12,14 +12,14 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from mmap import mmap
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
@@ -201,6 +201,9 @@ _HUNG_UP, RETIRED, _COLD = 90, 91, 92
 """Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced. The
 third stands for whatever ended one before it was ready to answer."""
 
+_GARBAGE = 5000
+"""After how many new objects a worker looks for cycles of garbage: a case makes hundreds, and next to no cycles."""
+
 NO_MORE: tuple[Asked, ...] = ()
 """The list of questions that tells a worker to let another take its place."""
 
@@ -208,6 +211,7 @@ NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
     gc.enable()
+    gc.set_threshold(_GARBAGE)
     questions = _Questions(connection)
     connection.send(Serving(os.getpid()))
     note: Path | None = None
@@ -259,9 +263,9 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
-    with closing(_Note(asking.note)) as note:
+    with closing(_Note(asking.note, backend_name)) as note:
         for question in asking.questions:
-            note.say({"backend": backend_name, "aspect": question.aspect.id, "case": question.to_record()})
+            note.say(question)
             row = answer_of(questions.limiting(question), backend)
             questions.connection.send_bytes(pickle.dumps(Answer(asking.ticket, row)))
             if may_be_damaged(row):
@@ -298,15 +302,17 @@ def _print_to(errors: Path) -> None:
 class _Note:
     """The file that says which question is in flight; `CannotWrite` where it cannot be written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, backend: str) -> None:
         self._path = path
+        self._backend = json.dumps(backend)
         self._length = 0
         with writing(path):
             self._file = path.open("wb", buffering=0)
 
-    def say(self, record: Mapping[str, Any]) -> None:
+    def say(self, question: Asked) -> None:
         """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
-        data = json.dumps(record).encode().ljust(self._length)
+        line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        data = line.encode().ljust(self._length)
         with writing(self._path):
             self._length = os.pwrite(self._file.fileno(), data, 0)
 
