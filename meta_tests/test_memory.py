@@ -14,7 +14,7 @@ from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.comparing import trespassed, unchanged, untouched
-from poolproof.suites.judging.slabs import anywhere
+from poolproof.suites.judging.slabs import anywhere, are_same_bits
 from poolproof.suites.judging.trial import Trial
 from scatter_backends import Scatter
 
@@ -110,11 +110,20 @@ def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(shape: list[int])
 )
 def test_the_last_of_many_slabs_is_compared_too(view: Any) -> None:
     first, second = view(np.zeros((700, 900), np.uint16)), view(np.zeros((700, 900), np.uint16)).copy()
-    assert first.size > 1 << 17 and not anywhere(np.not_equal, first, second)
+    assert first.size > 1 << 17 and not anywhere(np.not_equal, first, second) and are_same_bits(first, second)
     for element in ((0, 0), (first.shape[0] - 1, first.shape[1] - 1), (350, 171)):
         second[element] = 1
-        assert anywhere(np.not_equal, first, second)
+        assert anywhere(np.not_equal, first, second) and not are_same_bits(first, second)
         second[element] = 0
+
+
+def test_zeros_of_both_signs_and_nans_of_two_payloads_are_not_the_same_bits() -> None:
+    values = np.array([0.0, np.nan, 1.0, 2.0], np.float32)[::-1]
+    for element in (2, 3):
+        other = values.copy()
+        assert are_same_bits(values, other)
+        other.view(np.uint32)[element] ^= 0x80000000
+        assert not are_same_bits(values, other)
 
 
 def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:

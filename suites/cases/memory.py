@@ -100,8 +100,13 @@ def has_gaps(tensor: Tensor) -> bool:
 
 def is_surrounded(tensor: Tensor, byte: int) -> bool:
     """Whether both guard bands hold nothing but that byte."""
-    band, last = bytes((byte,)) * tensor.guard, len(tensor.buffer) - tensor.guard
-    return tensor.buffer[: tensor.guard].tobytes() == band == tensor.buffer[last:].tobytes()
+    buffer, guard = tensor.buffer, tensor.guard
+    return buffer[:guard].tobytes() == _band(byte, guard) == buffer[len(buffer) - guard :].tobytes()
+
+
+@cache
+def _band(byte: int, length: int) -> bytes:
+    return bytes((byte,)) * length
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:

@@ -22,13 +22,13 @@ from poolproof.references.kept import kept_property
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
-from poolproof.suites.cases.memory import POISONS, allocate, as_bits, kept_inputs
+from poolproof.suites.cases.memory import POISONS, allocate, kept_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.judging.parts import OWES_BITS, Parts
-from poolproof.suites.judging.slabs import anywhere
+from poolproof.suites.judging.slabs import are_same_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Trial:
         asked = run, name
         if asked not in self._has_bits_of_first:
             own, other = self.known_output(name, self.first), self.known_output(name, run)
-            self._has_bits_of_first[asked] = not anywhere(np.not_equal, as_bits(other), as_bits(own))
+            self._has_bits_of_first[asked] = are_same_bits(own, other)
         return self._has_bits_of_first[asked]
 
     @property
@@ -297,16 +297,18 @@ class Trial:
                 return case
         return None
 
-    def _completed(self, run: Run, how: str) -> Run:
+    def _completed(self, run: Run, how: str, key: object = "") -> Run:
         if run.outcome.status is not Status.COMPLETED:
-            raise RunFailed(f"the case runs, but {how} it ends as {run.outcome.status}: {run.outcome.message}")
+            made = f"{how}{key} it ends as {run.outcome.status}"
+            raise RunFailed(f"the case runs, but {made}: {run.outcome.message}")
         return run
 
     def _kept(self, key: object, build: Callable[[], Call]) -> Run:
-        if key not in self._runs:
-            run = self._completed(self._execute(build()), f"varied by {key}")
-            self._runs[key] = run.without_inputs()
-        return self._runs[key]
+        kept = self._runs.get(key)
+        if kept is None:
+            run = self._completed(self._execute(build()), "varied by ", key)
+            kept = self._runs[key] = run.without_inputs()
+        return kept
 
     def _possible(self, run: Run, how: str) -> Run | None:
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, how)

@@ -105,8 +105,8 @@ class CaseBlock:
 
     def first(self, count: int) -> list[Question]:
         """So many of its questions, or of those of a longer block."""
-        aspect = self.aspect.alone
-        return [Question(case, aspect, self.id) for case in generate(self.make, count, self.seed)]
+        aspect, block = self.aspect.alone, self.id
+        return [Question(case, aspect, block) for case in generate(self.make, count, self.seed)]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
@@ -149,8 +149,8 @@ class ListedBlock:
 
     def first(self, count: int) -> list[Question]:
         """So many of its questions."""
-        aspect = self.aspect.alone
-        return [Question(target.case, aspect, self.id, target.repeats) for target in self._targets[:count]]
+        aspect, block = self.aspect.alone, self.id
+        return [Question(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
