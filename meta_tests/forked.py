@@ -6,6 +6,7 @@ and of what is loaded into them start real ones.
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -25,18 +26,21 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
+from runpy import run_module
 from typing import Any, NoReturn
 
 import pytest
 from _pytest.config import default_plugins
 from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
+from rich.cells import cell_len
 
 import limited_sessions
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.core.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
+from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.cases.calls import parts
 from poolproof.suites.cli import main
 from poolproof.suites.running import processes
@@ -45,15 +49,21 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "pytest": pytest.console_main,
     "poolproof": main,
     "limited_sessions": limited_sessions.main,
+    "bad_inputs": lambda: run_module("bad_inputs", run_name="__main__"),
 }
+
+PATIENCE = 5.0
+"""Seconds after which the process that starts commands looks whether anybody is left that may ask for more."""
 
 _LATE = (
     *("scatter_backends", "hypothesis.internal.observability", "rich.progress", "rich.markdown"),
     *("email.parser", "pdb", "pandas", "pyarrow.acero", "pyarrow.dataset", "pyarrow.parquet"),
-    *("encodings.ascii", "faulthandler", "packaging.version", "readline", "termios"),
+    *("encodings.ascii", "encodings.cp437", "faulthandler", "packaging.version", "readline", "termios"),
+    *("pandas.io.formats.csvs", "rich._emoji_codes", "tomli_w", "_pytest._argcomplete"),
     *("xdist.dsession", "xdist.newhooks", "xdist.remote", "xdist.scheduler", "xdist.workermanage"),
     *("poolproof.reports.ci.junit", "poolproof.reports.ci.services"),
     *("poolproof.reports.pages.publishing", "poolproof.reports.terminal.run"),
+    *("poolproof.reports.commands", "poolproof.reports.rows.arrow", "poolproof.suites.verify"),
 )
 
 
@@ -68,6 +78,8 @@ def prepare() -> None:
     for name in _LATE:
         import_module(name)
     compile_all()
+    suite_identity()
+    cell_len("\N{EM DASH}")
     pages = page_environment()
     for template in pages.list_templates(extensions=["j2"]):
         pages.get_template(template)
@@ -234,23 +246,62 @@ def _asked(request: tuple[Command, Path, Path] | tuple[int, float]) -> Any:
 
 @cache
 def _starter() -> Connection:
-    """The connection to a process that has imported everything, and starts a command for each that it is sent."""
-    ours, theirs = socket.socketpair()
-    program = f"import forked; forked.serve({theirs.fileno()})"
-    folder = str(Path(__file__).parent)
-    with theirs:
-        environment = os.environ | {"PYTHONPATH": folder}
-        subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()], env=environment)
+    """The connection to a process that has imported everything, and starts a command for each that it is sent.
+
+    The workers of one test session share that process: whoever comes first starts it.
+    """
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
+    address = f"\0poolproof-{session}"  # of no file: it is gone with the process that listens there
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            listener.listen()
+            _start_server(listener.fileno())
+        ours = socket.socket(socket.AF_UNIX)
+        ours.connect(address)
     return Connection(ours.detach())
 
 
+def _start_server(listener: int) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    program = f"import forked; forked.serve({listener})"
+    subprocess.Popen([sys.executable, "-c", program], pass_fds=[listener], env=environment)
+
+
 def serve(descriptor: int) -> None:
-    """Start what comes over a connection, or wait for what was started, one after the other, until it is closed."""
+    """Serve all that connect to a listening socket, each in a fork, until the last of them has gone."""
     prepare()
     _list_calls_of_the_contract(PRODUCTS["A2"])
     gc.collect()
     gc.freeze()
-    with Connection(descriptor) as connection, suppress(EOFError):
+    with socket.socket(fileno=descriptor) as listener:
+        listener.settimeout(PATIENCE)
+        clients = {_served_in_a_fork(listener)}
+        while clients:
+            with suppress(TimeoutError):
+                clients.add(_served_in_a_fork(listener))
+            clients = {pid for pid in clients if not os.waitpid(pid, os.WNOHANG)[0]}
+
+
+def _served_in_a_fork(listener: socket.socket) -> int:
+    """The id of a process that serves whoever connects; TimeoutError if nobody does."""
+    accepted, _ = listener.accept()
+    accepted.setblocking(True)
+    with accepted:
+        pid = os.fork()
+        if not pid:
+            listener.close()
+            end_like_an_interpreter(["-c"], lambda: _serve(Connection(accepted.detach())))
+    return pid
+
+
+def _serve(connection: Connection) -> None:
+    """Start what comes over a connection, or wait for what was started, one after the other, until it is closed."""
+    with connection, suppress(EOFError, ConnectionResetError):
         while True:
             match connection.recv():
                 case (Command() as command, Path() as output, Path() as errors):

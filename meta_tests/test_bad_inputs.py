@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from bad_inputs import Ending, Given
 from bad_inputs.fence import LEFT, targets
 from bad_inputs.generating import DRAWN_SHARE, generated
 from bad_inputs.options import every_option
 from bad_inputs.trying import contents, objections
 from poolproof.reports.rows.store import RowWriter
+from sessions import surroundings
 
 HERE = Path(__file__).parent
 NUMBER = 500
@@ -22,13 +24,8 @@ NUMBER = 500
 
 def test_bad_inputs_end_as_they_should() -> None:
     """In a process of its own, which forks; four are tried without that shortcut."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "bad_inputs", "--number", str(NUMBER), "--for-real", "4"],
-        cwd=HERE,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    asked = ["--number", str(NUMBER), "--for-real", "4"]
+    ended = forked.run(forked.Command("bad_inputs", asked, HERE, surroundings(), seconds=900.0))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"{NUMBER} tried" in ended.stdout
 

@@ -13,8 +13,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.comparing import trespassed, untouched
-from poolproof.suites.judging.slabs import anywhere
+from poolproof.suites.judging.comparing import trespassed, unchanged, untouched
+from poolproof.suites.judging.slabs import anywhere, are_same_bits
 from poolproof.suites.judging.trial import Trial
 from scatter_backends import Scatter
 
@@ -86,6 +86,20 @@ def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name
         tensor.buffer[byte] ^= 0x10
 
 
+@pytest.mark.parametrize("shape", [[2, 2, 3, 4], [1, 1, 130, 130]], ids=["kept", "made once more"])
+def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(shape: list[int]) -> None:
+    line = '{"operator":"MaxPool2dWithIndicesBackward","shape":%s,"kernel_size":[1]}'
+    trial = Trial(Case.from_json(line % shape), Scatter())
+    for name in trial.case.api.inputs:
+        buffer = trial.first.call.tensors[name].buffer
+        assert (name in trial.first.before) == (shape[-1] < 130)
+        for byte in (0, len(buffer) // 2, len(buffer) - 1):
+            assert unchanged(trial, name)
+            buffer[byte] ^= 0x10
+            assert not unchanged(trial, name)
+            buffer[byte] ^= 0x10
+
+
 @pytest.mark.parametrize(
     "view",
     [
@@ -96,11 +110,20 @@ def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name
 )
 def test_the_last_of_many_slabs_is_compared_too(view: Any) -> None:
     first, second = view(np.zeros((700, 900), np.uint16)), view(np.zeros((700, 900), np.uint16)).copy()
-    assert first.size > 1 << 17 and not anywhere(np.not_equal, first, second)
+    assert first.size > 1 << 17 and not anywhere(np.not_equal, first, second) and are_same_bits(first, second)
     for element in ((0, 0), (first.shape[0] - 1, first.shape[1] - 1), (350, 171)):
         second[element] = 1
-        assert anywhere(np.not_equal, first, second)
+        assert anywhere(np.not_equal, first, second) and not are_same_bits(first, second)
         second[element] = 0
+
+
+def test_zeros_of_both_signs_and_nans_of_two_payloads_are_not_the_same_bits() -> None:
+    values = np.array([0.0, np.nan, 1.0, 2.0], np.float32)[::-1]
+    for element in (2, 3):
+        other = values.copy()
+        assert are_same_bits(values, other)
+        other.view(np.uint32)[element] ^= 0x80000000
+        assert not are_same_bits(values, other)
 
 
 def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:

@@ -38,7 +38,7 @@ from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cas
 from poolproof.suites.running.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from seeded_calls import SEEDED_CALLS
-from test_run import ENVIRONMENT, command, replay
+from test_run import ENVIRONMENT, command, replay_pasted
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -68,7 +68,7 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     (line,) = set(printed_lines(ended.stdout))
     assert line.startswith("POOLPROOF_NPU=1 poolproof replay --backend mine:backend --aclnn-library ")
     assert "--timeout 33 " in line
-    again = replay(line, tmp_path)
+    again = replay_pasted(line, tmp_path)
     assert again.returncode == 1, again.stdout + again.stderr
     assert line in again.stdout
     (row,) = tables.load(here / "out").to_dict("records")
@@ -114,7 +114,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
     texts = {name: (tmp_path / "out" / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
-    texts |= {"terminal": ended.stdout, "replay": replay(line, tmp_path / "away").stdout}
+    texts |= {"terminal": ended.stdout, "replay": replay_pasted(line, tmp_path / "away").stdout}
     sentence = (
         "2d-bwd.rank.indices decides (indices has rank 3 or 4.), for indices has shape [4, 4], else as the legal call"
     )
@@ -165,7 +165,7 @@ def test_a_failure_that_does_not_repeat_is_told_with_its_rate(
 def test_replay_says_how_often_a_case_fails(tmp_path: Path, lots: str, said: str, status: int) -> None:
     (tmp_path / "lots").write_text(lots)
     given = f"--backend {BACKEND} --pythonpath {shlex.quote(str(Path(__file__).parent))} --repeat 3"
-    ended = replay(f"LOTS=lots poolproof replay {given} {shlex.quote(CASE.to_json())}", tmp_path)
+    ended = replay_pasted(f"LOTS=lots poolproof replay {given} {shlex.quote(CASE.to_json())}", tmp_path)
     assert ended.returncode == status, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1] == f"{said} on {BACKEND}"
     assert ("violates: " in ended.stdout) is bool(status)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import functools
+import itertools
 
 import numpy as np
 import pytest
 
+from poolproof.references.core import numbers as core
+from poolproof.references.core.compiled import Compiled, in_numpy
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32
 from poolproof.references.geometry import windowed_axis
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import contents
-from poolproof.suites.cases.recipes import gradients, many
+from poolproof.suites.cases.recipes import RECIPES, loops, many
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -46,16 +49,88 @@ def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert made.tobytes() == whole.tobytes()
 
 
-def test_the_largest_multiplicity_is_that_of_the_fullest_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_multiplicity_is_that_of_the_fullest_cell() -> None:
     axis = windowed_axis(9, 3, 1, 1, 1, False)
     indices = np.array([np.arange(9), np.clip(np.arange(9), 2, 8), np.clip(np.arange(9), 0, 7)])
-    for part in (gradients.PART, 9, 18):
-        monkeypatch.setattr(gradients, "PART", part)
-        assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
-        assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
-        assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
-        assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
-        assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
+    assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
+    assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
+    assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
+
+
+def numpys(key: tuple[int, int]) -> np.random.Philox:
+    """numpy's generator with a key of two signed words."""
+    words = sum((word % 2**64) << (64 * place) for place, word in enumerate(key))
+    return np.random.Philox(key=words)  # type: ignore[arg-type]  # numpy's stubs know only smaller keys
+
+
+KEYS = [(0, 0), (-1, -1), (2**63 - 1, -(2**63)), (-0x61C8864680B583EB, 0x0123456789ABCDEF)]
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn and placed runs as it is written, not compiled; places outside an array are errors there."""
+    for function in (*vars(loops).values(), *vars(core).values()):
+        if isinstance(function, Compiled):
+            monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_numbers_are_those_of_numpys_philox(key: tuple[int, int]) -> None:
+    hold_numbers(key)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_numbers_are_those_of_numpys_philox_uncompiled(key: tuple[int, int], in_python: None) -> None:
+    hold_numbers(key)
+
+
+def hold_numbers(key: tuple[int, int]) -> None:
+    """From whatever number on, by whatever transformation."""
+    for first, size in itertools.product((0, 1, 2, 3, 4, 11), (0, 1, 3, 4, 9)):
+        raw = numpys(key).random_raw(first + 12 * size)[first:]
+        integers, floats = np.empty(size, np.int64), np.empty(size)
+        for bound in (1, 5, 1000, 2**32):
+            loops.fill_below(*key, first, bound, integers)
+            assert integers.tolist() == [(int(word) >> 32) * bound >> 32 for word in raw[:size]]
+        loops.fill_uniform(*key, first, floats)
+        uniforms = (raw >> np.uint64(11)) * 2.0**-53
+        assert floats.tobytes() == uniforms[:size].tobytes()
+        loops.fill_normal(*key, first, size, floats)
+        owed = functools.reduce(np.add, uniforms.reshape(12, size)) - 6.0
+        assert floats.tobytes() == owed.tobytes()
+
+
+def test_draws_follow_one_another() -> None:
+    """Every kind takes one number for each element, normal values take twelve."""
+    stream, whole = Stream(5, "values"), Stream(5, "values").uniform(3 + 12 * 2 + 4 + 4 + 4)
+    assert stream.uniform(3).tobytes() == whole[:3].tobytes()
+    assert stream.normal(2).tobytes() == (functools.reduce(np.add, whole[3:27].reshape(12, 2)) - 6.0).tobytes()
+    assert stream.signs(4).tolist() == [1.0 - 2.0 * int(2.0 * number) for number in whole[27:31]]
+    bounds = [1, 2, 9, 2**32]
+    owed = [int(bound * int(number * 2.0**32)) >> 32 for bound, number in zip(bounds, whole[31:35], strict=True)]
+    assert stream.below_each(bounds) == owed
+    assert stream.uniform(4).tobytes() == whole[35:].tobytes()
+
+
+SMALL = {
+    "MaxPool2dWithIndicesBackward": {"shape": (2, 1, 5, 4), "kernel_size": (3, 2), "stride": (2, 1), "padding": (1,)},
+    "MaxPool3dWithArgmaxBackward": {"shape": (1, 2, 4, 1, 5), "kernel_size": (2, 1, 3), "dilation": (2, 1, 1)},
+}
+
+
+@pytest.mark.parametrize("operator", SMALL)
+def test_contents_uncompiled_are_those_compiled(operator: str, request: pytest.FixtureRequest) -> None:
+    """One recipe for each tensor at a time, the others at their defaults."""
+    chosen = [{field: name} for field, named in RECIPES.items() for name in named]
+    cases = [Case.of(operator=operator, **SMALL[operator], **recipe, seed=7) for recipe in chosen]
+    made = [contents(case) for case in cases]
+    request.getfixturevalue("in_python")
+    for case, compiled in zip(cases, made, strict=True):
+        again = contents(case)
+        for name in ("values", "indices", "gradient"):
+            assert getattr(again, name).tobytes() == getattr(compiled, name).tobytes(), (case.id, name)
 
 
 LARGE = (1, 300, 64, 64)
@@ -111,5 +186,5 @@ def test_parts_are_whole_units_that_cover_all_elements() -> None:
     total = 3 * streams.PART + 10
     parts = [part for part, _ in Stream(0, "values").parts(total, unit=1000)]
     assert parts[0].start == 0 and parts[-1].stop == total
-    assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in pairwise(parts))
+    assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in itertools.pairwise(parts))
     assert len(parts) > 3

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from poolproof.references.formats import FLOAT32, FloatFormat
+from poolproof.references.kept import kept_property
 
 Kind = Literal["acc32", "native", "mixed"]
 
@@ -47,6 +48,10 @@ class AccumulationModel:
 
     def __str__(self) -> str:
         """The spelling used in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""
+        return self._spelling
+
+    @kept_property
+    def _spelling(self) -> str:
         head = f"mixed({self.tiles})" if self.kind == "mixed" else self.kind
         raised = (self.flushes_subnormals, self.cast_flushes, self.saturates)
         return head + "".join(f"+{flag}" for flag, on in zip(_FLAGS, raised, strict=True) if on)

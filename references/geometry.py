@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from poolproof.references.kept import kept_property
 
 Int64 = NDArray[np.integer[Any]]
 """An array of integers, int64 throughout."""
@@ -33,7 +35,7 @@ class Axis:
     positions: Int64
     valid: NDArray[np.bool_]
 
-    @cached_property
+    @kept_property
     def windows(self) -> int:
         """Output length along this axis."""
         return self.positions.shape[0]
@@ -46,7 +48,7 @@ class Axis:
         """How many consecutive windows hold all those that visit one coordinate: o modulo this tells them apart."""
         return self._overlap
 
-    @cached_property
+    @kept_property
     def _overlap(self) -> int:
         cells, window = self.positions[self.valid], self.valid.nonzero()[0]
         first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
@@ -54,7 +56,7 @@ class Axis:
         first[cells[::-1]] = window[::-1]
         return int((last[cells] - first[cells]).max(initial=0)) + 1
 
-    @cached_property
+    @kept_property
     def residues(self) -> Int64:
         """Numbers of the windows below `overlap`; shape (windows,)."""
         return np.arange(self.windows) % self._overlap
@@ -67,36 +69,31 @@ class Axis:
         """Whether some window has no coordinate inside the input."""
         return self._has_empty_window
 
-    @cached_property
+    @kept_property
     def _has_empty_window(self) -> bool:
         return bool((self.choices == 0).any())
 
-    @cached_property
+    @kept_property
     def choices(self) -> Int64:
         """How many coordinates inside the input each window visits, shape (windows,)."""
         return self.valid.sum(axis=1)
 
-    @cached_property
+    @kept_property
     def first_taps(self) -> Int64:
         """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
         return self.valid.argmax(axis=1)
 
-    @cached_property
+    @kept_property
     def first_cells(self) -> Int64:
         """The first coordinate inside the input that each window visits, shape (windows,)."""
         return self.positions[np.arange(self.windows), self.first_taps]
 
-    @property
+    @kept_property
     def step(self) -> int:
         """How far apart the coordinates lie that a window visits one after the other."""
         return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
 
-    @property
-    def reachable(self) -> Int64:
-        """`positions`, those outside the input moved to its border."""
-        return np.minimum(np.maximum(self.positions, 0), self.size - 1)
-
-    @cached_property
+    @kept_property
     def overlaps(self) -> bool:
         """Whether some coordinate is visited by several windows."""
         return bool(self.coverage().max(initial=0) > 1)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
+from poolproof.references.kept import kept_property
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
 
 
@@ -50,15 +50,15 @@ class Operator:
         if self.windows not in KINDS:
             raise TypeError(f"{self.name} has {self.windows.__name__} windows, which are not among `Windows`")
 
-    @cached_property
+    @kept_property
     def direction(self) -> Direction:
         return Direction.FORWARD if self.producer is None else Direction.BACKWARD
 
-    @cached_property
+    @kept_property
     def is_backward(self) -> bool:
         return self.direction is Direction.BACKWARD
 
-    @cached_property
+    @kept_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that the API takes, in its order."""
         return self.windows.attributes() if self.direction is Direction.FORWARD or self.windows.told_to_backward else ()
@@ -68,12 +68,12 @@ class Operator:
         given = windows.passed()
         return tuple([getattr(given, attribute.name) for attribute in self.attributes])
 
-    @cached_property
+    @kept_property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
         return _INPUTS[self.direction]
 
-    @cached_property
+    @kept_property
     def outputs(self) -> tuple[str, ...]:
         """Tensor arguments that are written, in API order."""
         return _OUTPUTS[self.direction]
@@ -83,23 +83,20 @@ class Operator:
         """The tensor of values that has one for each window."""
         return _POOLED[self.direction]
 
-    @cached_property
+    @kept_property
     def tensors(self) -> tuple[str, ...]:
         return self.inputs + self.outputs
 
-    @cached_property
+    @kept_property
     def strided(self) -> tuple[str, ...]:
         """The tensors that may be laid out in any way."""
         return tuple(name for name in self.tensors if name != "indices" or self.indices.has_layout)
 
-    def tensor_shape(self, tensor: str, shape: tuple[int, ...], axes: Sequence[Axis]) -> tuple[int, ...]:
-        """Shape of one of ``tensors``, for ``shape`` of self and the windows along its axes."""
-        if tensor in ("self", "grad_input"):
-            return shape
-        leading, windows = shape[: -self.spatial_rank], tuple(axis.windows for axis in axes)
-        if tensor == "indices":
-            return self.indices.tensor_shape(leading, windows, taps(axes))
-        return (*leading, *windows)
+    def tensor_shapes(self, shape: tuple[int, ...], axes: Sequence[Axis]) -> dict[str, tuple[int, ...]]:
+        """Shapes of ``tensors``, for ``shape`` of self and the windows along its axes."""
+        leading, windows = shape[: -self.spatial_rank], tuple([axis.windows for axis in axes])
+        others = {self.pooled: leading + windows, "indices": self.indices.tensor_shape(leading, windows, taps(axes))}
+        return {tensor: others.get(tensor, shape) for tensor in self.tensors}
 
 
 _FAMILY = (

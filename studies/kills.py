@@ -260,8 +260,7 @@ def drawn(roles: Sequence[str], rows: int, random: Random) -> list[Kill]:
 
 
 def undisturbed(folder: Path) -> Result:
-    status = Session(folder).end()
-    return Result(status, _rows(folder))
+    return result_of(Session(folder).end(), folder)
 
 
 def disturbed(
@@ -287,7 +286,7 @@ def disturbed(
     last = Session(folder)
     status = last.end()
     _require_gone(last)
-    return Result(status, _rows(folder)), missed
+    return result_of(status, folder), missed
 
 
 def _require_gone(session: Session) -> None:
@@ -299,9 +298,10 @@ def _require(holds: bool, otherwise: str) -> None:
         raise RuntimeError(otherwise)
 
 
-def _rows(folder: Path) -> Counter[tuple[str, ...]]:
+def result_of(status: int, folder: Path) -> Result:
+    """What the run in a folder came to, whose last session ended with this status."""
     columns = ["block", "case_id", "verdict"]
-    return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder, columns).to_pylist())
+    return Result(status, Counter(tuple(map(str, row.values())) for row in read_rows(folder, columns).to_pylist()))
 
 
 @click.command()

@@ -47,8 +47,7 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
     spatial = (SMALLEST,) * operator.spatial_rank
     windows = operator.windows.smallest(operator.spatial_rank)
     tensors = {}
-    for name in operator.tensors:
-        shape = operator.tensor_shape(name, (1, 1, *spatial), windows.axes(spatial))
+    for name, shape in operator.tensor_shapes((1, 1, *spatial), windows.axes(spatial)).items():
         kind = DTYPE_NAMES[index_dtype if name == "indices" else dtype]
         tensors[name] = TensorArgument.contiguous(shape, kind, format_tag(len(shape)))
     return _call(operator, tensors, windows)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -178,6 +178,7 @@ def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return given if isinstance(given, MappingProxyType) else MappingProxyType(dict(given))
 
 
+@lru_cache(1 << 12)
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Element strides of a contiguous tensor, as torch computes them: an axis of length 0 counts as 1."""
     strides: list[int] = []

@@ -216,4 +216,5 @@ def _of_list(name: str, values: Shape | None, model: Shape | None) -> Changes:
 def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:
     """The contiguous tensor of that shape, with the strides that 64 bits hold."""
     reshaped = tensor.reshaped(shape)
-    return replace(reshaped, strides=tuple(map(wrapped, reshaped.strides)))
+    strides = tuple(map(wrapped, reshaped.strides))
+    return reshaped if strides == reshaped.strides else replace(reshaped, strides=strides)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import Any, assert_never
 
@@ -69,6 +70,7 @@ class Template:
                 assert_never(other)
 
 
+@cache
 def violating_call(product: Product, clause: str) -> ContractCall:
     """A call that breaks this clause on this product and none before it, at the clause's boundary.
 
@@ -97,7 +99,7 @@ def violating_pair(product: Product, first: str, second: str) -> ContractCall | 
         return None
     base = base_template(contract.api)
     call = _broken(base, merged)
-    is_hidden = NOTHING_TO_BREAK not in breaches and call in [_broken(base, breach) for breach in breaches]
+    is_hidden = NOTHING_TO_BREAK not in breaches and call in [violating_call(product, each) for each in (first, second)]
     return call if not is_hidden and expectations(product, call).code.clause == first else None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache, cached_property
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
+from poolproof.references.kept import kept_property
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.forms import Form, form_of
@@ -86,9 +87,9 @@ class Case:
         """Canonical one-line JSON; fields at their default are left out."""
         return self._line
 
-    @cached_property
+    @kept_property
     def _line(self) -> str:
-        return _ENCODER.encode(dict(_spelled(self)))
+        return _ENCODER.encode(_spelled(self))
 
     @classmethod
     def of(cls, operator: str, **fields: Any) -> Case:
@@ -135,45 +136,45 @@ class Case:
         case._check()
         return case
 
-    @cached_property
+    @kept_property
     def id(self) -> str:
         """Twelve hexadecimal digits that depend on the content alone."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
-    @cached_property
+    @kept_property
     def api(self) -> Operator:
         return find_operator(self.operator)
 
-    @cached_property
+    @kept_property
     def leading_shape(self) -> tuple[int, ...]:
         """([N,] C)."""
         return self.shape[: -self.api.spatial_rank]
 
-    @cached_property
+    @kept_property
     def spatial_shape(self) -> tuple[int, ...]:
         return self.shape[-self.api.spatial_rank :]
 
-    @cached_property
+    @kept_property
     def axes(self) -> tuple[Axis, ...]:
         """The windows along each spatial axis."""
         return self.attributes.axes(self.spatial_shape)
 
-    @cached_property
+    @kept_property
     def pooled_shape(self) -> tuple[int, ...]:
         """Shape of grad_output: ([N,] C, *windows)."""
         return (*self.leading_shape, *(axis.windows for axis in self.axes))
 
-    @cached_property
+    @kept_property
     def planes(self) -> int:
         """N * C."""
         return prod(self.leading_shape)
 
-    @cached_property
+    @kept_property
     def plane_size(self) -> int:
         """Cells of one plane of ``self``."""
         return prod(self.spatial_shape)
 
-    @cached_property
+    @kept_property
     def plane_windows(self) -> int:
         """Windows of one plane, the elements of one plane of grad_output."""
         return prod(axis.windows for axis in self.axes)
@@ -182,9 +183,9 @@ class Case:
         """Shape of one of ``api.tensors``."""
         return self._tensor_shapes[tensor]
 
-    @cached_property
+    @kept_property
     def _tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {tensor: self.api.tensor_shape(tensor, self.shape, self.axes) for tensor in self.api.tensors}
+        return self.api.tensor_shapes(self.shape, self.axes)
 
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
@@ -210,7 +211,7 @@ class Case:
         """Bytes that the tensors of one call occupy, gaps included."""
         return sum(form.nbytes for form in self.forms.values())
 
-    @cached_property
+    @kept_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
         return self.forms_in({name: self.layout(name) for name in self.api.tensors}, self.index_dtype)
@@ -223,7 +224,7 @@ class Case:
             for name, shape in self._tensor_shapes.items()
         }
 
-    @cached_property
+    @kept_property
     def taps(self) -> int:
         """Cells of the largest window, those outside the plane included."""
         return taps(self.axes)
@@ -241,7 +242,7 @@ class Case:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return self._has_empty_window
 
-    @cached_property
+    @kept_property
     def _has_empty_window(self) -> bool:
         return any(axis.has_empty_window() for axis in self.axes)
 
@@ -337,14 +338,16 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
     return bool(np.isfinite(given).all() and not np.isfinite(fmt.round(given)).all())
 
 
-def _spelled(owner: Case | Windows) -> Iterator[tuple[str, Any]]:
-    """(name, value) of every field that is not at its default, those of the windows in their owner's midst."""
+def _spelled(owner: Case | Windows) -> dict[str, Any]:
+    """Every field that is not at its default, those of the windows in their owner's midst."""
+    spelled: dict[str, Any] = {}
     for name, default in _defaults(type(owner)):  # type: ignore[arg-type]
         value = getattr(owner, name)
         if name == "attributes":
-            yield from _spelled(value)
+            spelled |= _spelled(value)
         elif default is MISSING or value != default:
-            yield name, dict(value) if name in ("layouts", "literals") else value
+            spelled[name] = dict(value) if name in ("layouts", "literals") else value
+    return spelled
 
 
 @cache

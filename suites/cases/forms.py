@@ -17,7 +17,7 @@ class Form(NamedTuple):
     """``strides`` and ``start``, the place of the first element, count elements of the storage, which has ``extent``.
 
     ``is_dense``: each of these is one element of the tensor. ``bits`` is the unsigned integer as long as an element;
-    ``byte_strides`` are for views of the storage.
+    ``nbytes`` are those of the storage, of which ``start_byte`` and ``byte_strides`` are for views.
     """
 
     shape: Shape
@@ -28,12 +28,9 @@ class Form(NamedTuple):
     is_dense: bool
     tag: str
     bits: np.dtype
+    nbytes: int
+    start_byte: int
     byte_strides: Strides
-
-    @property
-    def nbytes(self) -> int:
-        """Of the storage."""
-        return self.extent * self.dtype.itemsize
 
 
 @lru_cache(maxsize=256)
@@ -52,6 +49,8 @@ def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form
         is_dense=elements == prod(shape) and not layout.repeats_elements,
         tag=layout.tag,
         bits=BITS[size],
+        nbytes=elements * size,
+        start_byte=placed.start * size,
         byte_strides=tuple([size * stride for stride in placed.strides]),
     )
 

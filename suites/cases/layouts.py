@@ -55,8 +55,7 @@ class Arrangement:
         return any(size > 1 and own != dense for size, own, dense in zip(shape, strides, _dense(shape), strict=True))
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A named arrangement of axes and gaps, and an offset that comes on top of its own."""
 
     name: str
@@ -131,7 +130,7 @@ def _nested(lengths: Sequence[int], order: Sequence[int]) -> Strides:
     step = 1
     for axis in reversed(order):
         strides[axis] = step
-        step *= max(lengths[axis], 1)
+        step *= lengths[axis] or 1
     return tuple(strides)
 
 

@@ -56,6 +56,16 @@ def allocate(
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
+def kept_inputs(call: Call) -> dict[str, bytes]:
+    """The memory of those inputs that are short, as it is now: to keep that costs less than to make it once more."""
+    buffers = {name: call.tensors[name].buffer for name in call.operator.inputs}
+    return {name: buffer.tobytes() for name, buffer in buffers.items() if len(buffer) <= _KEPT}
+
+
+_KEPT = 1 << 16
+"""Bytes of an input, guard bands included, that are kept beside it: little beside what judging takes anyway."""
+
+
 def as_before(content: Contents, name: str, poison: int) -> Tensor:
     """An input of `allocate` once more: what its memory held before the call."""
     return _input(content.case.forms[name], content, name, poison, GUARD_BYTES)
@@ -90,8 +100,13 @@ def has_gaps(tensor: Tensor) -> bool:
 
 def is_surrounded(tensor: Tensor, byte: int) -> bool:
     """Whether both guard bands hold nothing but that byte."""
-    band, last = bytes((byte,)) * tensor.guard, len(tensor.buffer) - tensor.guard
-    return tensor.buffer[: tensor.guard].tobytes() == band == tensor.buffer[last:].tobytes()
+    buffer, guard = tensor.buffer, tensor.guard
+    return buffer[:guard].tobytes() == _band(byte, guard) == buffer[len(buffer) - guard :].tobytes()
+
+
+@cache
+def _band(byte: int, length: int) -> bytes:
+    return bytes((byte,)) * length
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
@@ -137,8 +152,7 @@ def _tensor(form: Form, guard: int, surroundings: int, beyond: int = 0) -> Tenso
         buffer[:guard] = buffer[size - guard :] = surroundings
     else:
         buffer.fill(surroundings)
-    start = guard + form.start * form.dtype.itemsize
-    elements = np.ndarray(form.shape, form.dtype, buffer, start, form.byte_strides)
+    elements = np.ndarray(form.shape, form.dtype, buffer, guard + form.start_byte, form.byte_strides)
     return Tensor(buffer, guard, elements, form.strides, form.start, form.tag)
 
 

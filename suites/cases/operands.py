@@ -6,15 +6,15 @@ elements lie), so that a check can ask for the same content in another layout, d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.formats import FORMATS, Float64
+from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.references.summary import Slab
 from poolproof.suites.cases.case import Case
@@ -50,13 +50,11 @@ class Contents:
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
 
-    @cached_property
+    @kept_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
-        case = self.case
-        cells = self.indices.reshape(case.planes, case.plane_windows)
-        return Landing(cells, case.plane_size, case.axes, self.values)
+        return _landing(self.case, self.indices, self.values)
 
     @property
     def terms(self) -> Float64:
@@ -64,7 +62,7 @@ class Contents:
         assert self.gradient is not None
         return self.gradient.ravel().astype(np.float64)
 
-    @cached_property
+    @kept_property
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         cells = self.landing.cells
@@ -111,7 +109,7 @@ class Contents:
         step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
         return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
-    @cached_property
+    @kept_property
     def open_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None
@@ -173,36 +171,52 @@ def _float64(planes: NDArray) -> Float64:
 
 def contents(case: Case) -> Contents:
     """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
-    fmt = FORMATS[case.dtype]
-    size = case.planes * case.plane_size
-    literals = {name: fmt.round(np.array(given, np.float64)) for name, given in case.literals}
-    values: NDArray
-    if "self" in literals:
-        values = literals["self"].astype(fmt.dtype)
-    else:
-        values = draw_values(case.values, size, fmt, Stream(case.seed, "values"))
-    values = _shared(values.reshape(case.shape), case, "self")
+    fmt, literals = FORMATS[case.dtype], dict(case.literals)
+    values = _values(case, fmt, literals.get("self"))
     if "grad_output" not in case.api.inputs:
         return Contents(case, values)
-    planes = values.reshape(case.planes, *case.spatial_shape)
-    spelled_out = dict(case.literals).get("indices")
+    indices = _indices(case, values, literals.get("indices"))
+    gradient = _gradient(case, fmt, values, indices, literals.get("grad_output"))
+    return Contents(case, values, gradient, indices)
+
+
+def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> NDArray:
+    if literal is None:
+        values = draw_values(case.values, case.planes * case.plane_size, fmt, Stream(case.seed, "values"))
+    else:
+        values = fmt.round(np.array(literal, np.float64)).astype(fmt.dtype)
+    return _shared(values.reshape(case.shape), case, "self")
+
+
+def _indices(case: Case, values: NDArray, literal: Sequence[float] | None) -> Int64:
     indices: Int64
     if case.has_empty_window():
         indices = np.zeros((case.planes, *(axis.windows for axis in case.axes)), np.int64)
-    elif spelled_out is not None:
-        indices = np.array(spelled_out, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
+    elif literal is not None:
+        indices = np.array(literal, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
     else:
+        planes = values.reshape(case.planes, *case.spatial_shape)
         indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
     if "indices" in case.api.strided:
-        indices = _shared(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
-    drawn = Contents(case, values, indices=indices)
-    gradient = literals.get("grad_output")
-    if gradient is None:
-        gradient = gradient_recipe(case.gradient)(drawn.landing, fmt, Stream(case.seed, "gradient"))
+        return _shared(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
+    return indices
+
+
+def _gradient(
+    case: Case, fmt: FloatFormat, values: NDArray, indices: Int64, literal: Sequence[float] | None
+) -> NDArray:
+    if literal is None:
+        stream = Stream(case.seed, "gradient")
+        gradient = gradient_recipe(case.gradient)(_landing(case, indices, values), fmt, stream)
+    else:
+        gradient = fmt.round(np.array(literal, np.float64))
     if case.scale:
         gradient = fmt.round(np.ldexp(gradient.astype(np.float64), case.scale))
-    gradient = _shared(gradient.astype(fmt.dtype, copy=False).reshape(case.pooled_shape), case, "grad_output")
-    return replace(drawn, gradient=gradient)
+    return _shared(gradient.astype(fmt.dtype, copy=False).reshape(case.pooled_shape), case, "grad_output")
+
+
+def _landing(case: Case, indices: Int64, values: NDArray) -> Landing:
+    return Landing(indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes, values)
 
 
 def _shared(content: NDArray, case: Case, name: str) -> NDArray:

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from poolproof.backends.base import Backend
 from poolproof.reports.rows.checks import SURVIVAL
@@ -73,8 +73,8 @@ class Asked(Protocol):
     def patience(self) -> float:
         """How many times the usual time limit the answer may take."""
 
-    def to_record(self) -> dict[str, Any]:
-        """What identifies the question on disk while it is being answered."""
+    def to_line(self) -> str:
+        """One line of JSON, which identifies the question on disk while it is being answered."""
 
     def describe(self) -> Row:
         """The columns that follow from the question alone."""

@@ -27,7 +27,7 @@ from poolproof.suites.judging.comparing import (
     other_bits,
     other_values,
     trespassed,
-    untouched,
+    unchanged,
     wrong_element,
     wrong_window,
 )
@@ -192,7 +192,7 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.inputs:
         tensor = trial.first.call.tensors[name]
-        if untouched(tensor, trial.content, name):
+        if unchanged(trial, name):
             continue
         before = as_before(trial.content, name, POISONS[0]).buffer
         if anywhere(np.not_equal, tensor.buffer, before):

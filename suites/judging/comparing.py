@@ -96,6 +96,12 @@ def _other_value(got: NDArray[Any], owed: NDArray[Any]) -> NDArray[np.bool_]:
     return differs(got.astype(np.float64), owed.astype(np.float64)) if np.count_nonzero(other) else other
 
 
+def unchanged(trial: Trial, name: str) -> bool:
+    """Whether all bytes of an input of the first run are seen to be as they were before it."""
+    tensor, before = trial.first.call.tensors[name], trial.first.before.get(name)
+    return untouched(tensor, trial.content, name) if before is None else tensor.buffer.tobytes() == before
+
+
 def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
     """Whether all bytes of an input of a first run are seen to be as they were; of one with gaps that is not seen."""
     elements = meant(content, name)

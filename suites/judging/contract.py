@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import Answer, ContractCall, Expectation, Follows, expectations, may_run
@@ -47,8 +47,8 @@ class ContractQuestion:
     def id(self) -> str:
         return hashlib.sha256(self.call.to_json().encode()).hexdigest()[:12]
 
-    def to_record(self) -> dict[str, Any]:
-        return self.call.to_record()
+    def to_line(self) -> str:
+        return self.call.to_json()
 
     def describe(self) -> Row:
         """The columns that follow from the question alone.

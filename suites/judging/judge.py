@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from poolproof.backends.base import Backend, Status
 from poolproof.references.standards import Standard
@@ -61,9 +60,9 @@ class Question:
             return 1
         return self.aspect.repeats if self.repeats is None else self.repeats
 
-    def to_record(self) -> dict[str, Any]:
-        """What identifies the question on disk while it is being answered."""
-        return cast(dict[str, Any], json.loads(self.case.to_json()))
+    def to_line(self) -> str:
+        """One line of JSON, which identifies the question on disk while it is being answered."""
+        return self.case.to_json()
 
     @property
     def own_standard(self) -> Standard | None:

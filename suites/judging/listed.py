@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
 
 from poolproof.backends.base import Backend
 from poolproof.references.standards import Standard
@@ -47,8 +45,8 @@ class UnreadableRow:
     def id(self) -> str:
         return hashlib.sha256(self.entry.to_json().encode()).hexdigest()[:12]
 
-    def to_record(self) -> dict[str, Any]:
-        return cast(dict[str, Any], json.loads(self.entry.to_json()))
+    def to_line(self) -> str:
+        return self.entry.to_json()
 
     def describe(self) -> Row:
         named = {"case_id": self.id, "case": self.entry.to_json(), "block": self.block, "aspect": self.aspect.id}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.suites.cases.operands import PIECES, Contents
 
@@ -51,11 +51,11 @@ class Part:
     fmt: FloatFormat
     model: AccumulationModel
 
-    @cached_property
+    @kept_property
     def admissible(self) -> Admissible:
         return admissible(self.sums, self.fmt, self.model)
 
-    @cached_property
+    @kept_property
     def flags(self) -> Flags:
         is_rejected, owes_bits = ~self.admissible.accepts(self.outputs), self.admissible.demands_bits
         if self.open_cells is not None:
@@ -93,7 +93,7 @@ class Parts:
         """The part in which a cell lies."""
         return self._part(next(some for some in self._stretches() if cell < some.stop))
 
-    @cached_property
+    @kept_property
     def flags(self) -> Flags:
         """The flags of every cell, flat."""
         flags = np.empty(len(self._outputs), np.uint8)

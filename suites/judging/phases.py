@@ -44,16 +44,20 @@ class PhaseQuestion:
 
     @cached_property
     def id(self) -> str:
-        return hashlib.sha256(json.dumps(self.to_record()).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self._record).encode()).hexdigest()[:12]
 
-    def to_record(self) -> dict[str, Any]:
+    def to_line(self) -> str:
+        return json.dumps(self._record, separators=(",", ":"))
+
+    @property
+    def _record(self) -> dict[str, Any]:
         return {"way": self.way.id, "case": json.loads(self.case.to_json())}
 
     def describe(self) -> Row:
         case = self.case
         return {
             "case_id": self.id,
-            "case": json.dumps(self.to_record(), separators=(",", ":")),
+            "case": self.to_line(),
             "block": self.block,
             "aspect": self.aspect.id,
             "operator": case.operator,

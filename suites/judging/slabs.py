@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.suites.cases.memory import as_bits
+
 _SLAB = 1 << 16
 """Elements that are gone through at a time."""
 
@@ -28,6 +30,13 @@ def anywhere(test: Test, first: NDArray[Any], second: NDArray[Any]) -> bool:
     if first.size <= _SLAB:
         return bool(np.count_nonzero(test(first, second)))
     return any(np.count_nonzero(test(*parts)) for parts in slabs(first, second))
+
+
+def are_same_bits(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether two arrays of one shape and dtype hold the same bits, in logical order."""
+    if first.size <= _SLAB:
+        return first.tobytes() == second.tobytes()
+    return not anywhere(np.not_equal, as_bits(first), as_bits(second))
 
 
 def where(test: Test, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:

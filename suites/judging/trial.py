@@ -6,8 +6,7 @@ Runs are made on demand and kept, so that two checks that need the same variatio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +19,26 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
-from poolproof.suites.cases.memory import POISONS, allocate, as_bits
+from poolproof.suites.cases.memory import POISONS, allocate, kept_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.judging.parts import OWES_BITS, Parts
-from poolproof.suites.judging.slabs import anywhere
+from poolproof.suites.judging.slabs import are_same_bits
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One executed call."""
+    """One executed call; ``before`` is what the memory of some of its inputs held before it, where that was kept."""
 
     call: Call
     outcome: Outcome
+    before: Mapping[str, bytes] = field(default_factory=dict)
 
     def output(self, name: str) -> NDArray:
         """The output as its caller reads it after the call, in logical order."""
@@ -84,7 +85,7 @@ class Trial:
         self._runs: dict[object, Run] = {}
         self._has_bits_of_first: dict[tuple[Run, str], bool] = {}
 
-    @cached_property
+    @kept_property
     def content(self) -> Contents:
         """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
         content, case = contents(self.case), self.case
@@ -107,50 +108,52 @@ class Trial:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.case.dtype]
 
-    @cached_property
+    @kept_property
     def first(self) -> Run:
         """The case as it is, on memory filled with the first poison."""
-        return self._execute(allocate(self.content, POISONS[0]))
+        call = self.fresh()
+        before = kept_inputs(call)
+        return Run(call, self.backend.run(call), before)
 
-    @cached_property
+    @kept_property
     def model(self) -> AccumulationModel:
         return self.backend.accumulation(self.first.call)
 
-    @cached_property
+    @kept_property
     def forward_rule(self) -> ForwardRule:
         return self.backend.forward_rule(self.first.call)
 
-    @cached_property
+    @kept_property
     def is_deterministic(self) -> bool:
         return self.backend.is_deterministic(self.first.call)
 
-    @cached_property
+    @kept_property
     def summary(self) -> Summary:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
         slabs = self.content.slabs(self.first.output("grad_input"))
         return summarise(slabs, self.case.plane_size, self.fmt, self.model)
 
-    @cached_property
+    @kept_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
         return admissible(self.content.sums, self.fmt, self.model)
 
-    @cached_property
+    @kept_property
     def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
         return Deviations(self.gradient_input, self.content.sums, self.fmt)
 
-    @cached_property
+    @kept_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.first.output("grad_input").astype(np.float64).ravel()
 
-    @cached_property
+    @kept_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
 
-    @cached_property
+    @kept_property
     def parts(self) -> Parts:
         """grad_input of the first run cell by cell; backward operators only."""
         return Parts(self.content, self.first.output("grad_input"), self.model)
@@ -160,12 +163,12 @@ class Trial:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
         return self.parts.flags & OWES_BITS != 0
 
-    @cached_property
+    @kept_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
 
-    @cached_property
+    @kept_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes, self.forward_rule)
@@ -176,7 +179,7 @@ class Trial:
         maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes, self.forward_rule)
         return float(maxima.flat[number]), int(indices.flat[number])
 
-    @cached_property
+    @kept_property
     def misses(self) -> Flags:
         """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
 
@@ -186,7 +189,7 @@ class Trial:
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
-    @cached_property
+    @kept_property
     def misses_of_any_kind(self) -> int:
         """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.misses.ravel()))
@@ -209,7 +212,7 @@ class Trial:
         asked = run, name
         if asked not in self._has_bits_of_first:
             own, other = self.known_output(name, self.first), self.known_output(name, run)
-            self._has_bits_of_first[asked] = not anywhere(np.not_equal, as_bits(other), as_bits(own))
+            self._has_bits_of_first[asked] = are_same_bits(own, other)
         return self._has_bits_of_first[asked]
 
     @property
@@ -307,16 +310,18 @@ class Trial:
                 return case
         return None
 
-    def _completed(self, run: Run, how: str) -> Run:
+    def _completed(self, run: Run, how: str, key: object = "") -> Run:
         if run.outcome.status is not Status.COMPLETED:
-            raise RunFailed(f"the case runs, but {how} it ends as {run.outcome.status}: {run.outcome.message}")
+            made = f"{how}{key} it ends as {run.outcome.status}"
+            raise RunFailed(f"the case runs, but {made}: {run.outcome.message}")
         return run
 
     def _kept(self, key: object, build: Callable[[], Call]) -> Run:
-        if key not in self._runs:
-            run = self._completed(self._execute(build()), f"varied by {key}")
-            self._runs[key] = run.without_inputs()
-        return self._runs[key]
+        kept = self._runs.get(key)
+        if kept is None:
+            run = self._completed(self._execute(build()), "varied by ", key)
+            kept = self._runs[key] = run.without_inputs()
+        return kept
 
     def _possible(self, run: Run, how: str) -> Run | None:
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, how)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import AccumulationModel
@@ -160,8 +160,8 @@ class ProbeQuestion:
     def id(self) -> str:
         return f"{self.operator}-{self.dtype}-{self.index_dtype}-{self.memory_format}"
 
-    def to_record(self) -> dict[str, Any]:
-        return {"operator": self.operator, "dtype": self.dtype, "memory_format": self.memory_format}
+    def to_line(self) -> str:
+        return json.dumps({"operator": self.operator, "dtype": self.dtype, "memory_format": self.memory_format})
 
     def describe(self) -> Row:
         return {"operator": self.operator, "dtype": self.dtype, "index_dtype": self.index_dtype, "account": None}

@@ -112,8 +112,8 @@ class CaseBlock:
 
     def first(self, count: int) -> list[Question]:
         """So many of its questions, or of those of a longer block."""
-        aspect = self.aspect.alone
-        return [Question(case, aspect, self.id) for case in generate(self.make, count, self.seed)]
+        aspect, block = self.aspect.alone, self.id
+        return [Question(case, aspect, block) for case in generate(self.make, count, self.seed)]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
@@ -127,7 +127,7 @@ class CaseBlock:
             self.make,
             self.count,
             self.seed,
-            Case.from_record(failing.to_record()),
+            Case.from_json(failing.to_line()),
             lambda case: still_fails(Question(case, aspect, self.id)),
             seconds,
         )
@@ -156,8 +156,8 @@ class ListedBlock:
 
     def first(self, count: int) -> list[Question]:
         """So many of its questions."""
-        aspect = self.aspect.alone
-        return [Question(target.case, aspect, self.id, target.repeats) for target in self._targets[:count]]
+        aspect, block = self.aspect.alone, self.id
+        return [Question(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
 
     def groups(self) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count}
@@ -217,7 +217,7 @@ class ContractBlock:
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> ContractQuestion | None:
         """The call with the fewest and simplest changes of a legal one that breaks the same clause."""
-        call = ContractCall.from_record(failing.to_record())
+        call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
         return None if small == call else self._question(small)
 

@@ -98,7 +98,7 @@ class Runner:
         learned of them, never the row; after the death of this very process a resumed run judges again whatever has no
         row.
         """
-        questions = [asked for asked in block.questions() if (block.id, asked.id) not in self._already_judged]
+        questions = self._not_yet_judged(block)
         tally = Tally()
         waiting: list[tuple[Asked, Row]] = []
         try:
@@ -124,6 +124,12 @@ class Runner:
             for _, row in waiting:
                 self._record(row)
         return tally
+
+    def _not_yet_judged(self, block: Block) -> Sequence[Asked]:
+        questions, name = block.questions(), block.id
+        if not self._already_judged:
+            return questions  # whose ids are hashes that cost as much as drawing them
+        return [asked for asked in questions if (name, asked.id) not in self._already_judged]
 
     def judge_one(self, question: Asked, backend: str) -> tuple[Row, ...]:
         """Judge and record a single question; its row, and that of another call that is to blame instead."""

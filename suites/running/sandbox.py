@@ -50,6 +50,10 @@ def row_without_answer(question: Asked, why: Ended | Overdue, last_words: str = 
     return not_survived(question, why.verdict, f"the call {why.reason}{last_words}")
 
 
+_MANY_OWED, _MANY_SECONDS = 20, 0.004
+"""How many answers of a list must be owed for a worker to be left alone, and how long: to look at each small case the
+moment that it is answered costs the worker as much as ourselves. Its last answers are waited for."""
+
 START_SECONDS = 300.0
 """How long a backend may take to load: importing a framework from a cold disk is slow."""
 
@@ -196,7 +200,7 @@ class Sandbox:
         self._ticket += 1
         with suppress(ConnectionError):
             self._server.connection.send(self._asking(questions))
-        for question in questions:
+        for owed, question in zip(range(len(questions), 0, -1), questions, strict=True):
             answer = self._receive(self._timeout * question.patience)
             if answer == Ended(RETIRED):
                 return
@@ -208,6 +212,8 @@ class Sandbox:
             yield answer
             if may_be_damaged(answer):
                 return
+            if owed > _MANY_OWED:
+                self._server.let_work(_MANY_SECONDS)
 
     def _asking(self, questions: Sequence[Asked]) -> Asking:
         return Asking(self._ticket, questions, self._note, self._errors)

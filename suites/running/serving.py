@@ -9,10 +9,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from mmap import mmap
@@ -218,6 +219,9 @@ _HUNG_UP, RETIRED, _COLD = 90, 91, 92
 """Exit statuses of a worker that ended by itself: nobody asks any more; it may be damaged, or shall be replaced. The
 third stands for whatever ended one before it was ready to answer."""
 
+_GARBAGE = 5000
+"""After how many new objects a worker looks for cycles of garbage: a case makes hundreds, and next to no cycles."""
+
 NO_MORE: tuple[Asked, ...] = ()
 """The list of questions that tells a worker to let another take its place."""
 
@@ -225,6 +229,7 @@ NO_MORE: tuple[Asked, ...] = ()
 def _answer(connection: Connection, backend: Backend, backend_name: str) -> int:
     """The worker: answer lists of questions until the sandbox hangs up or its memory may be damaged."""
     gc.enable()
+    gc.set_threshold(_GARBAGE)
     questions = _Questions(connection)
     connection.send(Serving(os.getpid()))
     note: Path | None = None
@@ -276,22 +281,17 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
-    with writing(asking.note):
-        descriptor = os.open(asking.note, os.O_WRONLY | os.O_CREAT)
-    try:
+    with closing(_Note(asking.note, backend_name)) as note:
         for question in asking.questions:
-            with writing(asking.note):
-                _note_in_flight(descriptor, backend_name, question)
+            note.say(question)
             row = answer_of(questions.limiting(question), backend)
-            questions.connection.send(Answer(asking.ticket, row))
+            questions.connection.send_bytes(pickle.dumps(Answer(asking.ticket, row)))
             if may_be_damaged(row):
                 if backend.survives_fork or not backend.is_usable():
                     return False
                 break
-        os.ftruncate(descriptor, 0)
+        note.clear()
         return True
-    finally:
-        os.close(descriptor)
 
 
 def may_be_damaged(row: Row) -> bool:
@@ -317,10 +317,28 @@ def _print_to(errors: Path) -> None:
     os.close(descriptor)
 
 
-def _note_in_flight(descriptor: int, backend: str, question: Asked) -> None:
-    data = json.dumps({"backend": backend, "aspect": question.aspect.id, "case": question.to_record()}).encode()
-    os.ftruncate(descriptor, len(data))
-    os.pwrite(descriptor, data, 0)
+class _Note:
+    """The file that says which question is in flight; `CannotWrite` where it cannot be written."""
+
+    def __init__(self, path: Path, backend: str) -> None:
+        self._path = path
+        self._backend = json.dumps(backend)
+        self._length = 0
+        with writing(path):
+            self._file = path.open("wb", buffering=0)
+
+    def say(self, question: Asked) -> None:
+        """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
+        line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        data = line.encode().ljust(self._length)
+        with writing(self._path):
+            self._length = os.pwrite(self._file.fileno(), data, 0)
+
+    def clear(self) -> None:
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def main() -> None:

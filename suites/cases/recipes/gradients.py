@@ -14,11 +14,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.core.compiled import argument
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
+from poolproof.suites.cases.recipes.loops import fill_colours, fill_numbers, fill_weights, in_space, most_in_one_cell
 from poolproof.suites.cases.recipes.many import drawn_many
 from poolproof.suites.cases.recipes.spreads import parse_spread
-from poolproof.suites.cases.recipes.stream import PART, Stream
+from poolproof.suites.cases.recipes.stream import Stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +62,7 @@ class Landing:
 
     @cached_property
     def largest_multiplicity(self) -> int:
-        """Counted a few planes at a time, because a plane's gradients stay in it."""
-        some, largest = max(PART // max(self.plane_size, 1), 1), 1
-        if self.gradients:
-            for first in range(0, len(self.indices), some):
-                largest = max(largest, int(np.bincount(self._cells_of(self.indices[first : first + some])).max()))
-        return largest
+        return int(most_in_one_cell(argument(self.indices, np.int64), self.plane_windows, self.plane_size))
 
     @cached_property
     def _counts(self) -> Int64:
@@ -108,14 +105,9 @@ class Landing:
 
     def residue(self) -> Int64:
         """A number of each window of a plane, below `residues`, that no other which can reach one of its cells has."""
-        residue: Int64 = np.zeros(1, np.int64)
-        for axis in self.axes:
-            residue = (residue[:, None] * axis.overlap() + axis.residues).ravel()
+        residue = np.empty(self.plane_windows, np.int64)
+        fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap() for axis in self.axes]), residue)
         return residue
-
-    def planes(self) -> Int64:
-        """The numbers of the planes, beside each of which are those of its windows."""
-        return np.arange(len(self.indices))[:, None]
 
 
 Recipe = Callable[[Landing, FloatFormat, Stream], NDArray]
@@ -147,7 +139,8 @@ def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     """Zero but for one gradient: whatever else appears came from the wrong place."""
     gradient = np.zeros(landing.gradients)
     if gradient.size:
-        gradient[stream.below(gradient.size, 1)] = 1.0 + stream.below(fmt.largest_exact_integer // 2, 1)
+        value = 1.0 + stream.one_below(fmt.largest_exact_integer // 2)
+        gradient[stream.one_below(gradient.size)] = value
     return gradient
 
 
@@ -254,13 +247,13 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
 
     Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
     """
-    base, planes, residues = fmt.largest_exact_integer, landing.planes(), landing.residues
+    base, residues = fmt.largest_exact_integer, landing.residues
     digits = 1
     while base**digits < landing.plane_windows:
         digits += 1
-    number = np.arange(landing.plane_windows) // base ** (planes // residues % digits) % base + 1.0
-    chosen = (planes + stream.below(residues, 1)) % residues
-    return np.where(landing.residue() == chosen, number, 0.0).ravel()
+    gradient = np.empty(landing.gradients)
+    fill_colours(landing.residue(), residues, stream.one_below(residues), base, digits, gradient)
+    return gradient
 
 
 def binary_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
@@ -277,10 +270,9 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
     """Digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
-    group = (landing.planes() + stream.below(groups, 1)) % groups
-    place = (landing.residue() - group * digits).ravel()
-    weights = np.append(np.exp2(bits * np.arange(digits)), 0.0)
-    return weights[np.where((place >= 0) & (place < digits), place, digits)]
+    gradient = np.empty(landing.gradients)
+    fill_weights(landing.residue(), groups, stream.one_below(groups), digits, bits, gradient)
+    return gradient
 
 
 @_each

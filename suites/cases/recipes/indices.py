@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
+from poolproof.suites.cases.recipes.loops import fill_any, fill_best, fill_nearest, fill_numbers, in_space
 from poolproof.suites.cases.recipes.stream import Stream
 
 Recipe = Callable[[Sequence[Axis], NDArray, Stream], Int64]
@@ -29,43 +30,43 @@ def forward(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
 def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Any cell of the window, all equally likely."""
     windows = tuple(axis.windows for axis in axes)
-    indices = np.empty((len(values), *windows), np.int64)
+    indices = np.zeros((len(values), *windows), np.int64)
     flat = indices.reshape(-1)
     for part, own in stream.parts(flat.size, prod(windows)):
-        flat[part] = _in_window(axes, ((part.stop - part.start) // prod(windows), *windows), own)
+        _go_to_any(axes, flat[part], own)
     return indices
 
 
-def _in_window(axes: Sequence[Axis], shape: tuple[int, ...], stream: Stream) -> Int64:
-    """The same, flat, for some planes; ``shape`` is (planes, *windows)."""
-    flat = np.zeros(shape, np.int64)
-    for number, axis in enumerate(axes):
-        along = (-1, *(1,) * (len(axes) - 1 - number))
-        drawn = stream.below_each(axis.choices.reshape(along), shape)
-        drawn *= axis.step
-        drawn += axis.first_cells.reshape(along)
-        flat *= axis.size
-        flat += drawn
-    return flat.ravel()
+def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: Stream) -> None:
+    """The same for some planes, whose ``cells`` are all 0 at first."""
+    repeats = prod(axis.windows for axis in axes)
+    for axis in axes:
+        repeats //= axis.windows
+        start = stream.draw(cells.size)
+        fill_any(*start, axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """All on one cell as far as windows reach it, the others on their nearest cell."""
-    anchors = stream.below(np.array([axis.size for axis in axes]), len(axes)).tolist()
-    distances = [-np.abs(np.arange(axis.size) - anchor) for axis, anchor in zip(axes, anchors, strict=True)]
-    return _in_every_plane(axes, map(_best, axes, distances), len(values))
+    anchors = stream.below_each([axis.size for axis in axes])
+    coordinates = [_nearest(axis, anchor, 2 * axis.size) for axis, anchor in zip(axes, anchors, strict=True)]
+    return _in_every_plane(axes, coordinates, len(values))
 
 
 def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
     """Peaks one window apart, every window on its cell nearest to one: those that can meet do so all over the plane,
     dilated windows whole strides apart included.
     """
-    reaches = [max(int(axis.positions[0, -1] - axis.positions[0, 0]), 1) for axis in axes]
-    distances = []
-    for axis, reach, peak in zip(axes, reaches, stream.below(np.array(reaches), len(axes)).tolist(), strict=True):
-        beyond = (np.arange(axis.size) - peak) % reach
-        distances.append(-np.minimum(beyond, reach - beyond))
-    return _in_every_plane(axes, map(_best, axes, distances), len(values))
+    reaches = [max((axis.positions.shape[1] - 1) * axis.step, 1) for axis in axes]
+    coordinates = map(_nearest, axes, stream.below_each(reaches), reaches)
+    return _in_every_plane(axes, coordinates, len(values))
+
+
+def _nearest(axis: Axis, peak: int, distance: int) -> Int64:
+    """Each window's coordinate that is nearest to one of the peaks, ``distance`` apart."""
+    coordinates = np.empty(axis.windows, np.int64)
+    fill_nearest(peak, distance, axis.choices, axis.first_cells, axis.step, coordinates)
+    return coordinates
 
 
 def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
@@ -117,23 +118,17 @@ def tile_borders(axis: Axis) -> Int64:
     return rank
 
 
-_NONE = np.iinfo(np.int64).min
-"""A score below all others."""
-
-
 def _best(axis: Axis, score: Int64) -> Int64:
     """Each window's first coordinate of highest score."""
-    taps = np.where(axis.valid, score[axis.reachable], _NONE)
-    return axis.positions[np.arange(axis.windows), taps.argmax(axis=1)]
+    coordinates = np.empty(axis.windows, np.int64)
+    fill_best(score, axis.choices, axis.first_cells, axis.step, coordinates)
+    return coordinates
 
 
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
     """The same cells in every plane, of which each window has a coordinate along each axis."""
-    flat = np.zeros((), np.int64)
-    for axis, coordinate in zip(axes, coordinates, strict=True):
-        flat = flat[..., None] * axis.size + coordinate
-    cells = np.empty((planes, *flat.shape), np.int64)
-    cells[...] = flat
+    cells = np.empty((planes, *(axis.windows for axis in axes)), np.int64)
+    fill_numbers(*in_space(coordinates, [axis.size for axis in axes]), cells.reshape(-1))
     return cells
 
 

@@ -1,31 +1,27 @@
 """Random numbers that depend on a seed and a purpose alone.
 
-Only the raw Philox stream is used, whose output numpy guarantees across versions; its distributions are not. What is
-drawn for many elements can be made in parts (`Stream.parts`), with the same numbers for each element.
+They are those of numpy's raw Philox stream, whose output numpy guarantees across versions; its distributions are not.
+What is drawn for many elements can be made in parts (`Stream.parts`), with the same numbers for each element.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from math import prod
+import struct
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
+from poolproof.references.kept import kept_property
+from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
 
 PART = 1 << 16
 """Elements that are made at a time: what they take stays in the cache."""
 
-_SHORT = 1 << 12
-"""Elements of which several draws may be made at once."""
-
-_BLOCK = 4
-"""Raw numbers that Philox makes at once."""
+Position = tuple[int, int, int]
+"""A key's two words and the number of the first raw number of a draw, as `loops` takes them."""
 
 
 class Stream:
@@ -33,43 +29,56 @@ class Stream:
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._purpose = seed, purpose
-        self._key = _Key(np.frombuffer(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:16], np.uint64))
+        self._drawn = 0
 
-    def below(self, bounds: int | NDArray[np.integer], size: int) -> Int64:
-        """Integers in [0, bound), each bound at most 2**32."""
-        return self.below_each(bounds, (size,))
+    @kept_property
+    def _key(self) -> tuple[int, int]:
+        """Made when something is drawn, which many recipes do not."""
+        low, high = struct.unpack_from("=qq", hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest())
+        return low, high
 
-    def below_each(self, bounds: int | NDArray[np.integer], shape: tuple[int, ...]) -> Int64:
-        """The same of any shape, to which the bounds are broadcast."""
-        raw = self._raw(prod(shape)).reshape(shape)
-        raw >>= np.uint64(32)
-        raw *= np.asarray(bounds, np.uint64)
-        raw >>= np.uint64(32)
-        return raw.view(np.int64)
+    def below(self, bound: int, size: int) -> Int64:
+        """Integers in [0, bound), which is at most 2**32."""
+        drawn = np.empty(size, np.int64)
+        fill_below(*self.draw(size), bound, drawn)
+        return drawn
+
+    def below_each(self, bounds: Sequence[int]) -> list[int]:
+        """An integer below each bound, which is at most 2**32."""
+        drawn = np.empty(len(bounds), np.int64)
+        fill_below_each(*self.draw(drawn.size), np.array(bounds, np.int64), drawn)
+        return drawn.tolist()
+
+    def one_below(self, bound: int) -> int:
+        """One integer in [0, bound)."""
+        return int(self.below(bound, 1)[0])
 
     def uniform(self, size: int) -> Float64:
         """Multiples of 2**-53 in [0, 1)."""
-        raw = self._raw(size)
-        raw >>= np.uint64(11)
-        return np.multiply(raw, 2.0**-53)
+        drawn = np.empty(size)
+        fill_uniform(*self.draw(size), drawn)
+        return drawn
 
     def signs(self, size: int) -> Float64:
         """-1.0 and 1.0."""
-        return 1.0 - 2.0 * self.below(2, size)
+        drawn = np.empty(size)
+        fill_signs(*self.draw(size), drawn)
+        return drawn
 
     def normal(self, size: int) -> Float64:
         """Close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
-        total, *others = self._uniforms(12, size)
-        for uniform in others:
-            total += uniform
-        total -= 6.0
-        return total
+        drawn, before = np.empty(size), self._drawn
+        first = self.draw(size)
+        distance = self._drawn - before
+        self._drawn += 11 * distance
+        fill_normal(*first, distance, drawn)
+        return drawn
 
-    def _uniforms(self, draws: int, size: int) -> Iterable[Float64]:
-        """`uniform` so often, by one draw where that is short: what a draw costs is mostly the calls that make it."""
-        if size > _SHORT:
-            return _one_by_one(self, draws, size)
-        return self.uniform(draws * size).reshape(draws, size)
+    def draw(self, size: int) -> Position:
+        """Where the raw numbers of the next draw begin, which take one for each element."""
+        first = self._drawn
+        self._drawn += size
+        return *self._key, first
 
     def from_middle(self, size: int) -> Float64:
         """How far behind the middle of all elements each of them lies."""
@@ -85,58 +94,25 @@ class Stream:
             yield slice(0, size), self
             return
         for first in range(0, size, step):
-            yield slice(first, min(first + step, size)), _Part(self._key, first, size)
+            yield slice(first, min(first + step, size)), _Part(self._seed, self._purpose, first, size)
 
     def beside(self, name: str) -> Stream:
         """Independent numbers for what belongs to the same purpose."""
         return Stream(self._seed, f"{self._purpose}/{name}")
 
-    def _raw(self, size: int) -> NDArray[np.uint64]:
-        return self._bits.random_raw(size)
-
-    @cached_property
-    def _bits(self) -> np.random.Philox:
-        """Made when something is drawn, which many recipes do not."""
-        return self._key.generator()
-
 
 class _Part(Stream):
     """What the elements from ``first`` on get of each draw of a stream for ``whole`` elements."""
 
-    def __init__(self, key: _Key, first: int, whole: int) -> None:
-        self._key = key
+    def __init__(self, seed: int, purpose: str, first: int, whole: int) -> None:
+        super().__init__(seed, purpose)
         self._first = first
         self._whole = whole
-        self._drawn = 0
 
     def from_middle(self, size: int) -> Float64:
         return np.arange(self._first, self._first + size) - self._whole / 2.0
 
-    def _uniforms(self, draws: int, size: int) -> Iterable[Float64]:
-        return _one_by_one(self, draws, size)
-
-    def _raw(self, size: int) -> NDArray[np.uint64]:
-        bits = self._key.generator()
-        blocks, before = divmod(self._drawn + self._first, _BLOCK)
-        bits.advance(blocks)
+    def draw(self, size: int) -> Position:  # noqa: ARG002  (a part of the draw for the whole)
+        first = self._drawn + self._first
         self._drawn += self._whole
-        return bits.random_raw(before + size)[before:]
-
-
-def _one_by_one(stream: Stream, draws: int, size: int) -> Iterator[Float64]:
-    return (stream.uniform(size) for _ in range(draws))
-
-
-class _Key(ISeedSequence):
-    """Philox's key as it is; given as ``key`` it has numpy ask the system for entropy first, which takes longer."""
-
-    def __init__(self, words: NDArray[np.uint64]) -> None:
-        self._words = words
-
-    def generate_state(self, n_words: int, dtype: object = np.uint32) -> NDArray[np.uint64]:
-        assert (n_words, dtype) == (2, np.uint64)
-        return self._words
-
-    def generator(self) -> np.random.Philox:
-        """Philox with this key, at its beginning."""
-        return np.random.Philox(self)  # type: ignore[arg-type]  # numpy's stubs do not know what numpy takes
+        return *self._key, first

@@ -1,0 +1,221 @@
+"""Compiled loops that draw numbers and place gradients, for a few elements as for many.
+
+Numbers are those of Philox4x64-10 (Salmon et al., 2011) as numpy's ``random_raw`` gives them: number i of a key is word
+``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in parts.
+A key's two words, of which numpy makes unsigned integers, are here signed ones of the same bits.
+
+All that is compiled here has its helpers here or in `poolproof.references.core`: the cache of compiled code looks at
+this file and at those alone to know whether it is up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.core.compiled import Floats, Ints, compiled, part
+from poolproof.references.core.numbers import power
+
+_MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_KEY_STEPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+_ROUNDS = 10
+
+_HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+_DROPPED = np.uint64(11)
+"""Bits of a raw number that float64 has no place for."""
+
+Words = NDArray[np.unsignedinteger[Any]]
+"""Raw numbers, uint64."""
+
+
+@part
+def _high(a: Any, b: Any) -> Any:
+    """The upper 64 bits of the product of two uint64, from products of their halves."""
+    a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
+    middle = a_high * b_low + ((a_low * b_low) >> _HALF)
+    other = a_low * b_high + (middle & _LOW_HALF)
+    return a_high * b_high + (middle >> _HALF) + (other >> _HALF)
+
+
+@part
+def raw(low: int, high: int, first: int, count: int) -> Words:
+    """``count`` raw numbers of a key from the ``first`` on."""
+    block, before = first >> 2, first & 3
+    words = np.empty(before + count + 3, np.uint64)
+    for start in range(0, before + count, 4):
+        block += 1
+        key, other_key = np.uint64(np.int64(low)), np.uint64(np.int64(high))
+        a, b, c, d = np.uint64(block), np.uint64(0), np.uint64(0), np.uint64(0)
+        for _ in range(_ROUNDS):
+            a, b, c, d = (
+                _high(_MULTIPLIERS[1], c) ^ b ^ key,
+                _MULTIPLIERS[1] * c,
+                _high(_MULTIPLIERS[0], a) ^ d ^ other_key,
+                _MULTIPLIERS[0] * a,
+            )
+            key, other_key = key + _KEY_STEPS[0], other_key + _KEY_STEPS[1]
+        words[start], words[start + 1], words[start + 2], words[start + 3] = a, b, c, d
+    return words[before : before + count]
+
+
+@part
+def _below(word: Any, bound: int) -> int:
+    """An integer in [0, bound) of a raw number; ``bound`` is at most 2**32."""
+    return int(np.int64(((word >> _HALF) * np.uint64(bound)) >> _HALF))
+
+
+@part
+def _uniform(word: Any) -> float:
+    """A multiple of 2**-53 in [0, 1) of a raw number."""
+    return np.float64(word >> _DROPPED) * 2.0**-53
+
+
+@compiled
+def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
+    """Integers in [0, bound)."""
+    words = raw(low, high, first, len(out))
+    for i in range(len(out)):
+        out[i] = _below(words[i], bound)
+
+
+@compiled
+def fill_below_each(low: int, high: int, first: int, bounds: Ints, out: Ints) -> None:
+    """Integers of which each has a bound of its own."""
+    words = raw(low, high, first, len(out))
+    for i in range(len(out)):
+        out[i] = _below(words[i], bounds[i])
+
+
+@compiled
+def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
+    """Multiples of 2**-53 in [0, 1)."""
+    words = raw(low, high, first, len(out))
+    for i in range(len(out)):
+        out[i] = _uniform(words[i])
+
+
+@compiled
+def fill_signs(low: int, high: int, first: int, out: Floats) -> None:
+    """1.0 and -1.0, for the integers 0 and 1."""
+    words = raw(low, high, first, len(out))
+    for i in range(len(out)):
+        out[i] = 1.0 - 2.0 * _below(words[i], 2)
+
+
+@compiled
+def fill_normal(low: int, high: int, first: int, stride: int, out: Floats) -> None:
+    """Twelve uniforms summed, less six; the draws of them begin ``stride`` numbers apart."""
+    for i in range(len(out)):
+        out[i] = 0.0
+    for draw in range(12):
+        words = raw(low, high, first + draw * stride, len(out))
+        for i in range(len(out)):
+            out[i] += _uniform(words[i])
+    for i in range(len(out)):
+        out[i] -= 6.0
+
+
+@compiled
+def fill_any(
+    low: int, high: int, first: int, choices: Ints, firsts: Ints, step: int, size: int, repeats: int, cells: Ints
+) -> None:
+    """Go from cells of the axes before to those of one more, of ``size`` cells: a drawn one of each element's window.
+
+    The element's window is the next after every ``repeats`` elements, and the first after the last; it visits
+    ``choices`` cells from ``firsts`` on, ``step`` apart.
+    """
+    words = raw(low, high, first, len(cells))
+    i = 0
+    while i < len(cells):
+        for window in range(len(choices)):
+            for _ in range(repeats):
+                cells[i] = cells[i] * size + firsts[window] + step * _below(words[i], choices[window])
+                i += 1
+
+
+@compiled
+def fill_nearest(peak: int, distance: int, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
+    """The first of each window's cells along an axis that is nearest to one of the peaks ``distance`` apart."""
+    for window in range(len(choices)):
+        least, coordinates[window] = distance, firsts[window]
+        for tap in range(choices[window]):
+            coordinate = firsts[window] + tap * step
+            beyond = (coordinate - peak) % distance
+            away = min(beyond, distance - beyond)
+            if away < least:
+                least, coordinates[window] = away, coordinate
+
+
+@compiled
+def fill_best(scores: Ints, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
+    """The first of each window's cells along an axis that has the highest score."""
+    for window in range(len(choices)):
+        best = firsts[window]
+        for tap in range(1, choices[window]):
+            coordinate = firsts[window] + tap * step
+            if scores[coordinate] > scores[best]:
+                best = coordinate
+        coordinates[window] = best
+
+
+def in_space(digits: Iterable[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints, int, Ints, int]:
+    """What `fill_numbers` takes, of up to three axes: those that are missing have one window of one cell."""
+    missing = 3 - len(sizes)
+    depth, height, width = [_ONE] * missing + list(digits)
+    _, heights, widths = [1] * missing + list(sizes)
+    return depth, height, heights, width, widths
+
+
+_ONE = np.zeros(1, np.int64)
+
+
+@compiled
+def fill_numbers(depth: Ints, height: Ints, heights: int, width: Ints, widths: int, numbers: Ints) -> None:
+    """For all windows of a plane, in every plane, the number whose digits are those of the window along each axis.
+
+    There are as many digits along an axis as it says: ``heights`` of height, ``widths`` of width.
+    """
+    plane = len(depth) * len(height) * len(width)
+    for i in range(min(plane, len(numbers))):
+        d, h, w = i // (len(height) * len(width)), i // len(width) % len(height), i % len(width)
+        numbers[i] = (depth[d] * heights + height[h]) * widths + width[w]
+    for i in range(plane, len(numbers)):
+        numbers[i] = numbers[i - plane]
+
+
+@compiled
+def most_in_one_cell(indices: Ints, windows: int, plane_size: int) -> int:
+    """Of the cells of planes of ``windows`` gradients each, how many the fullest gets; 1 where there are none."""
+    counts, largest = np.zeros(plane_size, np.int64), 1
+    for plane in range(0, len(indices), max(windows, 1)):
+        for i in range(plane, plane + windows):
+            counts[indices[i]] += 1
+            largest = max(largest, counts[indices[i]])
+        for i in range(plane, plane + windows):
+            counts[indices[i]] = 0
+    return largest
+
+
+@compiled
+def fill_colours(residue: Ints, residues: int, drawn: int, base: int, digits: int, gradients: Floats) -> None:
+    """One more than the window's number, in one of its digits, where its residue is the plane's; else zero."""
+    windows = max(len(residue), 1)
+    for plane in range(len(gradients) // windows):
+        place = base ** (plane // residues % digits)
+        for window in range(windows):
+            is_chosen = residue[window] == (plane + drawn) % residues
+            gradients[plane * windows + window] = window // place % base + 1.0 if is_chosen else 0.0
+
+
+@compiled
+def fill_weights(residue: Ints, groups: int, drawn: int, digits: int, bits: int, gradients: Floats) -> None:
+    """2**(bits * r) where r is the window's residue among the ``digits`` that the plane is for; else zero."""
+    windows = max(len(residue), 1)
+    for plane in range(len(gradients) // windows):
+        least = (plane + drawn) % groups * digits
+        for window in range(windows):
+            digit = residue[window] - least
+            gradients[plane * windows + window] = power(bits * digit) if 0 <= digit < digits else 0.0
