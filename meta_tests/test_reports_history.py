@@ -139,7 +139,7 @@ def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     [
         (["list", "nowhere"], "there is no history nowhere"),
         (["add", "history", "nowhere"], "nowhere is no run"),
-        (["query", "empty", "SELECT 1"], "the history holds no complete run yet"),
+        (["query", "empty", "SELECT 1"], "the history empty holds no complete run yet"),
         (["query", "full", "SELEC 1"], "syntax error"),
         (["query", "full", "SELECT * FROM colours"], "colours does not exist"),
     ],

@@ -20,6 +20,7 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
@@ -280,6 +281,7 @@ def export(
     Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
     reason.
     """
+    check_replaceable(path)
     chosen = FORMATS[name]
     if their_data and not chosen.has_data:
         raise BadInput(f"--their-data: no tool makes data for {name}")

@@ -32,6 +32,16 @@ BASE: Mapping[str, Mapping[str, str]] = {
     "list": {"--backend": HONEST},
     "replay": {"case": CASE, "--backend": HONEST},
     "probe": {"--backend": HONEST, "--operator": "MaxPool2dWithIndicesBackward", "--dtype": "float32"},
+    "plugins": {},
+    "export": {
+        "--format": "json",
+        "-o": "list.jsonl",
+        "--backend": HONEST,
+        "--cases": "1",
+        "--operator": "MaxPool2dWithIndices",
+        "--dtype": "float32",
+        "--aspect": "values",
+    },
     "show": {"run": RUN},
     "waive": {"run": RUN, "case_id": FAILING_CASE, "--reason": "known", "--owner": "us", "--expires": _DAY},
     "package": {"run": RUN, "-o": "new.zip"},
@@ -59,6 +69,13 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay", "--repeat"): ("x", "0", "-1", "1.5"),
     ("probe", "--operator"): ("MaxPool9d", ""),
     ("probe", "--dtype"): ("float8", ""),
+    ("export", "-o"): ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
+    ("export", "--backend"): _BACKENDS,
+    ("export", "--cases"): ("x", "0", "-1"),
+    ("export", "--seed"): ("x", "1e3"),
+    ("export", "--operator"): ("MaxPool9d", ""),
+    ("export", "--case"): ("{", "[]", "null", ""),
+    ("export", "--case-list"): _INPUTS,
     ("history add", "folder"): ("a-file", *_OUTPUTS, ""),
     ("history list", "folder"): tuple(value for value in _INPUTS if value != "a-folder"),
     ("waive", "case_id"): ("000000000000", "", "*"),
@@ -168,7 +185,18 @@ def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name = option.lstrip("-")
     missing_first = "attestation" if option == "--signer" else ""
-    return tuple(filter(None, (name.replace("_", " "), name.upper(), value, *value.split()[-1:], missing_first)))
+    return tuple(
+        filter(
+            None,
+            (
+                name.replace("_", " "),
+                name.upper(),
+                value,
+                *(word.strip("'") for word in value.split()[-1:]),
+                missing_first,
+            ),
+        )
+    )
 
 
 def _by_type(parameter: click.Parameter) -> tuple[str, ...]:
@@ -212,6 +240,7 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
     "--report": dict.fromkeys(("a-file", "full", "a-device", *_OUTPUTS), Ending.REFUSED),
     "--resume": {},
     "--case": dict.fromkeys(("{", "[]", "", "null"), Ending.REFUSED),
+    "--case-list": dict.fromkeys(_INPUTS, Ending.REFUSED),
     "--operator": dict.fromkeys(("MaxPool9d", "", "aclnn"), Ending.REFUSED),
     "--dtype": {"float8": Ending.USAGE, "": Ending.USAGE},
     "--aspect": {"beauty": Ending.USAGE, "": Ending.USAGE},

@@ -57,11 +57,17 @@ class HistoryError(BadInput):
 
 @dataclass(frozen=True)
 class Entries:
-    """The runs of a history, oldest first, and what was passed over and why."""
+    """The runs of a history, oldest first, and what was passed over and why. ``folder`` is where the history lies."""
 
+    folder: Path
     paths: Mapping[str, Path]
     runs: pd.DataFrame
     warnings: tuple[str, ...]
+
+    def check_any(self) -> None:
+        """`HistoryError` where there is none."""
+        if not self.paths:
+            raise HistoryError(f"the history {self.folder} holds no complete run yet")
 
 
 def add(history: Path, run: Path) -> Path:
@@ -101,7 +107,7 @@ def read_entries(history: Path) -> Entries:
                 paths[entry["run"]] = folder
                 lines.append(entry)
     runs = pd.DataFrame(lines, columns=list(lines[0]) if lines else ["run", "started"])
-    return Entries(paths, runs.sort_values(["started", "run"], ignore_index=True), tuple(warnings))
+    return Entries(history, paths, runs.sort_values(["started", "run"], ignore_index=True), tuple(warnings))
 
 
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
@@ -133,8 +139,7 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
     duckdb = _duckdb()
     if not sql.strip():
         raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
-    if not entries.paths:
-        raise HistoryError("the history holds no complete run yet")
+    entries.check_any()
     connection = connect(entries)  # kept until the answer is read: DuckDB below 2 closes what nobody holds
     try:
         relation = connection.sql(sql)

@@ -24,7 +24,7 @@ import pandas as pd
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
-from poolproof.reports.figures.history import Entries, HistoryError
+from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
 from poolproof.reports.pages.charts import COLOURS, TRENDS, WORST_ERROR, trend_chart
@@ -93,8 +93,7 @@ class Implementation:
 
 def write_dashboard(entries: Entries, site: Path) -> Path:
     """Write the pages into the folder ``site`` and return the first; an older dashboard there is replaced."""
-    if not entries.paths:
-        raise HistoryError("the history holds no complete run yet")
+    entries.check_any()
     _prepare(site)
     _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
     trends = read_trends(entries)
