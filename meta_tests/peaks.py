@@ -19,6 +19,7 @@ import torch
 from holding import holding
 from poolproof.backends.base import Call, Outcome
 from poolproof.backends.torch_eager import TorchEager
+from poolproof.references.core.compiled import compile_all
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Aspect
 from poolproof.suites.judging.budget import needed_memory
@@ -53,6 +54,7 @@ REPEATS = {"many planes": 5}
 
 def main() -> None:
     torch.set_num_threads(1)
+    compile_all()  # which takes memory, too
     for label, case in CASES.items():
         aspect = holding(*USUAL, repeats=REPEATS.get(label, 1))
         for backend in (TorchEager("cpu"), WrongEverywhere("cpu")):
