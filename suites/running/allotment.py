@@ -34,7 +34,8 @@ _TURN = 1 / 20
 """The part of a budget that a turn lasts."""
 
 _PORTIONS = 8
-"""Of the time left that falls to a block, one part in so many is taken at once: blocks advance evenly until the end."""
+"""Of the cases of a block that the time left is enough for, one part in so many is taken at once: blocks advance evenly
+until the end."""
 
 _CLOSING, _MOST_CLOSING = 2.0, 0.05
 """Seconds left for what is said about a run at its end, and the most of a budget that this may be."""
@@ -112,10 +113,10 @@ class Allotment:
             if left <= 0.0 or not open_ones:
                 return None
             block = min(open_ones, key=lambda block: self._journal.taken[block.id] / self._counts[block.id])
-            start, pace = self._journal.taken[block.id], self._journal.paces.get(block.id, 0.0)
-            share = left * self._workers / (_PORTIONS * len(open_ones))
-            size = max(block.grain, int(share / pace)) if pace else block.grain
-            stop = min(start + size, self._counts[block.id])
+            start, rest = self._journal.taken[block.id], self._rest(block)
+            needed = sum(self._journal.paces.get(each.id, 0.0) * self._rest(each) for each in open_ones)
+            possible = min(left * self._workers / needed, 1.0) if needed else 0.0
+            stop = start + min(max(block.grain, int(possible * rest / _PORTIONS)), rest)
             self._journal.take(block.id, stop)
         return Portion(block, start, stop)
 
@@ -124,6 +125,9 @@ class Allotment:
         if cases:
             with self._journal.locked():
                 self._journal.note_pace(portion.block.id, seconds / cases)
+
+    def _rest(self, block: Block) -> int:
+        return self._counts[block.id] - self._journal.taken[block.id]
 
     def _is_open(self, block: Block, left: float) -> bool:
         """Whether a begun block has cases left, of which one fits into the time that is."""
