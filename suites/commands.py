@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, names
+from poolproof.backends.registry import UnknownBackend, canonical, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
@@ -59,7 +59,9 @@ def backends() -> None:
 
 
 @click.command(name="list")
-@click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
+@click.option(
+    "--backend", type=canonical, metavar="NAME", default="torch-cpu", show_default=True, help="Backend to plan for."
+)
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -119,6 +121,8 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
 @click.option(
     "--backend",
     "backend_names",
+    type=canonical,
+    metavar="NAME",
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
@@ -242,7 +246,12 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 @click.option("--format", "name", type=click.Choice(sorted(FORMATS)), required=True, help="What to write.")
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @click.option(
-    "--backend", default="emulator-a2", show_default=True, help="Backend whose plan it is: what it has is drawn."
+    "--backend",
+    type=canonical,
+    metavar="NAME",
+    default="emulator-a2",
+    show_default=True,
+    help="Backend whose plan it is: what it has is drawn.",
 )
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")

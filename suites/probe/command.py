@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.registry import UnknownBackend, canonical
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.probe.account import Account
@@ -40,7 +40,15 @@ def all_accounts(name: str) -> list[Account]:
 
 
 @click.command()
-@click.option("--backend", "name", default="torch-cpu", show_default=True, help="Backend to probe.")
+@click.option(
+    "--backend",
+    "name",
+    type=canonical,
+    metavar="NAME",
+    default="torch-cpu",
+    show_default=True,
+    help="Backend to probe.",
+)
 @click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")
 @click.option("--dtype", "dtypes", multiple=True, help="Only this dtype, repeatable.")
 @click.option(
