@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical, names
+from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
@@ -26,6 +26,7 @@ from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.judging.asked import Asked
@@ -59,9 +60,7 @@ def backends() -> None:
 
 
 @click.command(name="list")
-@click.option(
-    "--backend", type=canonical, metavar="NAME", default="torch-cpu", show_default=True, help="Backend to plan for."
-)
+@click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -121,11 +120,10 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
 @click.option(
     "--backend",
     "backend_names",
-    type=canonical,
-    metavar="NAME",
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
+    type=completion.BACKEND,
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
@@ -247,16 +245,22 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @click.option(
     "--backend",
-    type=canonical,
-    metavar="NAME",
     default="emulator-a2",
     show_default=True,
+    type=completion.BACKEND,
     help="Backend whose plan it is: what it has is drawn.",
 )
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator, repeatable.")
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.operators,
+    help="Only this operator, repeatable.",
+)
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable.")
 @click.option(
     "--aspect", "aspects", multiple=True, type=click.Choice(sorted(CASE_ASPECTS)), help="Only this aspect, repeatable."

@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical
+from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.suites import completion
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 from poolproof.suites.running.sandbox import Sandbox
@@ -43,14 +44,19 @@ def all_accounts(name: str) -> list[Account]:
 @click.option(
     "--backend",
     "name",
-    type=canonical,
-    metavar="NAME",
     default="torch-cpu",
     show_default=True,
+    type=completion.BACKEND,
     help="Backend to probe.",
 )
-@click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")
-@click.option("--dtype", "dtypes", multiple=True, help="Only this dtype, repeatable.")
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    shell_complete=completion.operators,
+    help="Only this operator, repeatable.",
+)
+@click.option("--dtype", "dtypes", multiple=True, shell_complete=completion.dtypes, help="Only this dtype, repeatable.")
 @click.option(
     "--memory-format",
     "formats",
