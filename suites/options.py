@@ -27,7 +27,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
-        "or your own as module:attribute (default: torch-cpu)",
+        "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
     )
     add(
         "--plan",

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import pytest
 
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.registry import UnknownBackend, canonical
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
@@ -451,7 +451,7 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
-    for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"]):
+    for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
         said[name], sandbox = surveyed(name)
         if judges_here:
             loaded[name] = sandbox
