@@ -18,6 +18,7 @@ _BUILT_IN = {
     "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
+    "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }
