@@ -156,15 +156,16 @@ def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
     [
         ("other_strides", ["results"], True),
         ("other_strides_and_past", ["results", "memory_untouched"], False),
-        ("lost", ["interval"], False),
+        ("misrouted", ["interval", "unreached"], True),
+        ("lost", ["interval", "plane_sum"], False),
     ],
 )
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
     tmp_path: Path, backend: str, violated: list[str], stays: bool
 ) -> None:
-    aspect = holding("results", "written", "interval", "inputs_untouched", "memory_untouched")
-    asked = [replace(question, aspect=aspect) for question in QUESTIONS[:3]]
+    names = "results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched"
+    asked = [replace(QUESTIONS[0], aspect=holding(*names))] * 3
     sandbox = Sandbox(f"scatter_backends:{backend}", tmp_path, "sandbox", 20.0)
     try:
         answered = [(row["checks_violated"], sandbox._worker) for row in sandbox.judge(asked)]

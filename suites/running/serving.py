@@ -33,7 +33,7 @@ from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect
-from poolproof.suites.judging.checks import USUAL, inputs_untouched, memory_untouched, results, written
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import plugged
@@ -298,16 +298,28 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
 def may_be_damaged(row: Row) -> bool:
     """Whether the memory of the process may be, in which a row was made.
 
-    Not where every value stands where its reader looks for it, and nothing was written beside them: an output that came
-    back with other strides, and is right in all else, tells of no write that went astray.
+    Not where every output was written, nothing beside the outputs was, and, of a backward, no gradient is missing from
+    its plane: values that are merely wrong, or stand elsewhere, tell of no write that went astray.
     """
     if row["verdict"] not in FAILED:
         return False
-    return row["checks_violated"] != [results.__name__] or not {*row["checks_judged"]} >= _ABOUT_MEMORY
+    violated = {*row["checks_violated"]}
+    holding = {*row["checks_judged"]} - violated
+    if not (violated <= _ABOUT_VALUES and holding >= _ABOUT_MEMORY):
+        return True
+    return OPERATORS[row["operator"]].is_backward and not (holding >= _NOTHING_REJECTED or _KEPT in holding)
 
 
-_ABOUT_MEMORY = {check.__name__ for check in (written, inputs_untouched, memory_untouched)}
+_ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
 """Checks that hold of a call that wrote what it had to, and nothing else."""
+
+_ABOUT_VALUES = frozenset(
+    ["results", "interval", "unreached", "layout_invariance", "maximum", "index_rule", "index_points", "empty_window"]
+)
+"""Checks that are broken by wrong values in the outputs of which those tell."""
+
+_NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
+"""Checks of which either hold where no gradient was lost."""
 
 
 def _print_to(errors: Path) -> None:
