@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import pytest
 
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, names
+from poolproof.backends.registry import UnknownBackend, canonical, names
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
@@ -87,7 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
-        "or your own as module:attribute (default: torch-cpu)",
+        "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
     )
     add(
         "--plan",
@@ -458,7 +458,7 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
-    for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"]):
+    for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
         said[name], sandbox = surveyed(name)
         if judges_here:
             loaded[name] = sandbox

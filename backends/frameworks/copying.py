@@ -43,7 +43,7 @@ class Question:
     Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
     of shape ``(N, C, *windows)``, the last counted from the framework's `IndexBase`; a forward has neither, and is
     asked for indices of ``index_dtype``. Of the lists each has a length for every spatial axis; of windowed and
-    adaptive operators the other kind's are empty.
+    adaptive operators the other kind's are empty. ``mode`` is the one of `Backend.modes` to ask in.
     """
 
     operator: Operator
@@ -57,6 +57,7 @@ class Question:
     dilation: Lengths = ()
     ceil_mode: bool = False
     output_size: Lengths = ()
+    mode: str = ""
 
 
 class Refused(Exception):
@@ -101,8 +102,8 @@ class CopyingBackend(Backend):
         finally:
             self._seconds += time.perf_counter() - started
 
-    def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
-        question, self._seconds = self._question(call), 0.0
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        question, self._seconds = replace(self._question(call), mode=mode), 0.0
         try:
             if call.operator.is_backward:
                 made: tuple[NDArray, ...] = (self.backward(question),)
