@@ -23,6 +23,7 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "FINDINGS",
     "CONTRIBUTING",
     "CHANGELOG",
+    "README.zh",
 )
 
 project = "poolproof"
