@@ -30,6 +30,7 @@ _BUILT_IN = {
     "aclnn": "poolproof.backends.aclnn.backend:npu",
     "jax": "poolproof.backends.frameworks.jax:Jax",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
+    "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }
