@@ -31,17 +31,22 @@ MOST_EVIDENCE = 50
 class Tally:
     """What became of one block, or of what was judged of several."""
 
-    rows: int = 0
+    aspects: Counter[str] = field(default_factory=Counter)
+    """How many rows there are of each aspect."""
     failures: list[Row] = field(default_factory=list)
 
+    @property
+    def rows(self) -> int:
+        return self.aspects.total()
+
     def add(self, row: Row) -> None:
-        self.rows += 1
+        self.aspects[row["aspect"]] += 1
         if row["verdict"] in FAILED:
             self.failures.append(row)
 
     def add_all(self, other: Tally) -> None:
         """What became of another part of the plan, too."""
-        self.rows += other.rows
+        self.aspects += other.aspects
         self.failures += other.failures
 
     def text(self, most: int = 3) -> str:
