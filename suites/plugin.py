@@ -27,6 +27,7 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.plugins import Kind, records_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
@@ -359,6 +360,7 @@ def _begin(config: pytest.Config) -> Session:
         done = recorder.what_is_done(folder)
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
+        plugins += records_of(Kind.BACKEND, selection.surveys)
         record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
