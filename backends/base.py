@@ -221,7 +221,9 @@ class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
-    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
+    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds, and workers
+    of a session are forked from one process that has loaded it; each creates the backend anew, so that one that shares
+    out devices then sees its own number (`WORKER_VARIABLE`).
     ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
     format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
     one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.

@@ -1,4 +1,4 @@
-"""Servers that are forks of one that has loaded a backend answer as fresh ones do, and end with whoever borrowed them."""
+"""Servers that are forks of one that has loaded a backend answer as fresh ones do, and end with who borrowed them."""
 
 from __future__ import annotations
 
