@@ -40,9 +40,9 @@ class IndexBase(StrEnum):
 class Question:
     """One call as a framework can be asked it.
 
-    Arrays are contiguous: ``values`` (self) of shape (N, C, *spatial), ``gradient`` (grad_output) and ``indices`` of
-    shape (N, C, *windows), the last counted from the framework's `IndexBase`; a forward has neither. Of the lists each
-    has a length for every spatial axis; of windowed and adaptive operators the other kind's are empty.
+    Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
+    of shape ``(N, C, *windows)``, the last counted from the framework's `IndexBase`; a forward has neither. Of the
+    lists each has a length for every spatial axis; of windowed and adaptive operators the other kind's are empty.
     """
 
     operator: Operator

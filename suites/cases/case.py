@@ -49,10 +49,9 @@ class Case:
     operator
         Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
     shape
-        Shape of ``self``: ([N,] C, *spatial).
+        Shape of ``self``: ``([N,] C, *spatial)``.
 
-    Attributes
-    ----------
+    ``attributes``
         The windows, as passed to the API; in JSON their fields stand here.
     gradient, indices, values
         Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
@@ -66,7 +65,6 @@ class Case:
         Everything random in the data derives from it.
     literals
         (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
-
     """
 
     operator: str
