@@ -60,9 +60,7 @@ def backends() -> None:
 
 
 @click.command(name="list")
-@click.option(
-    "--backend", default="torch-cpu", show_default=True, shell_complete=completion.backends, help="Backend to plan for."
-)
+@click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -125,7 +123,7 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
-    shell_complete=completion.backends,
+    type=completion.BACKEND,
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
@@ -249,7 +247,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     "--backend",
     default="emulator-a2",
     show_default=True,
-    shell_complete=completion.backends,
+    type=completion.BACKEND,
     help="Backend whose plan it is: what it has is drawn.",
 )
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)

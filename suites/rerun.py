@@ -123,9 +123,7 @@ def _said(verdict: str, violated: Sequence[str]) -> str:
 @click.command()
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
-@click.option(
-    "--backend", shell_complete=completion.backends, help="Backend to judge on [default: those that the run names]."
-)
+@click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)

@@ -46,7 +46,7 @@ def all_accounts(name: str) -> list[Account]:
     "name",
     default="torch-cpu",
     show_default=True,
-    shell_complete=completion.backends,
+    type=completion.BACKEND,
     help="Backend to probe.",
 )
 @click.option(

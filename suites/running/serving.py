@@ -38,7 +38,7 @@ from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words
-from poolproof.suites.running.identity import mapped_libraries
+from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.lending import Lender, Surroundings
 from poolproof.suites.running.pages import gather_pages
 from poolproof.suites.running.plans import Subject, subjects
@@ -49,9 +49,10 @@ from poolproof.suites.running.processes import Ended, fork
 class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
-    ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
-    `poolproof.suites.running.given`. ``plugins`` are the records of those that judge besides. ``lent_at`` is where
-    servers are to be had that have loaded it (`poolproof.suites.running.lending`), empty where there are none.
+    ``libraries`` are the paths of the shared libraries that it brought into its process, and into those that it
+    started. ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that
+    judge besides. ``lent_at`` is where servers are to be had that have loaded it
+    (`poolproof.suites.running.lending`), empty where there are none.
     """
 
     environment: dict[str, str]
@@ -138,11 +139,11 @@ def _serve(connection: Connection, backend_name: str, lends: bool) -> None:
 def _loaded(backend_name: str) -> tuple[Backend, Survey]:
     """A backend, loaded into this process, and what it says."""
     plugins = plugged().records
-    before, environment = mapped_libraries(), dict(os.environ)
+    before, environment = libraries_of_family(), dict(os.environ)
     backend = create(backend_name)
     asked = subjects(backend_name, backend)
     _check_declared(asked)
-    brought = mapped_libraries() - before
+    brought = libraries_of_family() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))
