@@ -224,9 +224,11 @@ class Backend(ABC):
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds, and workers
     of a session are forked from one process that has loaded it; each creates the backend anew, so that one that shares
     out devices then sees its own number (`WORKER_VARIABLE`).
-    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
-    format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
-    one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
+    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``variants`` names
+    ways that other code computes, such as a compiler's: each owes what the call owes, and is judged by that wherever
+    the plain one is, under the same declarations. ``tags`` names the format tags, besides the usual one, under which
+    the windowed 2-D operators take their tensors. ``product`` is the one that it runs on, None for an interface without
+    a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
     (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
     ``streams`` puts calls among other work, where the device has streams; ``phases`` goes through the phases of a call,
@@ -237,6 +239,7 @@ class Backend(ABC):
     interface: str = ""
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     streams: Streams | None = None
     phases: Phases | None = None
@@ -254,7 +257,7 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
-        """Execute ``call`` in the tensors' own memory, in one of ``modes`` if that is named.
+        """Execute ``call`` in the tensors' own memory, in one of ``modes`` or ``variants`` if that is named.
 
         Raises nothing that the implementation itself reports.
         """
