@@ -16,12 +16,14 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/precision",
     "docs/acceptance",
     "docs/case_lists",
+    "docs/time",
     "docs/score",
     "docs/api",
     "examples/README",
     "FINDINGS",
     "CONTRIBUTING",
     "CHANGELOG",
+    "README.zh",
 )
 
 project = "poolproof"

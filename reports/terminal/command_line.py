@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
@@ -103,6 +104,12 @@ class LateGroup(CommandGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return self.late[cmd_name].load() if cmd_name in self.late else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [CompletionItem(name, help=late.short_help) for name, late in self.late.items()]
+        return [item for item in named if item.value.startswith(incomplete)] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -266,8 +266,6 @@ class Case:
         try:
             self.attributes.check(api.spatial_rank, api.name)
             self.axes  # noqa: B018  (built once and kept)
-        except OverflowError as error:
-            raise CaseError(f"an attribute is beyond every address: {error}") from error
         except ValueError as error:
             raise CaseError(str(error)) from error
         if max(prod(self.shape), prod(self.pooled_shape)) >= _ELEMENTS:

@@ -296,8 +296,9 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
 
 
 def _has_producer(trial: Trial) -> bool:
-    """Not where the trial itself is given indices of the forward, which nobody else can make."""
-    return _owes_all(trial) and not (trial.case.has_bit_mask or 0 in trial.case.shape)
+    """Not where the trial itself is given indices of the forward, which nobody else can make, or takes none."""
+    takes_none = not trial.backend.abilities(trial.case.api).indices
+    return _owes_all(trial) and not (takes_none or trial.case.has_bit_mask or 0 in trial.case.shape)
 
 
 @_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)

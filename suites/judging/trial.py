@@ -26,6 +26,7 @@ from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.memory import POISONS, allocate, kept_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.judging.choices import chosen_indices
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.judging.parts import OWES_BITS, Parts
@@ -99,10 +100,22 @@ class Trial:
         return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
 
     def _on_own_indices(self, content: Contents) -> Contents:
-        """What an implementation that takes no indices goes by: those of its own rule."""
+        """What an implementation that takes no indices goes by: those of its own rule, or of its own choice."""
         call = allocate(content, POISONS[0])
+        rule = self.backend.forward_rule(call)
+        if rule.leaves_open:
+            if not self.backend.is_deterministic(call):
+                raise NotMade("which of tied maxima it takes cannot be told, for it may be others in each call")
+            return replace(content, indices=chosen_indices(content, rule, self._sums_of))
         planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return replace(content, indices=forward_indices(planes, self.case.axes, self.backend.forward_rule(call)))
+        return replace(content, indices=forward_indices(planes, self.case.axes, rule))
+
+    def _sums_of(self, content: Contents) -> Float64 | None:
+        """What the backend makes of other gradients; None where it makes nothing."""
+        run = self._execute(allocate(content, POISONS[0]))
+        if run.outcome.status is not Status.COMPLETED:
+            return None
+        return run.output("grad_input").astype(np.float64)
 
     @property
     def fmt(self) -> FloatFormat:
