@@ -23,7 +23,7 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "FINDINGS",
     "CONTRIBUTING",
     "CHANGELOG",
-    "README.zh",
+    "简体中文 <README.zh>",
 )
 
 project = "poolproof"

@@ -93,14 +93,17 @@ class Late:
 
 
 class LateGroup(CommandGroup):
-    """A group of commands that are imported when they are called: its help costs none of what they need."""
+    """A group of commands that are imported when they are called: its help costs none of what they need.
+
+    They are listed in the order in which they are given, that of their use.
+    """
 
     def __init__(self, *args: Any, late: Mapping[str, Late], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.late = late
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        return sorted(self.late)
+        return list(self.late)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return self.late[cmd_name].load() if cmd_name in self.late else None
