@@ -27,7 +27,8 @@ class Abilities:
         Names of the layouts (`poolproof.suites.cases.layouts`) that reach the implementation: none where an adapter
         hands over contiguous copies, so that nothing would be learned of strides. None for all of them.
     indices
-        A backward takes indices that another forward could have made. Without, it finds them itself.
+        A backward takes indices that another forward could have made. Without, it finds them itself, by its forward
+        rule; where that says any of the tied, it is asked which it took, and has to take them again in every call.
     """
 
     padding: bool = True

@@ -12,12 +12,25 @@ from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
 
+_DEVICES = ("cpu", "cuda", "npu")
+
+_ON_DEVICES = {
+    "torch": "poolproof.backends.torch_eager:TorchEager",
+    "torch-autograd": "poolproof.backends.frameworks.torch_routes:TorchAutograd",
+    "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
+}
+"""Those that take a device as their argument, after a colon."""
+
+_SHORT = {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compile:cpu"} | {
+    f"torch-{device}": f"torch:{device}" for device in _DEVICES
+}
+"""Names that stand for a backend on one device, and are what reports call it by."""
+
 _BUILT_IN = {
-    "torch-cpu": "poolproof.backends.torch_eager:cpu",
-    "torch-cuda": "poolproof.backends.torch_eager:cuda",
-    "torch-npu": "poolproof.backends.torch_eager:npu",
     "aclnn": "poolproof.backends.aclnn.backend:npu",
+    "jax": "poolproof.backends.frameworks.jax:Jax",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
+    "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
 }
@@ -25,7 +38,7 @@ _BUILT_IN = {
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
 
 
-BUILT_IN = frozenset({*_BUILT_IN, *_EMULATED})
+BUILT_IN = frozenset({*_BUILT_IN, *_SHORT, *_EMULATED})
 """The names of those that come with the suite, which no package can take."""
 
 
@@ -42,6 +55,7 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "interface": (lambda value: isinstance(value, str), "a text"),
     "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
     "modes": (_are_texts, "a tuple of texts"),
+    "variants": (_are_texts, "a tuple of texts"),
     "tags": (_are_texts, "a tuple of texts"),
 }
 """What a backend says of itself before it is asked anything: whether a value can be it, and what it should be."""
@@ -50,6 +64,11 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 def names() -> list[str]:
     """Every backend that can be named here, whether or not it can run."""
     return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+
+
+def canonical(name: str) -> str:
+    """The one name under which reports and waivers know a backend: torch-cuda for torch:cuda; others are left alone."""
+    return next((short for short, whole in _SHORT.items() if whole == name), name)
 
 
 def create(name: str) -> Backend:
@@ -77,9 +96,14 @@ def prepare(name: str, tell: Callable[[str], object]) -> None:
 
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
-    if ":" not in name and name not in names():
+    family, colon, device = name.partition(":")
+    if colon and family in _ON_DEVICES:
+        if device not in _DEVICES:
+            raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(_DEVICES)}, such as {family}:cuda")
+    elif not colon and name not in names():
         raise UnknownBackend(
-            f"unknown backend {name!r}: choose from {', '.join(names())}, or name your own as module:attribute"
+            f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
+            "or name your own as module:attribute"
         )
 
 
@@ -87,14 +111,22 @@ def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
     if name in _EMULATED:
         return partial(_emulated, _EMULATED[name])
-    points = () if name in _BUILT_IN else entry_points(group=ENTRY_POINT_GROUP, name=name)
-    module, _, attribute = _BUILT_IN.get(name, name).partition(":")
+    points = () if name in BUILT_IN else entry_points(group=ENTRY_POINT_GROUP, name=name)
     try:
         for point in points:
             return point.load()
-        return getattr(importlib.import_module(module), attribute)
+        family, _, device = _SHORT.get(name, name).partition(":")
+        if family in _ON_DEVICES:
+            return partial(_attribute(_ON_DEVICES[family]), device)
+        return _attribute(_BUILT_IN.get(name, name))
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
+
+
+def _attribute(name: str) -> Callable[..., Backend]:
+    """Of ``module:attribute``."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _emulated(product: Product) -> Backend:

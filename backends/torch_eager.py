@@ -31,11 +31,11 @@ class TorchEager(Backend):
     """One torch device. BackendUnavailable when torch or the device is missing."""
 
     def __init__(self, device: str) -> None:
-        self._torch = _import_torch(device)
+        self.torch = import_torch(device)
         self._device = device
         self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
-        self.streams = None if device == "cpu" else TorchStreams(self, getattr(self._torch, device))
+        self.streams = None if device == "cpu" else TorchStreams(self, getattr(self.torch, device))
         self._placing = OnHost if device == "cpu" else OnDevice
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -59,7 +59,7 @@ class TorchEager(Backend):
         return self._device == "cpu" or call.deterministic
 
     def environment(self) -> Mapping[str, str]:
-        torch = self._torch
+        torch = self.torch
         device = platform.processor() or platform.machine()
         if self._device != "cpu":
             device = getattr(torch, self._device).get_device_name()
@@ -88,38 +88,38 @@ class TorchEager(Backend):
 
     def place(self, call: Call) -> Placed:
         """The call's tensors on the device, in the mode of determinism that it asks for."""
-        torch = self._torch
+        torch = self.torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:
             torch.set_deterministic_debug_mode(2 * call.deterministic)  # as the usual setter, which imports a compiler
         return self._placing(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         """Queue the operator on the current stream."""
-        _INVOKE[call.operator.direction](self._torch, call, views)
+        _INVOKE[call.operator.direction](self.torch, call, views)
 
     def _synchronize(self) -> None:
         if self._device != "cpu":
-            getattr(self._torch, self._device).synchronize()
+            getattr(self.torch, self._device).synchronize()
 
     def empty(self, *shape: int) -> torch.Tensor:
         """Bytes on the device that hold anything."""
-        return self._torch.empty(shape, dtype=self._torch.uint8, device=self._device)
+        return self.torch.empty(shape, dtype=self.torch.uint8, device=self._device)
 
     def host_bytes(self, tensor: Tensor) -> torch.Tensor:
         """A tensor's storage, whose memory is shared."""
-        return self._torch.from_numpy(tensor.storage)
+        return self.torch.from_numpy(tensor.storage)
 
     def host_view(self, tensor: Tensor) -> torch.Tensor:
         """The tensor in its own memory. Its storage is that of the view, whose beginning numpy alone cannot tell."""
         if tensor.offset:
             return self._strided(self.host_bytes(tensor), tensor, tensor.offset)
-        if dtype_name(tensor.dtype) in _UNKNOWN_TO_NUMPY:
-            return self._torch.from_numpy(tensor.array.view(np.int16)).view(self._dtype(tensor))
-        return self._torch.from_numpy(tensor.array)
+        if dtype_name(tensor.dtype) in UNKNOWN_TO_NUMPY:
+            return self.torch.from_numpy(tensor.array.view(np.int16)).view(self._dtype(tensor))
+        return self.torch.from_numpy(tensor.array)
 
     def device_bytes(self, tensor: Tensor) -> torch.Tensor:
         """A copy of a tensor's buffer, guard bands included."""
-        return self._torch.from_numpy(tensor.buffer).to(self._device)
+        return self.torch.from_numpy(tensor.buffer).to(self._device)
 
     def device_view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
         return self._strided(buffer, tensor, tensor.guard // tensor.dtype.itemsize + tensor.offset)
@@ -128,10 +128,10 @@ class TorchEager(Backend):
         return memory.view(self._dtype(tensor)).as_strided(tensor.shape, tensor.strides, start)
 
     def _dtype(self, tensor: Tensor) -> torch.dtype:
-        return cast("torch.dtype", getattr(self._torch, dtype_name(tensor.dtype)))
+        return cast("torch.dtype", getattr(self.torch, dtype_name(tensor.dtype)))
 
 
-_UNKNOWN_TO_NUMPY = ("bfloat16",)
+UNKNOWN_TO_NUMPY = ("bfloat16",)
 """Dtypes that torch does not take from numpy, which has them from elsewhere; all of two bytes."""
 
 
@@ -259,7 +259,7 @@ _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
 """Per device, for float16 and bfloat16: the model that the probe measured for (operator, route); else native."""
 
 
-def _import_torch(device: str) -> Any:
+def import_torch(device: str) -> Any:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
         import torch
@@ -281,15 +281,3 @@ def _import_torch(device: str) -> Any:
 @cache
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def cpu() -> TorchEager:
-    return TorchEager("cpu")
-
-
-def cuda() -> TorchEager:
-    return TorchEager("cuda")
-
-
-def npu() -> TorchEager:
-    return TorchEager("npu")

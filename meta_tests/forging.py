@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows, read_run, write_run
+from poolproof.suites.running.replanning import from_record, mandatory
 
 SIGNATURE = ""
 """In place of a sentence: only a signature tells."""
@@ -180,6 +181,14 @@ def _narrowed(record: dict[str, Any]) -> None:
     record["narrowed"] = {"selected": 1, "planned": 2, "tests": []}
 
 
+def _budgeted(record: dict[str, Any]) -> None:
+    """A budget that was enough for the first case of a block, with what the run then owes."""
+    blocks = from_record(record["selection"]).blocks()
+    parts = {block.id: [block.least, block.count] for block in blocks if block.count > block.least}
+    record["budget"] = {"seconds": 60.0, "took": 59.0, "until": record["started"] + 60.0, "asked": parts}
+    record["mandatory"] = mandatory(record)
+
+
 def _fewer_cases(record: dict[str, Any]) -> None:
     record["selection"]["cases"] -= 1
 
@@ -239,6 +248,7 @@ FORGERIES = (
     Forgery("the seed of the run changed", _record(lambda r: r["selection"].update(seed=5)), "was planned"),
     Forgery("a part of the plan told as the whole", _record(_whole), "the whole plan has"),
     Forgery("a selection invented", _record(_narrowed), "owes other groups"),
+    Forgery("a budget invented, too small for what was judged", _record(_budgeted), "more than were planned"),
     Forgery("a waiver invented", _record(_another_waiver), "but not waived"),
     Forgery("waivers redated", _record(_later_waiver), "no waiver covers it"),
     Forgery("the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "no waiver covers"),

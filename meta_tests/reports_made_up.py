@@ -140,7 +140,7 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
         "bias_ulp": random.uniform(-0.01, 0.01, rows),
         "n_inexact": backward - exact,
         "k_cells": [[150, 42]] * rows,
-        "k_error": [[0.0, 0.4]] * rows,
+        "k_error": [[0.0, 0.4 * recipe.ulps]] * rows,
         "k_bound": [[0.0, 1.5]] * rows,
         "margin_min": random.uniform(0.2, 0.9, rows) / recipe.ulps,
         "call_seconds": recipe.slowdown * 1e-4 * np.exp(random.normal(0.0, 0.1, rows)),

@@ -5,6 +5,7 @@ What the machine of a reader has is stood in for: CANN's set_env.sh, device file
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -124,6 +125,41 @@ def test_the_gitlab_sample(machine: dict[str, str]) -> None:
     assert installed_extras(machine) <= extras()
 
 
+def instructions(text: str) -> list[tuple[str, str]]:
+    """(instruction, what it is given) of a container file."""
+    whole = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in whole.splitlines()) if word]
+
+
+def test_the_container_file(machine: dict[str, str]) -> None:
+    """Its steps, where what it copies is there and no user is made, and what a session is given and ends with."""
+    steps = instructions((SAMPLES / "npu.containerfile").read_text(encoding="utf-8"))
+    at, programs = Path(machine["AT"]), Path(machine["PATH"].partition(os.pathsep)[0])
+    given = {"GROUP": "1000", "ID": "1000", "POOLPROOF": str(at / "opt")}
+    (at / "opt").mkdir()
+    (at / "opt" / "clone").symlink_to(ROOT)
+    (programs / "python3").write_text(_PYTHON)
+    Path(machine["PROGRAMS"], "pytest").write_text(
+        f"#!{sys.executable}\nimport sys, pytest\nsys.exit(pytest.console_main())\n"
+    )
+    for name in ("groupadd", "useradd", "install"):
+        (programs / name).write_text(f'#!/bin/bash\necho {name} "$@" >> "{at}/asked"\n')
+    for name in ("python3", "groupadd", "useradd", "install"):
+        (programs / name).chmod(0o755)
+    for script in (rest for word, rest in steps if word == "RUN"):
+        ended = run_step(script, machine | given)
+        assert ended.returncode == 0, ended.stderr
+    installed = Path(machine["INSTALLED"]).read_text().removeprefix(f"{at}/opt/clone[").removesuffix("]")
+    assert {*installed.split(",")} <= extras()
+    assert "--gid 1000 judge" in (at / "asked").read_text()
+    assert [rest for word, rest in steps if word == "USER"] == ["0", "${ID}:${GROUP}"]
+    entry = json.loads(dict(steps)["ENTRYPOINT"])
+    asked = [*entry, "--backend", "no-such"]
+    ended = subprocess.run(asked, env=machine | given, cwd=at, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, "unknown backend 'no-such'" in ended.stdout + ended.stderr) == (3, True), ended
+    assert json.loads(dict(steps)["CMD"]) == ["--backend", "aclnn"]
+
+
 def _clean(at: Path) -> dict[str, str]:
     """The checkout as a job finds it: a run's folder is no part of it."""
     subprocess.run(["rm", "-rf", *map(str, at.iterdir())], check=True)
@@ -153,7 +189,7 @@ def test_no_way_to_install_is_named_that_does_not_exist(page: Path) -> None:
     """This project is in no index: it is installed from a clone."""
     for what in ways_to_install(page.read_text(encoding="utf-8")):
         name, _, rest = what.partition("[")
-        assert name in (".", "$POOLPROOF", "tox"), what
+        assert name in (".", "$POOLPROOF", "argcomplete", "tox"), what
         assert {*rest.rstrip("]").split(",")} - {""} <= extras(), what
 
 

@@ -16,20 +16,20 @@ RULES = tuple(map(ForwardRule.parse, ("last", "first-nan", "last+leading-nan", "
 
 
 @cache
-def questions() -> list[Question]:
-    """Forwards on data with ties, NaN and infinities."""
+def questions(aspect: str = "special_values") -> list[Question]:
+    """Forwards on data with ties, NaN and infinities, or on those of another aspect."""
     chosen = [
         subject
         for subject in subjects("scatter", Scatter())
         if not subject.operator.is_backward and (subject.dtype, subject.index_dtype) == ("float16", "int64")
     ]
-    asked = blocks(chosen, [CASE_ASPECTS["special_values"]], PLANS["smoke"], 1)
+    asked = blocks(chosen, [CASE_ASPECTS[aspect]], PLANS["smoke"], 1)
     return [question for block in asked for question in block.first(40)]
 
 
-def violated(picks: ForwardRule, declared: ForwardRule) -> set[str]:
+def violated(picks: ForwardRule, declared: ForwardRule, aspect: str = "special_values") -> set[str]:
     """The checks whose claims are broken by any of the questions."""
-    rows = [judge(question, Picking(picks, declared)) for question in questions()]
+    rows = [judge(question, Picking(picks, declared)) for question in questions(aspect)]
     return {check for row in rows for check in row.get("checks_violated") or ()}
 
 
@@ -50,3 +50,12 @@ def test_any_of_the_tied_is_right_where_that_is_declared() -> None:
     for rule in map(ForwardRule.parse, ("first", "last", "first-nan", "last+first-nan")):
         assert violated(rule, declared=any_of_them) == set()
     assert "index_rule" in violated(ForwardRule.parse("leading-nan"), declared=any_of_them)
+
+
+def test_subnormal_cells_are_asked_about() -> None:
+    """Comparisons that take them for zero are wrong unless that is declared, and so are others where it is."""
+    flushing = ForwardRule.parse("ftz")
+    assert violated(flushing, declared=flushing, aspect="subnormals") == set()
+    assert violated(FAMILY_RULE, declared=FAMILY_RULE, aspect="subnormals") == set()
+    assert "index_rule" in violated(flushing, declared=FAMILY_RULE, aspect="subnormals")
+    assert "index_rule" in violated(FAMILY_RULE, declared=flushing, aspect="subnormals")

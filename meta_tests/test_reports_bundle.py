@@ -40,7 +40,7 @@ def _everything(asked: str) -> list[Drawn]:
 
 def drawn_once(run: Mapping[str, Any]) -> list[Drawn]:
     """What `drawn_again` draws, once for all records that ask the same."""
-    return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed") if name in run}))
+    return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed", "budget") if name in run}))
 
 
 DRAWN_ONCE = Draw(drawn_once, mandatory, plan_cases)

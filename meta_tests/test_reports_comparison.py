@@ -107,7 +107,7 @@ def test_with_another_seed_a_failure_is_new_by_its_kind(tmp_path: Path) -> None:
 
 def test_precision_that_gets_worse_is_told(tmp_path: Path) -> None:
     comparison = against(tmp_path, BASE, replace(BASE, ulps=1.2))
-    assert set(comparison.less_precise["statistic"]) == {"worst error, ulp", "least margin"}
+    assert set(comparison.less_precise["statistic"]) == {"largest error, ulp of max(P, N)", "least margin"}
     assert comparison.has_drifted_for_the_worse
     assert comparison.overall is Overall.CONFORMS
 

@@ -209,3 +209,36 @@ def test_bars_are_logarithmic() -> None:
     assert logarithmic_width(0.0) == 0.0
     assert logarithmic_width(1e-20) == 1.5
     assert 80 < logarithmic_width(0.1) < 90
+
+
+def test_a_quantity_is_the_same_wherever_it_is_told(run: Path) -> None:
+    table = read_digest(run).precision
+    for one in precision_by_model(run):
+        line = table.loc[one.backend, one.operator, one.dtype, one.model]
+        assert line["exact_share"] == pytest.approx(100.0 * one.correctly_rounded)
+        assert line["owed_share"] == pytest.approx(100.0 * one.bits_owed)
+        assert line["largest_error"] == pytest.approx(one.largest_error)
+        assert line["margin_min"] == pytest.approx(float("nan") if one.margin is None else one.margin, nan_ok=True)
+        assert line["bias_ulp"] == pytest.approx(one.bias)
+
+
+def test_sums_that_cancel_do_not_drown_what_is_told(run: Path) -> None:
+    line = read_digest(run).precision.loc["native", OPERATOR, "float16", "native"]
+    assert line["max_ulp"] > 10.0 * line["largest_error"]
+    assert abs(line["bias_ulp"]) < 0.1
+
+
+def test_waived_cases_are_told_apart(run: Path, tmp_path: Path) -> None:
+    rows = RowWriter(tmp_path, "main")
+    for row in read_rows(run).to_pylist():
+        if row["backend"] == "cutting":
+            covered = row["verdict"] == "violates" and row["dtype"] == "float16"
+            rows.append(row | ({"verdict": "waived", "waivers": ["cuts"]} if covered else {}))
+    rows.close()
+    record = read_digest(run).run
+    write_run(tmp_path, record | {"backends": {"cutting": {}}, "probes": {}})
+    text = write_precision_page(read_digest(tmp_path), tmp_path / "precision.html").read_text(encoding="utf-8")
+    half = group_of(tmp_path, "cutting", "float16")
+    assert half.waived == half.wrong > 5
+    assert f'<span class="tag waived">{half.wrong} cases outside the interval, waived</span>' in text
+    assert "outside the interval</span>" not in text

@@ -170,6 +170,14 @@ def test_one_failing_case_is_too_few() -> None:
     assert suspect.smallest["case_id"] == rows[17]["case_id"]
 
 
+def test_two_failing_cases_are_too_few_whatever_they_have_in_common() -> None:
+    rows = made_up()
+    broken = [row | {"gradient": "cancellation"} if number in (17, 60) else row for number, row in enumerate(rows)]
+    (suspect,) = found(failing(broken, lambda row: row["gradient"] == "cancellation"))
+    assert not suspect.is_claimed
+    assert suspect.sentence == "2 cases fail (interval): too few to tell what brings them about"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_chance_is_no_condition(seed: int) -> None:
     chosen = set(random.Random(seed).sample(range(300), 12))

@@ -92,7 +92,7 @@ class Deviations:
 
     @cached_property
     def magnitude(self) -> Float64:
-        """|golden|."""
+        """The absolute values of ``golden``."""
         return np.abs(self.golden)
 
     @cached_property

@@ -74,6 +74,11 @@ class ForwardRule:
     def _differs(self, name: str) -> bool:
         return bool(getattr(self, name) != getattr(FAMILY_RULE, name))
 
+    @property
+    def leaves_open(self) -> bool:
+        """Whether more than one index of a window is right."""
+        return self.ties is Ties.ANY or self.nans is Nans.ANY
+
     @classmethod
     def parse(cls, text: str) -> ForwardRule:
         """Read the spelling of ``str()``; ValueError names what is wrong."""

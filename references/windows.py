@@ -23,6 +23,10 @@ SMALLEST = 2
 """Length of every axis in the smallest plane that is asked for: a window of one cell has a route, and a mask, apart."""
 
 
+_MOST_LENGTH = (1 << 63) - 1
+"""What an interface can be handed, and an array of integers hold."""
+
+
 @dataclass(frozen=True)
 class Attribute:
     """The name of an attribute, and whether it is a flag; all others are lists of integers."""
@@ -133,6 +137,8 @@ class Windowed(Kind):
                 raise ValueError(f"{name} of {api} has length {' or '.join(map(str, lengths))}")
             if min(values, default=least) < least:
                 raise ValueError(f"{name} must be at least {least}")
+            if max(values, default=least) > _MOST_LENGTH:
+                raise ValueError(f"{name} is beyond every address")
         halves = [length // 2 for length in expand(self.kernel_size, spatial_rank)]
         padding = expand(self.padding, spatial_rank, (0,))
         if any(given > most for given, most in zip(padding, halves, strict=True)):

@@ -75,7 +75,9 @@ class Run:
     def precision(self) -> pd.DataFrame:
         """What conforming rows say of precision. Index: backend, operator, dtype, model.
 
-        Columns: those of `rows` that combine (sums, maxima or minima), and bias_ulp, weighted by the inexact cells.
+        Columns: those of `rows` that combine (sums, maxima or minima), and the quantities that pages tell of
+        (`poolproof.reports.figures.quantities`): exact_share and owed_share in percent, largest_error in ulp of
+        max(P, N), bias_ulp in ulp of S, margin_min.
         """
         return self._digest.precision.copy()
 

@@ -70,6 +70,13 @@ class _Run:
         }
         write_run(self.folder, self.record)
 
+    def allot(self, asked: Mapping[str, Sequence[int]], mandatory: Sequence[Mapping[str, Any]], seconds: float) -> None:
+        """Owe ``mandatory`` only: of the blocks in ``asked``, so many of so many cases were asked in these seconds."""
+        budget = self.record["budget"]
+        budget |= {"asked": dict(asked), "took": budget["took"] + seconds}
+        self.record["mandatory"] = list(mandatory)
+        write_run(self.folder, self.record)
+
     def progress(self) -> str | None:
         """A line about how far the run is, when it is time for one."""
         now = time.monotonic()
@@ -78,6 +85,8 @@ class _Run:
         self._last_line = now
         planned, rate = self.record["planned_cases"], self.done / (now - self._began)
         left = (planned - self.done) / rate if rate else 0.0
+        if "budget" in self.record:
+            left = min(left, max(self.record["budget"]["until"] - time.time(), 0.0))
         done = f"{self.done:,} of {planned:,} cases, {self.failed:,} failed"
         return f"{done}, {rate:,.0f} a second, {_duration(left)} left"
 
@@ -196,6 +205,15 @@ def what_is_done(folder: Path) -> Done:
     return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)), led_to, asked)
 
 
+def spent(folder: Path) -> tuple[float, float]:
+    """The seconds of the budgets that earlier sessions of the run in a folder had, and those that they took."""
+    try:
+        before = read_run(folder).get("budget", {})
+    except NotARun:
+        before = {}
+    return before.get("seconds", 0.0), before.get("took", 0.0)
+
+
 def require_same(folder: Path, record: Mapping[str, Any]) -> None:
     """`CannotOpen` names the first thing in which a run differs from the one in the folder that it would go on with."""
     before = read_run(folder)
@@ -234,6 +252,13 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
     """Let the run owe ``mandatory`` only, the groups of these ``tests``, and say so wherever it is shown."""
     config.stash[_RUN].narrow(tests, mandatory)
+
+
+def allot(
+    config: pytest.Config, asked: Mapping[str, Sequence[int]], mandatory: Sequence[Mapping[str, Any]], seconds: float
+) -> None:
+    """Let the run owe what a budget of time was enough for, and say so wherever it is shown."""
+    config.stash[_RUN].allot(asked, mandatory, seconds)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:

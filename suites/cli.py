@@ -37,8 +37,11 @@ COMMANDS = {
 )
 @click.version_option(package_name="poolproof")
 def main() -> None:
-    """Conformance of max pooling with argmax, backward.
+    r"""Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
 
-    A run is made by pytest (pytest --pyargs poolproof.suites --help shows its options, group "poolproof"); the
-    commands here look before it and after it.
+    A run is made by pytest; the commands here look before it and after it.
+
+    \b
+    pytest --pyargs poolproof.suites --backend torch-cpu -n 2
+    pytest --pyargs poolproof.suites --help   (group "poolproof")
     """

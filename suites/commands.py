@@ -26,6 +26,7 @@ from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.judging.asked import Asked
@@ -59,7 +60,7 @@ def backends() -> None:
 
 
 @click.command(name="list")
-@click.option("--backend", default="torch-cpu", show_default=True, help="Backend to plan for.")
+@click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -122,6 +123,7 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
+    type=completion.BACKEND,
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
@@ -242,12 +244,23 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 @click.option("--format", "name", type=click.Choice(sorted(FORMATS)), required=True, help="What to write.")
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @click.option(
-    "--backend", default="emulator-a2", show_default=True, help="Backend whose plan it is: what it has is drawn."
+    "--backend",
+    default="emulator-a2",
+    show_default=True,
+    type=completion.BACKEND,
+    help="Backend whose plan it is: what it has is drawn.",
 )
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--operator", "operators", multiple=True, metavar="NAME", help="Only this operator, repeatable.")
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.operators,
+    help="Only this operator, repeatable.",
+)
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable.")
 @click.option(
     "--aspect", "aspects", multiple=True, type=click.Choice(sorted(CASE_ASPECTS)), help="Only this aspect, repeatable."

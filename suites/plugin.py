@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import platform
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 import pytest
 
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, names
+from poolproof.backends.registry import UnknownBackend, canonical
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
@@ -30,24 +31,27 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
-from poolproof.reports.terminal.command_line import MOST_SECONDS
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, parse_size, share
+from poolproof.suites.options import add_options, budget_of, check_ranges
 from poolproof.suites.plugged import each_once
+from poolproof.suites.running import allotment
+from poolproof.suites.running.allotment import TURNS, Allotment, Budget
 from poolproof.suites.running.aspects import ASPECTS, check_lines
-from poolproof.suites.running.given import USUAL_TIMEOUT, give_libraries
+from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS, Block, Plan, Subject, not_supported
+from poolproof.suites.running.plans import PLANS, Block, Plan, Subject, not_supported
 from poolproof.suites.running.replanning import to_record
-from poolproof.suites.running.runner import MOST_EVIDENCE, Runner
+from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
 from poolproof.suites.running.sandbox import Sandbox, surveyed
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.spending import Spender
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,17 @@ class Session:
     waivers: Waivers
     done: recorder.Done
     memory_budget: int
+    budget: Budget | None
 
     def waive(self, row: Row) -> Row:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
-class OutOfRange(BadInput):
-    """An option whose value means nothing; the text names it."""
-
-
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
+
+_LEFT = pytest.StashKey[list[str]]()
+"""The ids that a selection of tests has left of the plan, where it left some out."""
 
 _LOADED = pytest.StashKey[dict[str, Sandbox]]()
 """The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
@@ -80,94 +84,7 @@ _BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
-    add = group.addoption
-    add(
-        "--backend",
-        action="append",
-        metavar="NAME",
-        help=f"implementation under test, repeatable: {', '.join(names())}, "
-        "or your own as module:attribute (default: torch-cpu)",
-    )
-    add(
-        "--plan",
-        choices=sorted(PLANS),
-        default="smoke",
-        help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
-    )
-    add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
-    )
-    add(
-        "--report",
-        type=Path,
-        metavar="DIR",
-        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
-    )
-    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add(
-        "--case",
-        action="append",
-        metavar="JSON",
-        help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
-    )
-    add(
-        "--case-list",
-        action="append",
-        type=Path,
-        metavar="FILE",
-        help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
-        "line; docs/case_lists.md says how rows are completed",
-    )
-    add(
-        "--operator",
-        action="append",
-        metavar="NAME",
-        help="only this operator, repeatable; aclnn and aten names work too",
-    )
-    add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
-    add(
-        "--aspect",
-        action="append",
-        choices=sorted(ASPECTS),
-        help="only this aspect, repeatable",
-    )
-    add(
-        "--waivers",
-        action="append",
-        metavar="FILE",
-        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
-    )
-    add(
-        "--case-timeout",
-        type=float,
-        default=USUAL_TIMEOUT,
-        metavar="SECONDS",
-        help="how long one case may take before it counts as hung (default: 60)",
-    )
-    add(
-        "--memory-budget",
-        metavar="SIZE",
-        help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
-        "not run, and counted (default: what is free when the run begins)",
-    )
-    add(
-        "--aclnn-library",
-        action="append",
-        metavar="PATH",
-        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
-        "variables name",
-    )
-    add(
-        "--probe",
-        action="store_true",
-        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
-    )
-    add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
+    add_options(parser)
 
 
 def _stay_with(controller: int, host: str) -> None:
@@ -224,6 +141,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _SESSION not in session.config.stash:
         return
     ignore_termination()
+    _allot(session.config)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -241,6 +159,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
         to_do.sort(key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
+    if "turn" in metafunc.fixturenames:
+        workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
+        metafunc.parametrize("turn", range(TURNS * workers) if session.budget else ())
     if "question" in metafunc.fixturenames:
         asked = selection.unanswered(session.done.asked)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
@@ -249,10 +170,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what a selection emptied: pytest would otherwise report one skipped item for each."""
-    if _SESSION in config.stash:
-        items[:] = [item for item in items if "NOTSET" not in item.name]
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Leave out what a selection emptied: pytest would otherwise report one skipped item for each.
+
+    What spends the rest of a budget comes last; no ``-k`` leaves it out.
+    """
+    if _SESSION not in config.stash:
+        return (yield)
+    kept = [item for item in items if "NOTSET" not in item.name]
+    turns = [item for item in kept if _spends(item)]
+    items[:] = [item for item in kept if not _spends(item)]
+    yield
+    items += turns
+    return None
+
+
+def _spends(item: pytest.Item) -> bool:
+    return "turn" in getattr(item, "fixturenames", ())
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -277,7 +212,24 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
+        config.stash[_LEFT] = left
         recorder.narrow(config, left, session.selection.mandatory(left))
+
+
+def _allot(config: pytest.Config) -> None:
+    """Let the run owe what its budget was enough for."""
+    session = config.stash[_SESSION]
+    if session.budget is None or hasattr(config, "workerinput"):
+        return
+    left = config.stash.get(_LEFT, None)
+    blocks = [
+        block
+        for block in session.selection.blocks()
+        if block.id not in session.done.blocks and (left is None or block.id in left)
+    ]
+    parts = allotment.asked(session.folder, blocks)
+    asked = {name: part for name, (part, _) in parts.items()}
+    recorder.allot(config, parts, session.selection.mandatory(left, asked), time.time() - session.budget.began)
 
 
 @pytest.fixture(scope="session")
@@ -298,25 +250,64 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
             already_led_to=session.done.led_to,
             most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
             loaded=config.stash.get(_LOADED, {}),
+            shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
         )
     config.stash[_LOADED] = {}
     yield runner
     runner.close()
 
 
+@pytest.fixture(scope="session")
+def spender(request: pytest.FixtureRequest, runner: Runner) -> Spender | None:
+    """Who judges within the budget in this process, None where there is none."""
+    session = request.config.stash[_SESSION]
+    if session.budget is None:
+        return None
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
+    return Spender(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
+
+
 @pytest.fixture
-def examine(runner: Runner, rows: RowWriter, count_cases: Callable[[int, int], None]) -> Callable[[Block], None]:
-    """Judge a block; the test fails with every failure's reproducer."""
+def examine(
+    runner: Runner, spender: Spender | None, rows: RowWriter, conclude: Callable[[Tally], None]
+) -> Callable[[Block], None]:
+    """Judge a block, or within a budget the least of it; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
         with among_ours():
-            tally = runner.judge(block)
-        rows.finish_block(block.id)
+            tally = spender.begin(block) if spender else runner.judge(block)
+        if spender is None:
+            rows.finish_block(block.id)
+        conclude(tally)
+
+    return examine_block
+
+
+@pytest.fixture
+def spend(spender: Spender | None, conclude: Callable[[Tally], None]) -> Callable[[], None]:
+    """Judge more of all blocks for a part of the budget; the test fails as that of a block does."""
+
+    def spend_a_turn() -> None:
+        assert spender is not None
+        with among_ours():
+            tally = spender.go_on()
+        conclude(tally)
+
+    return spend_a_turn
+
+
+@pytest.fixture
+def conclude(count_cases: Callable[[int, int], None]) -> Callable[[Tally], None]:
+    """Report a tally; the test fails with its failures."""
+
+    def conclude_from(tally: Tally) -> None:
         count_cases(tally.rows, len(tally.failures))
         if tally.failures:
             pytest.fail(tally.text(), pytrace=False)
 
-    return examine_block
+    return conclude_from
 
 
 @pytest.fixture
@@ -353,7 +344,8 @@ def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callabl
 def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
-        _check_ranges(config)
+        check_ranges(config)
+        spent = budget_of(config, time.time())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
@@ -370,12 +362,24 @@ def _begin(config: pytest.Config) -> Session:
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
         record = _record(config, selection) | sizes | {"plugins": each_once(plugins)}
+        record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers)
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     except OSError as error:
         _stop(told(error))
-    return Session(folder, selection, waivers, done, budget)
+    return Session(folder, selection, waivers, done, budget, spent)
+
+
+def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
+    """What run.json says of a budget that begins; without one, the whole plan is owed."""
+    if budget is None:
+        allotment.forget(folder)
+        return {}
+    begun = {name for name, _ in done.cases}
+    allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
+    seconds, took = recorder.spent(folder)
+    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
@@ -390,17 +394,6 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "selection": to_record(selection),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},
     }
-
-
-def _check_ranges(config: pytest.Config) -> None:
-    """`OutOfRange` names an option whose value means nothing."""
-    cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
-    if cases is not None and not 1 <= cases <= MOST_CASES:
-        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
-    if not 0.0 < timeout <= MOST_SECONDS:
-        raise OutOfRange(
-            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
-        )
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -458,7 +451,7 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
-    for name in dict.fromkeys(config.getoption("backend") or ["torch-cpu"]):
+    for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
         said[name], sandbox = surveyed(name)
         if judges_here:
             loaded[name] = sandbox

@@ -32,6 +32,7 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
+from poolproof.suites import completion
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.running.given import give_libraries
@@ -122,7 +123,7 @@ def _said(verdict: str, violated: Sequence[str]) -> str:
 @click.command()
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
-@click.option("--backend", help="Backend to judge on [default: those that the run names].")
+@click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)

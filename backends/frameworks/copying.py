@@ -40,21 +40,24 @@ class IndexBase(StrEnum):
 class Question:
     """One call as a framework can be asked it.
 
-    Arrays are contiguous: ``values`` (self) of shape (N, C, *spatial), ``gradient`` (grad_output) and ``indices`` of
-    shape (N, C, *windows), the last counted from the framework's `IndexBase`; a forward has neither. Of the lists each
-    has a length for every spatial axis; of windowed and adaptive operators the other kind's are empty.
+    Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
+    of shape ``(N, C, *windows)``, the last counted from the framework's `IndexBase`; a forward has neither, and is
+    asked for indices of ``index_dtype``. Of the lists each has a length for every spatial axis; of windowed and
+    adaptive operators the other kind's are empty. ``mode`` is the one of `Backend.variants` to ask in.
     """
 
     operator: Operator
     values: NDArray
     gradient: NDArray | None
     indices: NDArray | None
+    index_dtype: str
     kernel_size: Lengths = ()
     stride: Lengths = ()
     padding: Lengths = ()
     dilation: Lengths = ()
     ceil_mode: bool = False
     output_size: Lengths = ()
+    mode: str = ""
 
 
 class Refused(Exception):
@@ -99,8 +102,8 @@ class CopyingBackend(Backend):
         finally:
             self._seconds += time.perf_counter() - started
 
-    def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
-        question, self._seconds = self._question(call), 0.0
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        question, self._seconds = replace(self._question(call), mode=mode), 0.0
         try:
             if call.operator.is_backward:
                 made: tuple[NDArray, ...] = (self.backward(question),)
@@ -120,7 +123,8 @@ class CopyingBackend(Backend):
             array = call.tensors[name].array
             batched = array if array.ndim == rank + 2 else array[np.newaxis]
             arrays[name] = np.ascontiguousarray(batched)
-        question = Question(call.operator, arrays["self"], arrays.get("grad_output"), None, **_full_length(call))
+        given = arrays["self"], arrays.get("grad_output"), None, call.index_dtype
+        question = Question(call.operator, *given, **_full_length(call))
         if "indices" in arrays:
             question = replace(question, indices=self._from_plane(arrays["indices"], question))
         return question

@@ -106,15 +106,31 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
 
 
 def _narrowed(run: Mapping[str, Any], planned: int) -> str:
-    """What options, ``-k`` or single cases have left of the plan; records of earlier versions do not tell."""
+    """What options, ``-k``, a budget or single cases have left of the plan; records of earlier versions do not tell."""
     whole = run.get("plan_cases", 0)
     if run.get("selection", {}).get("lines"):
         return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}"
-    return f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
+    part = f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
+    return part + _allotted(run.get("budget", {}))
+
+
+def _allotted(budget: Mapping[str, Any]) -> str:
+    """What a budget of time left of the blocks that it was not enough for."""
+    if not (parts := budget.get("asked")):
+        return ""
+    least = min(asked / of for asked, of in parts.values())
+    took, given = duration(budget["took"]), duration(budget["seconds"])
+    return f", in {took} of a budget of {given}: at least 1 case and {100 * least:.1f} % of each block"
 
 
 def _unfinished(run: Mapping[str, Any]) -> list[str]:
     return [] if run["finished"] else ["the run has not finished"]
+
+
+def duration(seconds: float) -> str:
+    """A time in words: ``12 s``, ``10 min``, ``1 min 30 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return " ".join(f"{number} {unit}" for number, unit in ((minutes, "min"), (rest, "s")) if number) or "0 s"
 
 
 def count_of(number: int, thing: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+
+from poolproof.reports.figures.quantities import QUANTITIES
 
 MEASURED = ("backend", "operator", "dtype")
 """What precision and time are compared per."""
@@ -24,37 +24,17 @@ _Z = 2.576
 """Normal quantile of a two-sided interval of 99 %."""
 
 
-@dataclass(frozen=True)
-class Statistic:
-    """A statistic whose movement is told; ``is_worse`` takes its values before and after."""
-
-    name: str
-    meaning: str
-    is_worse: Callable[[float, float], bool]
-
-
-STATISTICS = (
-    Statistic("max_ulp", "worst error, ulp", lambda before, after: after > before * 1.05 + 0.01),
-    Statistic("bias_ulp", "bias, ulp", lambda before, after: abs(after) > abs(before) * 1.05 + 0.02),
-    Statistic("margin_min", "least margin", lambda before, after: after < before - 0.05 * abs(before)),
-    Statistic("exact_share", "correctly rounded", lambda before, after: after < before - 0.001),
-)
-"""A change below a twentieth is shown, but not called worse: kernels that add in any order never repeat exactly."""
-
-
 def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Lines of `MEASURED`, statistic, before, after and worse for every statistic that moved; worse ones first.
+    """Lines of `MEASURED`, statistic, before, after and worse for every quantity that moved; worse ones first.
 
     Both frames are those of `tables.precision` over the same cases.
     """
     lines = []
-    for frame in (before, after):
-        frame["exact_share"] = frame["n_bitexact"] / frame["n"]
     for group in before.index.intersection(after.index):
-        for statistic in STATISTICS:
-            values = float(before.loc[group, statistic.name]), float(after.loc[group, statistic.name])
+        for quantity in QUANTITIES:
+            values = float(before.loc[group, quantity.column]), float(after.loc[group, quantity.column])
             if not math.isclose(*values, rel_tol=1e-9) and not all(map(math.isnan, values)):
-                lines.append((*group, statistic.meaning, *values, statistic.is_worse(*values)))
+                lines.append((*group, quantity.title, *values, quantity.is_worse(*values)))
     table = pd.DataFrame(lines, columns=[*MEASURED, "statistic", "before", "after", "worse"]).astype({"worse": bool})
     return table.sort_values(
         ["worse", *MEASURED], ascending=[False, True, True, True], kind="stable", ignore_index=True

@@ -1,7 +1,7 @@
 """How precise a run's results are: per operator, dtype and model, beside the standards of others, and side by side.
 
-Only rows with statistics count, those of backwards that ran. Verdicts are the interval's; a row is *right* if no
-element lies outside its interval.
+Only rows with statistics count, those of backwards that ran. A row is *right* if it conforms, *wrong* if an element
+lies outside its interval; one that breaks another claim is neither.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.reports.figures.quantities import NEEDED, add_quantities
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import Verdict
 
 _TOGETHER = ("backend", "operator", "dtype", "model")
 """What is looked at together."""
@@ -41,13 +43,10 @@ _CLASSES = ("k_cells", "k_error", "k_bound")
 _LARGEST = ("max_abs_err", "mere", "mare")
 _REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")
 _COLUMNS = (
-    *(*_TOGETHER, "case_id", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
+    *(*_TOGETHER, "case_id", "verdict", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
     *(*_LARGEST, *_CLASSES, *_REPEATED),
 )
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
-
-_ROUNDED = 1.0
-"""Largest error, in ulps, of rows that say something about the rounding."""
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 """In the order in which they are shown."""
@@ -82,9 +81,10 @@ class Repetitions:
 class Precision:
     """One operator in one dtype on one backend, under the accumulation model it is declared to have.
 
-    ``bias`` is the mean signed error of inexact cells in ulps, away from zero positive, over rows without an error
-    above one ulp, and None where there is none: sums that cancel have errors of thousands, which say nothing of
-    rounding. ``uncertainty`` is what it may differ from zero by chance. ``max_abs_err``, ``mere`` and ``mare`` are the
+    ``wrong`` counts the cases with an element outside its interval, ``waived`` those of them that waivers cover;
+    ``counts`` are of all cells. ``correctly_rounded`` and ``bits_owed`` (shares), ``bias``, ``largest_error`` and
+    ``margin`` are those of `poolproof.reports.figures.quantities` over right rows, None where there is none.
+    ``uncertainty`` is what the bias may differ from zero by chance. ``max_abs_err``, ``mere`` and ``mare`` are the
     largest of any right row, as acceptance standards name them. ``worst`` are right rows closest to their bounds.
     """
 
@@ -94,10 +94,13 @@ class Precision:
     model: str
     cases: int
     wrong: int
+    waived: int
     counts: dict[str, int]
+    correctly_rounded: float
+    bits_owed: float
     bias: float | None
     uncertainty: float
-    max_ulp: float | None
+    largest_error: float | None
     max_abs_err: float | None
     mere: float | None
     mare: float | None
@@ -145,13 +148,13 @@ class Duel:
     same_bits: int
     first_nearer: int
     second_nearer: int
-    max_ulp: tuple[float, float]
+    largest_error: tuple[float, float]
     exact: tuple[float, float]
 
 
 def precision_by_model(folder: Path) -> list[Precision]:
     """The precision of a run, per backend, operator, dtype and model."""
-    frame = read_rows(folder, list(_COLUMNS), HAS_STATISTICS).to_pandas()
+    frame = add_quantities(read_rows(folder, list(_COLUMNS), HAS_STATISTICS)).to_pandas()
     found = [
         _precision(str(backend), str(operator), str(dtype), str(model), rows)
         for (backend, operator, dtype, model), rows in frame.groupby(list(_TOGETHER), sort=True)
@@ -164,23 +167,25 @@ def precision_by_model(folder: Path) -> list[Precision]:
 
 
 def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Precision:
-    right = rows[rows["n_reject"] == 0]
+    right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
-    rounded = right[right["max_ulp"] <= _ROUNDED]
-    inexact = int(rounded["n_inexact"].sum())
+    inexact = int(right["inexact"].sum())
     worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
-    shown = records(worst[["case_id", "backend", "max_ulp", "margin_min"]])
+    shown = records(worst[["case_id", "backend", "largest_error", "margin_min"]])
     return Precision(
         backend,
         operator,
         dtype,
         model,
         cases=len(rows),
-        wrong=len(rows) - len(right),
+        wrong=len(wrong),
+        waived=int((wrong["verdict"] == Verdict.WAIVED).sum()),
         counts=counts,
-        bias=float((rounded["bias_ulp"] * rounded["n_inexact"]).sum() / inexact) if inexact else None,
+        correctly_rounded=_share_of(right, "n_bitexact"),
+        bits_owed=_share_of(right, "n_bits_owed"),
+        bias=float(right["outward"].sum() / inexact) if inexact else None,
         uncertainty=1.0 / math.sqrt(inexact) if inexact else 0.0,
-        max_ulp=_extreme(right["max_ulp"].max()),
+        largest_error=_extreme(right["largest_error"].max()),
         max_abs_err=_extreme(right["max_abs_err"].max()),
         mere=_extreme(right["mere"].max()),
         mare=_extreme(right["mare"].max()),
@@ -274,12 +279,20 @@ def _first(rows: pd.DataFrame) -> Record | None:
 
 def duels(folder: Path) -> list[Duel]:
     """Every two backends on the cases that both ran."""
-    columns = ["output_digest", "mean_abs_err", "max_ulp", "n", "n_bitexact", "n_reject"]
-    frame = (
-        read_rows(folder, ["backend", "operator", "dtype", "case_id", *columns], HAS_STATISTICS)
-        .to_pandas()
-        .drop_duplicates(["backend", "case_id"])
-    )
+    columns = [
+        "backend",
+        "operator",
+        "dtype",
+        "case_id",
+        "output_digest",
+        "mean_abs_err",
+        "n",
+        "n_bitexact",
+        "n_reject",
+    ]
+    rows = read_rows(folder, list(dict.fromkeys((*columns, *NEEDED))), HAS_STATISTICS)
+    frame = add_quantities(rows).select([*columns, "largest_error"]).to_pandas()
+    frame = frame.drop_duplicates(["backend", "case_id"])
     found = []
     for first, second in combinations(sorted(frame["backend"].unique()), 2):
         both = frame[frame["backend"] == first].merge(
@@ -303,14 +316,14 @@ def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame
         same_bits=int((rows["output_digest_1"] == rows["output_digest_2"]).sum()),
         first_nearer=int((rows["mean_abs_err_1"] < rows["mean_abs_err_2"]).sum()),
         second_nearer=int((rows["mean_abs_err_2"] < rows["mean_abs_err_1"]).sum()),
-        max_ulp=(float(rows["max_ulp_1"].max()), float(rows["max_ulp_2"].max())),
-        exact=(_share(rows, "1"), _share(rows, "2")),
+        largest_error=(float(rows["largest_error_1"].max()), float(rows["largest_error_2"].max())),
+        exact=(_share_of(rows, "n_bitexact", "_1"), _share_of(rows, "n_bitexact", "_2")),
     )
 
 
-def _share(rows: pd.DataFrame, which: str) -> float:
-    """Share of cells that are the exact sum rounded once."""
-    return float(rows[f"n_bitexact_{which}"].sum() / max(rows[f"n_{which}"].sum(), 1))
+def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
+    """Share of cells that are counted in a column."""
+    return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 
 def _calls(folder: Path, ids: Sequence[str]) -> dict[tuple[str, str], Record]:

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.reports.figures.quantities import NEEDED, add_quantities
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -135,19 +136,18 @@ def check_counts(rows: pa.Table) -> pd.DataFrame:
 
 
 def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """What the conforming rows say about precision: every column that combines, and ``bias_ulp``.
+    """What the conforming rows say about precision: every column that combines, and the `QUANTITIES`.
 
     Rows that deviate are left out: one cell of garbage would hide what all others do, and a deviation is told by
-    its verdict. The bias is weighted by the cells it is a mean over, those that were finite and not exact.
+    its verdict.
     """
-    judged = rows.filter(CONFORMS & (pc.field("n") > 0))
-    inexact = pc.subtract(pc.subtract(judged["n"], judged["ulp_0"]), judged["ulp_nonfinite"])
-    judged = judged.append_column("inexact", inexact)
-    judged = judged.append_column("bias_sum", pc.multiply(judged["bias_ulp"], inexact))
-    how = COMBINED | {"inexact": "sum", "bias_sum": "sum"}
+    judged = add_quantities(rows.filter(CONFORMS & (pc.field("n") > 0)))
+    how = COMBINED | {"largest_error": "max", "outward": "sum", "inexact": "sum"}
     combined = judged.group_by(list(by), use_threads=False).aggregate(list(how.items())).to_pandas()
     combined = combined.rename(columns={f"{name}_{combine}": name for name, combine in how.items()})
-    combined["bias_ulp"] = combined.pop("bias_sum") / combined.pop("inexact")
+    combined["bias_ulp"] = combined.pop("outward") / combined.pop("inexact")
+    combined["exact_share"] = 100.0 * combined["n_bitexact"] / combined["n"]
+    combined["owed_share"] = 100.0 * combined["n_bits_owed"] / combined["n"]
     return combined.set_index(list(by)).sort_index()
 
 
@@ -159,7 +159,7 @@ def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     return table.set_index(list(by))
 
 
-PRECISION = ("verdict", *COMBINED, "bias_ulp")
+PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 """Columns that `precision` needs besides those it groups by."""
 
 

@@ -29,7 +29,7 @@ _COUNTS = (
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
 SELECT run, started, plan, backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
-       {", ".join(_COUNTS)}, n, n_bitexact, max_ulp, call_seconds
+       {", ".join(_COUNTS)}, n, n_bitexact, margin_min, call_seconds
 FROM cells JOIN (SELECT run, started, plan FROM runs) USING (run) LEFT JOIN libraries USING (run, backend)
 WHERE aspect <> ''
 """
@@ -53,7 +53,7 @@ WITH per_run AS (
     SELECT {by}, run, started,
            100.0 * (1.0 - sum(violates) / nullif(sum(judged), 0)) AS passed,
            100.0 * sum(n_bitexact) / nullif(sum(n), 0) AS exact,
-           max(max_ulp) FILTER (isfinite(max_ulp)) AS ulp,
+           min(margin_min) AS margin,
            1e6 * exp(avg(ln(call_seconds)) FILTER (call_seconds > 0)) AS microseconds
     FROM asked GROUP BY ALL
 ), numbered AS (
@@ -61,7 +61,7 @@ WITH per_run AS (
     FROM per_run WINDOW line AS (PARTITION BY {by} ORDER BY started, run)
 )
 SELECT {by}, max(started) AS started, count(*) AS runs,
-       min(passed) AS passed, min(exact) AS exact, max(ulp) AS ulp, median(microseconds) AS microseconds
+       min(passed) AS passed, min(exact) AS exact, min(margin) AS margin, median(microseconds) AS microseconds
 FROM numbered
 GROUP BY {by}, number * least(total, {most}) // total
 ORDER BY ALL
@@ -79,7 +79,7 @@ class Trends:
         The same per index dtype and aspect.
     overall, squares
         Points over time per `IMPLEMENTATION` and per `SQUARE`: ``passed`` and ``exact`` (correctly rounded) in
-        percent, ``ulp`` (worst error), ``microseconds`` (typical time of a call), ``runs`` behind the point.
+        percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the point.
     last_two
         Per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its library; empty where
         there is none.

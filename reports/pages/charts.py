@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
+from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
+
 Spec = dict[str, Any]
 
 FIGURES = 4
@@ -29,12 +32,9 @@ class Trend:
     title: str
     least_span: float
     most: float | None = None
-    logarithmic: bool = False
 
     def scale(self, values: Sequence[float]) -> Spec:
         """The vertical scale for some values."""
-        if self.logarithmic:
-            return {"type": "symlog", "constant": 0.1}
         if not values or self.least_span == 0.0:
             return {"zero": True}
         high = max(values) if self.most is None else self.most
@@ -46,10 +46,10 @@ COLOURS = 6
 
 TRENDS = (
     Trend("passed", "judged cases without a deviation, %", least_span=2.0, most=100.0),
-    Trend("exact", "correctly rounded sums, %", least_span=2.0),
+    Trend("exact", CORRECTLY_ROUNDED.title, least_span=2.0),
     Trend("microseconds", "typical time of a call, µs", least_span=0.0),
 )
-WORST_ERROR = Trend("ulp", "worst error, ulp", least_span=0.0, logarithmic=True)
+LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
 def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) -> Spec:

@@ -27,7 +27,7 @@ from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
-from poolproof.reports.pages.charts import COLOURS, TRENDS, WORST_ERROR, trend_chart
+from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
@@ -205,7 +205,7 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MOST_CASES],
         more_cases=len(cases[MOST_CASES:]),
-        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, WORST_ERROR)],
+        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, LEAST_MARGIN)],
         sources={_POINTS: points},
     )
     for row in cases[:MOST_CASES]:
@@ -290,7 +290,7 @@ def _points(points: pd.DataFrame) -> list[Record]:
     lines, told = [], records(points)
     named = 3 if len({_implementation_of(point) for point in told}) <= COLOURS else 2
     for point in told:
-        values = {name: point[name] for name in ("passed", "exact", "ulp", "microseconds")}
+        values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
         lines.append(
             {"time": round(point["started"] * 1000), "series": label_of(*names[:named])}

@@ -11,6 +11,7 @@ from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
@@ -32,7 +33,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         **_common(digest),
         aspects=aspects,
         matrix=_matrix(digest, aspects),
-        precision=_precision(digest),
+        precision=records(digest.precision.reset_index()),
+        quantities=QUANTITIES,
         contract=_contract(digest),
         standings=records(standings(digest.listed)),
         honesty=records(honesty(digest.listed)),
@@ -98,11 +100,3 @@ def _contract(digest: Digest) -> list[Record]:
         total | {"lines": [line for line in lines if line["backend"] == total["backend"]]}
         for total in records(totals(digest.clauses))
     ]
-
-
-def _precision(digest: Digest) -> list[Record]:
-    """Precision per backend, operator, dtype and model, the share of exact cells in percent."""
-    table = digest.precision.reset_index()
-    table["exact"] = 100.0 * table["n_bitexact"] / table["n"]
-    table["owed"] = 100.0 * table["n_bits_owed"] / table["n"]
-    return records(table)

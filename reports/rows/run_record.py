@@ -57,6 +57,17 @@ def _plugin(value: Any) -> bool:
     return _mapping_to(_text)(value) and {"kind", "name", "package", "fault"} <= set(value)
 
 
+def _budget(value: Any) -> bool:
+    """Seconds, how many of them it took, when they end, and of some blocks how many of how many cases were asked."""
+    if not isinstance(value, dict) or not all(_time(value.get(name)) for name in ("seconds", "took", "until")):
+        return False
+    return _mapping_to(_part)(value.get("asked", {}))
+
+
+def _part(value: Any) -> bool:
+    return _list_of(_integer)(value) and len(value) == 2 and 0 < value[0] < value[1]
+
+
 ENTRIES: dict[str, tuple[Holds, str]] = {
     "id": (_text, "a text"),
     "plan": (_text, "a text"),
@@ -76,6 +87,7 @@ ENTRIES: dict[str, tuple[Holds, str]] = {
 
 LATER: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
+    "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many]"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from poolproof.reports.suspects.search import LEAST_FAILING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -49,6 +51,8 @@ def _outside(suspect: Suspect) -> str:
 def _unexplained(suspect: Suspect) -> str:
     if suspect.failing == 1:
         return f"one case fails ({_checks(suspect)}): too few to tell what brings it about"
+    if suspect.failing < LEAST_FAILING:
+        return f"{suspect.failing} cases fail ({_checks(suspect)}): too few to tell what brings them about"
     return (
         f"{suspect.failing:,} cases fail ({_checks(suspect)}), and nothing was found that they have in common and "
         f"{suspect.conforming_others:,} conforming ones lack"

@@ -19,7 +19,7 @@ from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.reports.suspects.features import feature_table
-from poolproof.reports.suspects.search import Condition, best_condition
+from poolproof.reports.suspects.search import LEAST_FAILING, Condition, best_condition
 from poolproof.reports.suspects.sentences import sentence
 from poolproof.reports.suspects.terms import AtLeast, Below, Column, Mask, Term, columns_of
 
@@ -152,7 +152,7 @@ class _Search:
         asked = np.flatnonzero(group | self._conforming(group))
         fails = group[asked]
         if fails.all():
-            return self._everything(group) if group.sum() >= 3 and not self._conforming(group).any() else None
+            return self._everything(group) if group.sum() >= LEAST_FAILING else None
         columns = [told for column in self._columns if (told := column.at(asked)).tells]
         found = best_condition(columns, fails)
         if found is None or not found.is_claimed:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
@@ -92,17 +93,26 @@ class Late:
 
 
 class LateGroup(CommandGroup):
-    """A group of commands that are imported when they are called: its help costs none of what they need."""
+    """A group of commands that are imported when they are called: its help costs none of what they need.
+
+    They are listed in the order in which they are given, that of their use.
+    """
 
     def __init__(self, *args: Any, late: Mapping[str, Late], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.late = late
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        return sorted(self.late)
+        return list(self.late)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return self.late[cmd_name].load() if cmd_name in self.late else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [CompletionItem(name, help=late.short_help) for name, late in self.late.items()]
+        return [item for item in named if item.value.startswith(incomplete)] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -49,10 +49,9 @@ class Case:
     operator
         Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
     shape
-        Shape of ``self``: ([N,] C, *spatial).
+        Shape of ``self``: ``([N,] C, *spatial)``.
 
-    Attributes
-    ----------
+    ``attributes``
         The windows, as passed to the API; in JSON their fields stand here.
     gradient, indices, values
         Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
@@ -66,7 +65,6 @@ class Case:
         Everything random in the data derives from it.
     literals
         (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
-
     """
 
     operator: str
@@ -268,8 +266,6 @@ class Case:
         try:
             self.attributes.check(api.spatial_rank, api.name)
             self.axes  # noqa: B018  (built once and kept)
-        except OverflowError as error:
-            raise CaseError(f"an attribute is beyond every address: {error}") from error
         except ValueError as error:
             raise CaseError(str(error)) from error
         if max(prod(self.shape), prod(self.pooled_shape)) >= _ELEMENTS:

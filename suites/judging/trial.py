@@ -26,6 +26,7 @@ from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
 from poolproof.suites.cases.memory import POISONS, allocate, kept_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.judging.choices import chosen_indices
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.judging.parts import OWES_BITS, Parts
@@ -99,10 +100,22 @@ class Trial:
         return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
 
     def _on_own_indices(self, content: Contents) -> Contents:
-        """What an implementation that takes no indices goes by: those of its own rule."""
+        """What an implementation that takes no indices goes by: those of its own rule, or of its own choice."""
         call = allocate(content, POISONS[0])
+        rule = self.backend.forward_rule(call)
+        if rule.leaves_open:
+            if not self.backend.is_deterministic(call):
+                raise NotMade("which of tied maxima it takes cannot be told, for it may be others in each call")
+            return replace(content, indices=chosen_indices(content, rule, self._sums_of))
         planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return replace(content, indices=forward_indices(planes, self.case.axes, self.backend.forward_rule(call)))
+        return replace(content, indices=forward_indices(planes, self.case.axes, rule))
+
+    def _sums_of(self, content: Contents) -> Float64 | None:
+        """What the backend makes of other gradients; None where it makes nothing."""
+        run = self._execute(allocate(content, POISONS[0]))
+        if run.outcome.status is not Status.COMPLETED:
+            return None
+        return run.output("grad_input").astype(np.float64)
 
     @property
     def fmt(self) -> FloatFormat:
@@ -151,7 +164,11 @@ class Trial:
     @kept_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
-        return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
+        return self.indices_of(self.first)
+
+    def indices_of(self, run: Run) -> Int64:
+        """The same of another run."""
+        return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
     @kept_property
     def parts(self) -> Parts:
@@ -186,7 +203,10 @@ class Trial:
         Nothing of the flags about indices where those are bits, which nobody can read.
         """
         out = self.first.output("out")
-        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
+        return self.misses_of(out, np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices)
+
+    def misses_of(self, out: NDArray, indices: Int64) -> Flags:
+        """The same of other outputs."""
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
     @kept_property
@@ -235,7 +255,10 @@ class Trial:
         return self._kept(("scale", exponent), lambda: allocate(self.content.scaled(exponent), POISONS[0]))
 
     def in_mode(self, mode: str) -> Run | None:
-        """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
+        """The same call made in another way (`Backend.modes`, `Backend.variants`).
+
+        None where the implementation has no such way for it.
+        """
         return self._possible(self._execute(self.fresh(), mode), f"made with {mode}")
 
     def among(self, hazard: Hazard) -> Run | None:

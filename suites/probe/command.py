@@ -14,6 +14,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.suites import completion
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 from poolproof.suites.running.sandbox import Sandbox
@@ -40,9 +41,22 @@ def all_accounts(name: str) -> list[Account]:
 
 
 @click.command()
-@click.option("--backend", "name", default="torch-cpu", show_default=True, help="Backend to probe.")
-@click.option("--operator", "operators", multiple=True, help="Only this operator, repeatable.")
-@click.option("--dtype", "dtypes", multiple=True, help="Only this dtype, repeatable.")
+@click.option(
+    "--backend",
+    "name",
+    default="torch-cpu",
+    show_default=True,
+    type=completion.BACKEND,
+    help="Backend to probe.",
+)
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    shell_complete=completion.operators,
+    help="Only this operator, repeatable.",
+)
+@click.option("--dtype", "dtypes", multiple=True, shell_complete=completion.dtypes, help="Only this dtype, repeatable.")
 @click.option(
     "--memory-format",
     "formats",

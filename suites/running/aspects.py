@@ -74,6 +74,13 @@ CASE_ASPECTS = {
             ),
         ),
         CaseAspect(
+            "subnormals",
+            "subnormal cells are compared as the numbers that they are, or taken for zero where that is declared",
+            profile=Profile(values=("subnormals",)),
+            weight=0.1,
+            directions=("forward",),
+        ),
+        CaseAspect(
             "layouts",
             "strides, gaps and offsets of every tensor change nothing, and gaps stay untouched",
             profile=Profile(

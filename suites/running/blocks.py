@@ -20,10 +20,14 @@ from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.plans import Group, Plan, Subject
+from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
+
+
+CALLS_AT_ONCE = 250
+"""Of calls that are varied or drawn, which takes longer than asking them and has to be done anew."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class CaseBlock:
     number: int
     count: int
     seed: int = field(compare=False)
+    least: int = field(default=1, init=False)
+    grain: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -115,8 +121,8 @@ class CaseBlock:
         aspect, block = self.aspect.alone, self.id
         return [Question(case, aspect, block) for case in generate(self.make, count, self.seed)]
 
-    def groups(self) -> dict[Group, int]:
-        return {self.subject.group(self.aspect): self.count}
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
+        return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Question | None:
         """Draws the block again, to shrink that failure."""
@@ -142,6 +148,8 @@ class ListedBlock:
     aspect: CaseAspect
     number: int
     plan_cases: int
+    least: int = field(default=1, init=False)
+    grain: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -159,8 +167,8 @@ class ListedBlock:
         aspect, block = self.aspect.alone, self.id
         return [Question(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
 
-    def groups(self) -> dict[Group, int]:
-        return {self.subject.group(self.aspect): self.count}
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
+        return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:  # noqa: ARG002
         """None: listed cases are what they are for a reason."""
@@ -205,11 +213,29 @@ class ContractBlock:
     def questions(self) -> list[ContractQuestion]:
         return contract_questions(self._product, _api(self.subject), self.part, self.aspect.alone, self.id)
 
-    def groups(self) -> dict[Group, int]:
+    @property
+    def least(self) -> int:
+        return len(self._by_clause) or min(self.grain, self.count)
+
+    @property
+    def grain(self) -> int:
+        return 1 if self.is_counted_by_clause else CALLS_AT_ONCE
+
+    def first(self, count: int) -> list[ContractQuestion]:
+        """So many of its questions; of those that are counted by clause, one of each, then a second."""
+        questions = self.questions()
+        if self.is_counted_by_clause:
+            questions = one_of_each_first(questions, _clause_of)
+        return questions[:count]
+
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
         """A group for each clause of the block, or one for all its calls where they are not counted by clause."""
         group = (*self.subject.group(self.aspect), ("block", self.id))
-        by_clause = {(*group, ("clause", clause)): count for clause, count in self._by_clause.items()}
-        return by_clause or {group: self.count}
+        clauses = self._by_clause
+        if asked is not None and clauses:
+            clauses = Counter(map(_clause_of, self.first(asked)))
+        by_clause = {(*group, ("clause", clause)): count for clause, count in clauses.items()}
+        return by_clause or {group: self.count if asked is None else asked}
 
     @property
     def is_counted_by_clause(self) -> bool:
@@ -232,6 +258,10 @@ class ContractBlock:
     def _product(self) -> Product:
         assert self.subject.product is not None
         return self.subject.product
+
+
+def _clause_of(question: ContractQuestion) -> str:
+    return question.clause
 
 
 def _has(subject: Subject, case: Case) -> bool:

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
+from poolproof.backends.frameworks.companion import is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
@@ -25,11 +26,15 @@ _EMULATOR = "POOLPROOF_EMULATOR_"
 
 def given_words(backend: str, environment: Mapping[str, str], modules: Iterable[ModuleType]) -> tuple[str, ...]:
     """What the process was given in which ``backend`` was created; ``modules`` are those that it then had."""
-    names = sorted(name for name in environment if name == DEVICE_VARIABLE or name.startswith(_EMULATOR))
+    names = sorted(filter(_tells_backends, environment))
     variables = (f"{name}={environment[name]}" for name in names)
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
     folders = _options("--pythonpath", _import_folders(environment, modules) if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
+
+
+def _tells_backends(variable: str) -> bool:
+    return variable == DEVICE_VARIABLE or variable.startswith(_EMULATOR) or is_python_variable(variable)
 
 
 def timeout_words(seconds: float) -> tuple[str, ...]:

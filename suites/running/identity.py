@@ -1,4 +1,4 @@
-"""What was judged, beyond its name: the shared libraries that a backend brought into its process, by their content.
+"""What was judged, beyond its name: the shared libraries that a backend brought into its processes, by their content.
 
 Two builds of one version differ here and nowhere else. A build id is what the linker wrote (ELF note NT_GNU_BUILD_ID);
 a wheel is told by its version and the hash of its RECORD, which holds the hash of every file that it installed.
@@ -14,7 +14,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from sysconfig import get_path
 
-_MAPS = Path("/proc/self/maps")
+_PROCESSES = Path("/proc")
 
 _ELF, _BITS_64, _LITTLE = b"\x7fELF", 2, 1
 _PROGRAM_HEADERS_AT, _HEADER_SIZE_AT = 32, 54
@@ -23,8 +23,24 @@ _NOTE_SEGMENT, _BUILD_ID, _GNU = 4, 3, b"GNU\0"
 
 def mapped_libraries() -> frozenset[str]:
     """The real paths of the shared libraries in this process; none where the system does not tell."""
+    return _mapped_by("self")
+
+
+def libraries_of_family() -> frozenset[str]:
+    """Those of this process and its children, some of which may make a framework's calls."""
+    return mapped_libraries().union(*map(_mapped_by, _children()))
+
+
+def _children() -> list[str]:
     try:
-        lines = _MAPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return [pid for told in _PROCESSES.glob("self/task/*/children") for pid in told.read_text().split()]
+    except OSError:
+        return []
+
+
+def _mapped_by(process: str) -> frozenset[str]:
+    try:
+        lines = (_PROCESSES / process / "maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return frozenset()
     paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
-from poolproof.suites.running.plans import Group, Plan, Subject
+from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class PhaseBlock:
 
     subject: Subject
     aspect: PhaseAspect
+    grain: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -41,11 +42,23 @@ class PhaseBlock:
         subject = self.subject
         return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect.alone, self.id)
 
-    def groups(self) -> dict[Group, int]:
+    @property
+    def least(self) -> int:
+        return len(self.groups())
+
+    def first(self, count: int) -> list[PhaseQuestion]:
+        """So many of its questions: one of each way, then a second."""
+        return one_of_each_first(self.questions(), _way_of)[:count]
+
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
         """A group for each way."""
         group = self.subject.group(self.aspect)
-        ways = Counter(question.way.id for question in self.questions())
+        ways = Counter(map(_way_of, self.questions() if asked is None else self.first(asked)))
         return {(*group, ("clause", way)): count for way, count in ways.items()}
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
         """The cases of the ways are small as they are."""
+
+
+def _way_of(question: PhaseQuestion) -> str:
+    return question.way.id

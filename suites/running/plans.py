@@ -7,7 +7,8 @@ matters. What kinds of aspects and blocks there are is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -138,13 +139,39 @@ class Block(Protocol):
     def count(self) -> int:
         """How many questions it has."""
 
+    @property
+    def least(self) -> int:
+        """Of how many questions, the `first`, there is one of each kind that a plan owes."""
+
+    @property
+    def grain(self) -> int:
+        """How many are worth to be asked at once, where all of them have to be made to ask one."""
+
     def questions(self) -> Sequence[Asked]: ...
 
-    def groups(self) -> Mapping[Group, int]:
-        """How many of its questions lie in which of the groups that a complete run must have judged."""
+    def first(self, count: int) -> Sequence[Asked]:
+        """So many of its questions, always the same, and all of those that a smaller number gives."""
+
+    def groups(self, asked: int | None = None) -> Mapping[Group, int]:
+        """How many of its questions, or of the first that were ``asked``, lie in which of the groups that a complete
+        run must have judged.
+        """
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Asked | None:
         """The smallest question found that still fails as ``failing``, one of its own, does; None if none is sought."""
+
+
+Q = TypeVar("Q", bound=Asked)
+
+
+def one_of_each_first(questions: Iterable[Q], kind: Callable[[Q], Hashable]) -> list[Q]:
+    """The first of each kind, then the second of each, and so on."""
+    turns: Counter[Hashable] = Counter()
+    ranked = []
+    for question in questions:
+        turns[kind(question)] += 1
+        ranked.append((turns[kind(question)], question))
+    return [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
 
 
 B_co = TypeVar("B_co", bound=Block, covariant=True)

@@ -82,7 +82,8 @@ def asked_again(
     tests = run.get("narrowed", {}).get("tests")
     kept = None if tests is None else frozenset(tests)
     try:
-        for name, backend, block, questions in _everything(_selection(run)):
+        selection = _selection(run)
+        for name, backend, block, questions in _everything(selection, _asked(run, selection)):
             if (kept is None or name in kept) and (wanted is None or (backend, block) in wanted):
                 yield backend, block, questions()
     except (CaseError, ContractError) as error:
@@ -97,7 +98,8 @@ def _selection(run: Mapping[str, Any]) -> Selection:
 
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The groups that the run owes by its selection; `NotDrawable` where it does not say."""
-    return _selection(run).mandatory(run.get("narrowed", {}).get("tests"))
+    selection = _selection(run)
+    return selection.mandatory(run.get("narrowed", {}).get("tests"), _asked(run, selection))
 
 
 def plan_cases(run: Mapping[str, Any]) -> int:
@@ -105,12 +107,29 @@ def plan_cases(run: Mapping[str, Any]) -> int:
     return _selection(run).plan_cases()
 
 
-def _everything(selection: Selection) -> Iterator[tuple[str, str, str, Any]]:
+def _asked(run: Mapping[str, Any], selection: Selection) -> dict[str, int]:
+    """Of how many cases a budget of time left of which blocks; `NotDrawable` where it cannot have."""
+    parts = run.get("budget", {}).get("asked", {})
+    counts = {block.id: (block.least, block.count) for block in selection.blocks() if block.id in parts}
+    for name, (part, count) in parts.items():
+        if name not in counts:
+            raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
+        least, all_of_it = counts[name]
+        if count != all_of_it or not least <= part < count:
+            raise NotDrawable(
+                f"a budget left {part:,} of {count:,} cases of {name}, which has {all_of_it:,}, and owes {least:,}"
+            )
+    return {name: part for name, (part, _) in parts.items()}
+
+
+def _everything(selection: Selection, asked: Mapping[str, int]) -> Iterator[tuple[str, str, str, Any]]:
     """(id, backend, block, function that gives the questions), one at a time."""
     for name, (question, backend) in selection.questions().items():
         yield name, backend, question.block, partial(list, [question])
     for block in selection.blocks():
-        yield block.id, block.subject.backend, block.id, block.questions
+        part = asked.get(block.id)
+        questions = block.questions if part is None else partial(block.first, part)
+        yield block.id, block.subject.backend, block.id, questions
 
 
 def _unsupported(selection: Selection) -> Iterator[Drawn]:

@@ -21,7 +21,7 @@ from poolproof.suites.running.repetition import Repetition, asked_again, deviate
 from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
-"""What one failure may cost to make smaller."""
+"""What one failure may usually cost to make smaller."""
 
 MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
@@ -29,7 +29,7 @@ MOST_EVIDENCE = 50
 
 @dataclass
 class Tally:
-    """What became of one block."""
+    """What became of one block, or of what was judged of several."""
 
     rows: int = 0
     failures: list[Row] = field(default_factory=list)
@@ -38,6 +38,11 @@ class Tally:
         self.rows += 1
         if row["verdict"] in FAILED:
             self.failures.append(row)
+
+    def add_all(self, other: Tally) -> None:
+        """What became of another part of the plan, too."""
+        self.rows += other.rows
+        self.failures += other.failures
 
     def text(self, most: int = 3) -> str:
         """The failures for a person: each with its cause and the line that reruns it."""
@@ -55,7 +60,7 @@ class Runner:
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
     (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name.
+    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Runner:
         already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
+        shrink_seconds: float = SHRINK_SECONDS,
     ) -> None:
         self._folder = folder
         self._scratch = folder / "processes"
@@ -79,6 +85,7 @@ class Runner:
         self._record = record
         self._timeout = timeout
         self._shrinks = shrinks
+        self._shrink_seconds = shrink_seconds
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
@@ -90,15 +97,16 @@ class Runner:
         self._kinds: set[tuple[str, ...]] = set()
         self._led_to = set(already_led_to)
 
-    def judge(self, block: Block) -> Tally:
-        """Judge every case of the block; all rows are recorded, failures with the smallest case that shows them.
+    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
+        """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
+        failures with the smallest case that shows them.
 
         Rows are recorded as they come but for the first of each kind that fails and the first that breaks a claim:
         those wait until the block is judged, to be asked again and made smaller. An interruption costs what would be
         learned of them, never the row; after the death of this very process a resumed run judges again whatever has no
         row.
         """
-        questions = self._not_yet_judged(block)
+        questions = self._not_yet_judged(block, start, stop)
         tally = Tally()
         waiting: list[tuple[Asked, Row]] = []
         try:
@@ -125,8 +133,9 @@ class Runner:
                 self._record(row)
         return tally
 
-    def _not_yet_judged(self, block: Block) -> Sequence[Asked]:
-        questions, name = block.questions(), block.id
+    def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Asked]:
+        questions = block.questions() if stop is None else block.first(stop)[start:]
+        name = block.id
         if not self._already_judged:
             return questions  # whose ids are hashes that cost as much as drawing them
         return [asked for asked in questions if (name, asked.id) not in self._already_judged]
@@ -233,7 +242,7 @@ class Runner:
 
         if again.rows and not again.failures:
             return
-        smaller = block.smaller(question, still_fails, SHRINK_SECONDS)
+        smaller = block.smaller(question, still_fails, self._shrink_seconds)
         if smaller is not None:
             self._confirm(row, smaller, again)
 

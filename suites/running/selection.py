@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from poolproof.suites.cases.case import Case
@@ -19,6 +20,8 @@ from poolproof.suites.running.serving import Survey
 
 TESTS = ("test_conformance", "test_case")
 """The tests that judge what is planned, each under the id of a block or of a question."""
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,13 @@ class Selection:
         whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=())
         return sum(block.count for block in whole.blocks())
 
-    def mandatory(self, ids: Collection[str] | None = None) -> list[dict[str, Any]]:
+    def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
         """The groups of rows with the number of cases that a complete run judges in each.
 
-        Of some blocks and single questions alone, where their ``ids`` are given.
+        Of some blocks and single questions alone, where their ``ids`` are given; of the blocks in ``asked``, of so many
+        of their first cases.
         """
-        return _total(groups for name, groups in self._groups().items() if ids is None or name in ids)
+        return _total(groups for name, groups in self._groups(asked).items() if ids is None or name in ids)
 
     def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
         """The ids that ``-k``, node ids or the like have left of the plan; None if they left everything.
@@ -98,13 +102,13 @@ class Selection:
         owed = [name for test, name in planned.items() if test in selected or name in begun]
         return owed if selected <= planned.keys() and len(owed) < len(planned) else None
 
-    def _groups(self) -> dict[str, Mapping[Group, int]]:
+    def _groups(self, asked: Mapping[str, int] = NOTHING) -> dict[str, Mapping[Group, int]]:
         """Everything that is planned by its id, with the groups that its rows lie in."""
         given: dict[str, Mapping[Group, int]] = {
             name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
             for name, (question, backend) in self.questions().items()
         }
-        return given | {block.id: block.groups() for block in self.blocks()}
+        return given | {block.id: block.groups(asked.get(block.id)) for block in self.blocks()}
 
 
 def _named(question: Asked) -> str:

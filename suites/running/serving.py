@@ -38,7 +38,7 @@ from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words
-from poolproof.suites.running.identity import mapped_libraries
+from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.pages import gather_pages
 from poolproof.suites.running.plans import Subject, subjects
 from poolproof.suites.running.processes import Ended, fork
@@ -48,8 +48,9 @@ from poolproof.suites.running.processes import Ended, fork
 class Survey:
     """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
 
-    ``libraries`` are the paths of the shared libraries that it brought into its process. ``given`` are the words of
-    `poolproof.suites.running.given`. ``plugins`` are the records of those that judge besides.
+    ``libraries`` are the paths of the shared libraries that it brought into its process, and into those that it
+    started. ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that
+    judge besides.
     """
 
     environment: dict[str, str]
@@ -110,7 +111,7 @@ def _serve(connection: Connection, backend_name: str) -> None:
     """The server: keep one worker alive until the sandbox hangs up."""
     gc.disable()  # what is loaded here stays; workers collect theirs
     plugins = plugged().records
-    before, environment = mapped_libraries(), dict(os.environ)
+    before, environment = libraries_of_family(), dict(os.environ)
     try:
         backend = create(backend_name)
         asked = subjects(backend_name, backend)
@@ -118,7 +119,7 @@ def _serve(connection: Connection, backend_name: str) -> None:
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    brought = mapped_libraries() - before
+    brought = libraries_of_family() - before
     said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
     given = given_words(backend_name, environment, list(sys.modules.values()))

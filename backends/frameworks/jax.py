@@ -1,0 +1,81 @@
+"""JAX on the CPU: the gradient of a maximum over windows, which finds the maxima itself.
+
+``reduce_window`` with ``max`` has no indices; its gradient selects and scatters (``select_and_scatter_add``). A call
+of another shape is compiled anew, which takes most of the time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.frameworks.copying import CopyingBackend, Question
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.forward_rule import ForwardRule, Nans
+from poolproof.references.operators import Operator
+from poolproof.references.windows import Windowed
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+try:
+    import jax
+    from jax import lax
+except ImportError as error:
+    raise BackendUnavailable("JAX is not installed: pip install 'poolproof[jax]'") from error
+
+
+_OP_BY_OP = "op by op"
+
+
+class Jax(CopyingBackend):
+    variants = (_OP_BY_OP,)
+    without = Abilities(dilation=False, ceil_mode=False, indices=False)
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
+        if not (operator.is_backward and operator.windows is Windowed and operator.aten):
+            return "JAX has gradients of maxima over windows alone"
+        return None if index_dtype == "int64" else "no indices are given to JAX: one dtype of them is enough"
+
+    def backward(self, question: Question) -> NDArray:
+        padding = ((0, 0), (0, 0), *((before, before) for before in question.padding))
+        windows = (1, 1, *question.kernel_size), (1, 1, *question.stride), padding
+        with jax.disable_jit(question.mode == _OP_BY_OP):
+            return np.asarray(self.ask(_gradient, question.values, question.gradient, windows))
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        return _SUMS[call.dtype]
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """``select_and_scatter`` keeps what it selected while that is ``ge``, which no NaN is, and nothing to NaN."""
+        return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
+
+    def environment(self) -> Mapping[str, str]:
+        return {"jax": jax.__version__}
+
+
+_SUMS = {
+    "float64": AccumulationModel("acc32", flushes_subnormals=True),
+    "float32": AccumulationModel("acc32", flushes_subnormals=True),
+    "float16": AccumulationModel("native"),
+    "bfloat16": AccumulationModel("native", flushes_subnormals=True),
+}
+"""As measured: its threads flush, which float16, whose arithmetic is emulated, does not feel."""
+
+
+@partial(jax.jit, static_argnums=2)
+def _gradient(values: jax.Array, gradient: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
+    """``windows``: sizes, strides and padding of `lax.reduce_window`."""
+    _, pull = jax.vjp(partial(_maxima, windows=windows), values)
+    (made,) = pull(gradient)
+    return made
+
+
+def _maxima(values: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
+    return lax.reduce_window(values, np.array(-np.inf, values.dtype), lax.max, *windows)

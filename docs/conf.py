@@ -1,0 +1,79 @@
+"""How Sphinx makes a site of the pages that lie in this repository, README first: `tox -e docs`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.addnodes import download_reference, pending_xref
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
+PAGES = (  # in their order; Sphinx warns of one that is missing
+    "docs/backends",
+    "docs/reports",
+    "docs/precision",
+    "docs/acceptance",
+    "docs/case_lists",
+    "docs/time",
+    "docs/score",
+    "docs/api",
+    "examples/README",
+    "FINDINGS",
+    "CONTRIBUTING",
+    "CHANGELOG",
+    "简体中文 <README.zh>",
+)
+
+project = "poolproof"
+author = "The poolproof authors"
+copyright = author  # noqa: A001  # Sphinx' name
+version = release = version_of("poolproof")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+root_doc = "README"
+include_patterns = ["*.md", "docs/*.md", "examples/README.md"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+highlight_language = "none"  # what is no Python says nothing of itself
+default_role = "any"
+suppress_warnings = ["ref.any"]  # names in docstrings that are not on a page stay as they are
+
+html_theme = "furo"
+html_title = f"poolproof {version}"
+html_copy_source = False
+
+
+def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
+    """The order of the pages is the site's: it stands in none of them."""
+    if page == root_doc:
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", *PAGES, "```\n"])
+
+
+def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
+    """Links to files that are no page lead nowhere outside of a clone: their text stays.
+
+    One to a file that is not there is broken, and Sphinx warns of it.
+    """
+    here = (ROOT / app.env.docname).parent
+    for node in [*doctree.findall(pending_xref), *doctree.findall(download_reference)]:
+        target = str(node["reftarget"]).partition("#")[0]
+        if target and not target.endswith(".md") and any((base / target).exists() for base in (here, ROOT)):
+            node.replace_self(nodes.literal(text=node.astext()))
+
+
+def open_at_readme(app: Sphinx, failed: Exception | None) -> None:
+    """A folder is opened at index.html."""
+    if failed is None and app.builder.name == "html":
+        (Path(app.outdir) / "index.html").write_text(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
+            f'<title>poolproof</title><a href="{root_doc}.html">poolproof</a>\n'
+        )
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_contents)
+    app.connect("doctree-read", unlink_files, priority=100)  # before files to download are collected
+    app.connect("build-finished", open_at_readme)

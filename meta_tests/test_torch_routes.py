@@ -1,0 +1,60 @@
+"""Torch behind its autograd: foreign indices arrive there, and what a user can choose is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from poolproof.backends.base import Backend, Call, Outcome
+from poolproof.backends.frameworks import torch_routes
+from poolproof.backends.frameworks.torch_routes import CHANNELS_LAST, VALUES_ALONE, TorchAutograd
+from poolproof.backends.registry import create
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.library import judge
+
+FOREIGN = [
+    Case.of("MaxPool2dWithIndicesBackward", shape=(2, 3, 7, 6), kernel_size=(3,), stride=(2,), indices="in_window"),
+    Case.of("MaxPool3dWithArgmaxBackward", shape=(1, 3, 4, 5, 6), kernel_size=(2,), stride=(1,), indices="crowded"),
+    Case.of("AdaptiveMaxPool2dBackward", shape=(1, 2, 7, 6), output_size=(3, 4), indices="last", dtype="bfloat16"),
+    Case.of("AdaptiveMaxPool3dBackward", shape=(1, 2, 4, 5, 6), output_size=(2, 3, 4), indices="in_window"),
+]
+
+
+@pytest.fixture(scope="module")
+def autograd() -> Backend:
+    return create("torch-autograd")
+
+
+@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.operator)
+def test_the_gradient_goes_by_the_indices_of_the_call(autograd: Backend, case: Case) -> None:
+    row = judge(case, autograd)
+    assert (row["verdict"], "variants" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
+
+
+def test_a_gradient_by_indices_of_its_own_is_found(autograd: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_routes, "_unless_indices", lambda indices, saved: saved)
+    assert "interval" in judge(FOREIGN[0], autograd)["checks_violated"]
+
+
+class Astray(TorchAutograd):
+    """One way to ask a forward puts zeros into an output."""
+
+    def __init__(self, variant: str, output: str) -> None:
+        super().__init__("cpu")
+        self.wrong, self.output = variant, output
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        outcome = super().run(call, mode)
+        if mode == self.wrong:
+            call.tensors[self.output].array[...] = 0
+        return outcome
+
+
+@pytest.mark.parametrize("variant", [CHANNELS_LAST, VALUES_ALONE])
+@pytest.mark.parametrize("output", ["out", "indices"])
+def test_every_way_to_ask_is_judged(variant: str, output: str) -> None:
+    case = Case.of("MaxPool2dWithIndices", shape=(1, 3, 4, 4), kernel_size=(2,), values="nan")
+    row = judge(case, Astray(variant, output), "special_values")
+    assert list(row["checks_violated"]) == ["variants"]
+    assert f"made with {variant}" in row["reason"]
+    assert f"{output}[" in row["reason"]

@@ -1,0 +1,142 @@
+"""The options of a conformance run, and which of their values mean something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.registry import names
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.reports.terminal.command_line import MOST_SECONDS
+from poolproof.suites.running.allotment import Budget, parse_time
+from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.given import USUAL_TIMEOUT
+from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
+
+
+class OutOfRange(BadInput):
+    """An option whose value means nothing; the text names it."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
+    add = group.addoption
+    add(
+        "--backend",
+        action="append",
+        metavar="NAME",
+        help=f"implementation under test, repeatable: {', '.join(names())}, "
+        "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
+    )
+    add(
+        "--plan",
+        choices=sorted(PLANS),
+        default="smoke",
+        help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
+    )
+    add(
+        "--budget",
+        metavar="TIME",
+        help="time that the session may take, such as 90s, 10m or 2h: every block of the plan is asked one case, then "
+        "as much of each as there is time for; with --resume, time for more of an earlier run",
+    )
+    add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
+    )
+    add(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
+    )
+    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
+    add(
+        "--case",
+        action="append",
+        metavar="JSON",
+        help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
+    )
+    add(
+        "--case-list",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
+        "line; docs/case_lists.md says how rows are completed",
+    )
+    add(
+        "--operator",
+        action="append",
+        metavar="NAME",
+        help="only this operator, repeatable; aclnn and aten names work too",
+    )
+    add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
+    add(
+        "--aspect",
+        action="append",
+        choices=sorted(ASPECTS),
+        help="only this aspect, repeatable",
+    )
+    add(
+        "--waivers",
+        action="append",
+        metavar="FILE",
+        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
+    )
+    add(
+        "--case-timeout",
+        type=float,
+        default=USUAL_TIMEOUT,
+        metavar="SECONDS",
+        help="how long one case may take before it counts as hung (default: 60)",
+    )
+    add(
+        "--memory-budget",
+        metavar="SIZE",
+        help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
+        "not run, and counted (default: what is free when the run begins)",
+    )
+    add(
+        "--aclnn-library",
+        action="append",
+        metavar="PATH",
+        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
+        "variables name",
+    )
+    add(
+        "--probe",
+        action="store_true",
+        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
+    )
+    add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
+
+
+def budget_of(config: pytest.Config, now: float) -> Budget | None:
+    """The budget of a session that begins ``now``, None without one; `BadInput` for what is none."""
+    given = config.getoption("budget")
+    if given is None:
+        return None
+    for option in ("case", "case_list"):
+        if config.getoption(option):
+            raise OutOfRange(f"--budget {given}: a budget is spent on a plan, not on the cases of --{_spelled(option)}")
+    return Budget(parse_time(given), now)
+
+
+def _spelled(option: str) -> str:
+    return option.replace("_", "-")
+
+
+def check_ranges(config: pytest.Config) -> None:
+    """`OutOfRange` names an option whose value means nothing."""
+    cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
+    if cases is not None and not 1 <= cases <= MOST_CASES:
+        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    if not 0.0 < timeout <= MOST_SECONDS:
+        raise OutOfRange(
+            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
+        )
