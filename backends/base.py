@@ -222,9 +222,11 @@ class Backend(ABC):
 
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
     one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds.
-    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``tags`` names the
-    format tags, besides the usual one, under which the windowed 2-D operators take their tensors. ``product`` is the
-    one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend` too.
+    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``variants`` names
+    ways that other code computes, such as a compiler's: each owes what the call owes, and is judged by that wherever
+    the plain one is, under the same declarations. ``tags`` names the format tags, besides the usual one, under which
+    the windowed 2-D operators take their tensors. ``product`` is the one that it runs on, None for an interface without
+    a contract; a backend with one is a `ContractBackend` too.
     ``interface`` names what it implements where the documentation of that says which calls may be refused
     (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
     ``streams`` puts calls among other work, where the device has streams; ``phases`` goes through the phases of a call,
@@ -235,6 +237,7 @@ class Backend(ABC):
     interface: str = ""
     survives_fork: bool = False
     modes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     streams: Streams | None = None
     phases: Phases | None = None
@@ -252,7 +255,7 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
-        """Execute ``call`` in the tensors' own memory, in one of ``modes`` if that is named.
+        """Execute ``call`` in the tensors' own memory, in one of ``modes`` or ``variants`` if that is named.
 
         Raises nothing that the implementation itself reports.
         """

@@ -55,6 +55,7 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "interface": (lambda value: isinstance(value, str), "a text"),
     "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
     "modes": (_are_texts, "a tuple of texts"),
+    "variants": (_are_texts, "a tuple of texts"),
     "tags": (_are_texts, "a tuple of texts"),
 }
 """What a backend says of itself before it is asked anything: whether a value can be it, and what it should be."""

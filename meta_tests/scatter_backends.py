@@ -423,6 +423,13 @@ class OtherMode(Scatter):
         return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
 
 
+class WrongVariant(OtherMode):
+    """What other code computes loses the last window's gradient."""
+
+    modes = ()
+    variants = ("other",)
+
+
 class Disturbed(Scatter):
     """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
 
@@ -652,6 +659,7 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
     "window_local_indices": (WindowLocalIndices, "index_points"),
     "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
     "other_mode": (OtherMode, "modes"),
+    "wrong_variant": (WrongVariant, "variants"),
     "disturbed": (Disturbed, "streams"),
     "remembers": (Remembers, "state"),
     "remembers_windows": (RemembersWindows, "state"),

@@ -31,6 +31,7 @@ TOLD = {
     "absolute_threshold": ("scale_equivariance", BACKWARD + ',"gradient":"uniform","scale":-8'),
     "wrong_result": ("results", BACKWARD),
     "other_mode": ("modes", BACKWARD),
+    "wrong_variant": ("variants", BACKWARD),
     "disturbed": ("streams", BACKWARD),
     "zero_padded": ("maximum", FORWARD),
     "last_maximum": ("index_rule", FORWARD + ',"values":"constant"'),

@@ -12,17 +12,24 @@ from pathlib import Path
 import pytest
 
 from poolproof.backends.registry import create, names
+from poolproof.reports.bundle.packing import package as pack
+from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.rows.plugins import Kind
+from poolproof.reports.rows.plugins import Kind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, packages, read_lists
 from poolproof.suites.judging import plugged_standards
+from poolproof.suites.judging.judge import Question
 from poolproof.suites.library import judge
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from poolproof.suites.running.sandbox import Sandbox
 from scatter_backends import Scatter
 from sessions import ROOT, run_session
 
@@ -54,6 +61,8 @@ expires = {expires}
 """
 SOON = date.today() + timedelta(days=90)
 
+
+DRAW = Draw(drawn_again, mandatory, plan_cases)
 
 Package = Callable[..., Path]
 
@@ -137,6 +146,72 @@ def test_a_standard_of_a_plugin_stands_beside_the_verdict(
     told = {name for name in ("standards_passed", "standards_failed", "standards_broken") if row[name]}
     mine = {name: [text for text in row[name] if text.startswith("mine")] for name in told}
     assert {name: texts for name, texts in mine.items() if texts} == ({column: [said]} if column else {})
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize(
+    ("deed", "fault"),
+    [
+        ("os.abort()", "its process ended by signal SIGABRT while it was asked, and it was asked no more"),
+        ("os._exit(3)", "its process ended by exit status 3 while it was asked, and it was asked no more"),
+        ("time.sleep(60)", "it gave no answer within 1 s while it was asked, and it was asked no more"),
+    ],
+)
+def test_a_standard_that_ends_or_keeps_its_process_accuses_no_implementation(
+    package: Package, tmp_path: Path, deed: str, fault: str
+) -> None:
+    misbehaving = f"""
+import os, time
+class Misbehaving(Told):
+    def judge(self, deviations):
+        {deed}
+MINE = (told("tells", True), Misbehaving(name="mine", source="us", answer=None))
+"""
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + misbehaving})
+    sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 1.0)
+    try:
+        rows = list(sandbox.judge([Question(Case.from_json(LINE), CASE_ASPECTS["precision"], "block")] * 3))
+    finally:
+        sandbox.close()
+    assert [(row["verdict"], row["standards_broken"]) for row in rows] == [("conforms", [f"mine: {fault}"])] * 3
+    assert all("tells" in row["standards_passed"] for row in rows)
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_an_implementation_that_dies_is_accused_whatever_standards_there_are(package: Package, tmp_path: Path) -> None:
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + "MINE = told('mine', True)"})
+    sandbox = Sandbox("scatter_backends:exiting", tmp_path, "sandbox", 20.0)
+    dying = LINE.replace("}", ',"ceil_mode":true}')
+    try:
+        rows = list(
+            sandbox.judge([Question(Case.from_json(line), CASE_ASPECTS["precision"], "") for line in (LINE, dying)])
+        )
+    finally:
+        sandbox.close()
+    assert [row["verdict"] for row in rows] == ["conforms", "crashed"]
+
+
+HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ([HAD], ""),
+        ([], "with standard 'mine' of theirs 1.0, which is not installed here"),
+        ([HAD, HAD | {"name": "other"}], "without standard 'other' of theirs 1.0, which is installed now"),
+        (
+            [HAD | {"package": "theirs 1.1"}],
+            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.1",
+        ),
+        (
+            [HAD | {"fault": "odd"}],
+            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.0, left out: odd",
+        ),
+    ],
+)
+def test_other_plugins_than_a_run_had_are_told(now: list[Mapping[str, str]], said: str) -> None:
+    assert other_plugins([HAD], now) == said
 
 
 def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "theirs.waivers") -> list[str]:
@@ -236,7 +311,16 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
         assert fault.replace("'", "&#39;") in ended.page
         assert fault in summary
     records = json.loads((ended.folder / "run.json").read_text())["plugins"]
-    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells"]
+    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells", "mine"]
+    pack(ended.folder, tmp_path / "bundle.zip")
+    assert verify(tmp_path / "bundle.zip", draw=DRAW).overall == Overall.CONFORMS
+    (site / "theirs/telling.py").unlink()
+    again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path, fresh=True)
+    assert again.status == Overall.COULD_NOT_RUN
+    assert (
+        "begun with standard 'tells' of theirs 1.0, and now it would be with standard 'tells' of theirs 1.0, left out"
+        in (" ".join(again.output.split()))
+    )
 
 
 FORMAT = """

@@ -191,6 +191,17 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
         key = next(iter(record[name]))
         with pytest.raises(CannotOpen, match=f"whose {name} {key} is .*, and now it would be 'another'"):
             require_same(begun.folder, {**record, name: {**record[name], key: "another"}})
+    theirs = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
+    with pytest.raises(CannotOpen, match="begun without standard 'mine' of theirs"):
+        require_same(begun.folder, record | {"plugins": [theirs]})
+    first, *others = record["waivers"]
+    for waivers, said in (
+        (others, f"begun with waiver '{first['id']}', which is not given now: go on"),
+        ([*others, first, first | {"id": "new"}], "begun without waiver 'new', which is given now"),
+        ([first | {"owner": "somebody"}, *others], f"begun with another waiver '{first['id']}' than is given now"),
+    ):
+        with pytest.raises(CannotOpen, match=said):
+            require_same(begun.folder, record | {"waivers": waivers})
 
 
 def test_what_is_not_supported_is_noted_once(tmp_path: Path) -> None:

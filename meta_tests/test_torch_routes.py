@@ -28,7 +28,7 @@ def autograd() -> Backend:
 @pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.operator)
 def test_the_gradient_goes_by_the_indices_of_the_call(autograd: Backend, case: Case) -> None:
     row = judge(case, autograd)
-    assert (row["verdict"], "modes" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
+    assert (row["verdict"], "variants" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
 
 
 def test_a_gradient_by_indices_of_its_own_is_found(autograd: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,20 +37,24 @@ def test_a_gradient_by_indices_of_its_own_is_found(autograd: Backend, monkeypatc
 
 
 class Astray(TorchAutograd):
-    """One way to ask a forward gives zeros."""
+    """One way to ask a forward puts zeros into an output."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, variant: str, output: str) -> None:
         super().__init__("cpu")
-        self.wrong = mode
+        self.wrong, self.output = variant, output
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         outcome = super().run(call, mode)
         if mode == self.wrong:
-            call.tensors["out"].array[...] = 0
+            call.tensors[self.output].array[...] = 0
         return outcome
 
 
-@pytest.mark.parametrize("mode", [CHANNELS_LAST, VALUES_ALONE])
-def test_every_way_to_ask_is_compared(mode: str) -> None:
-    row = judge(Case.of("MaxPool2dWithIndices", shape=(1, 3, 4, 4), kernel_size=(2,)), Astray(mode))
-    assert (list(row["checks_violated"]), f"made with {mode}" in row["reason"]) == (["modes"], True), row["reason"]
+@pytest.mark.parametrize("variant", [CHANNELS_LAST, VALUES_ALONE])
+@pytest.mark.parametrize("output", ["out", "indices"])
+def test_every_way_to_ask_is_judged(variant: str, output: str) -> None:
+    case = Case.of("MaxPool2dWithIndices", shape=(1, 3, 4, 4), kernel_size=(2,), values="nan")
+    row = judge(case, Astray(variant, output), "special_values")
+    assert list(row["checks_violated"]) == ["variants"]
+    assert f"made with {variant}" in row["reason"]
+    assert f"{output}[" in row["reason"]

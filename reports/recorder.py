@@ -22,6 +22,7 @@ from uuid import uuid4
 import pytest
 
 from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
     DEFAULT_FOLDER,
     NotARun,
@@ -220,10 +221,12 @@ def require_same(folder: Path, record: Mapping[str, Any]) -> None:
     for name in _FIXED:
         was, now = before.get(name), record.get(name)
         if was != now:
-            raise CannotOpen(
-                f"{folder} holds a run {_difference(name, was, now)}: go on with it as it was begun, or begin another "
-                "in another --report folder"
-            )
+            raise CannotOpen(f"{folder} holds a run {_difference(name, was, now)}: {_AS_BEGUN}")
+    changed = _other_waivers(before["waivers"], record["waivers"])
+    if "plugins" in before:
+        changed = other_plugins(before["plugins"], record["plugins"]) or changed
+    if changed:
+        raise CannotOpen(f"{folder} holds a run that was begun {changed}: {_AS_BEGUN}")
 
 
 def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers) -> None:
@@ -232,7 +235,7 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     ``record`` says what is run on what: plan, seed, arguments, planned_cases (what is left to do), backends and
     mandatory (`coverage.Owed`). A resumed run keeps its id and its start.
     """
-    record = {**record, "suite": suite_identity()}
+    record = {**record, "suite": suite_identity(), "waivers": to_records(waivers.all)}
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same(folder, record)
@@ -242,7 +245,6 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
     added = {
         "finished": None,
         "host": host_environment(),
-        "waivers": to_records(waivers.all),
         "waivers_judged_on": waivers.today.isoformat(),
         "strict_waivers": config.getoption("strict_waivers"),
     }
@@ -368,6 +370,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         say(remark)
 
 
+_AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
+
 _FIXED = ("suite", "selection", "backends")
 """Entries of run.json that a resumed run has in common with its beginning."""
 
@@ -378,6 +382,19 @@ def _difference(name: str, was: object, now: object) -> str:
         key = next(key for key in (*was, *now) if was.get(key) != now.get(key))
         return _difference(f"{name} {key}", was.get(key), now.get(key))
     return f"whose {name} is {was!r}, and now it would be {now!r}"
+
+
+def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+    """How the waivers of two records differ, by the first that does; empty where they do not."""
+    was, found = ({each["id"]: each for each in waivers} for waivers in (before, now))
+    for id in (*was, *found):  # noqa: A001
+        if id not in found:
+            return f"with waiver {id!r}, which is not given now"
+        if id not in was:
+            return f"without waiver {id!r}, which is given now"
+        if was[id] != found[id]:
+            return f"with another waiver {id!r} than is given now"
+    return ""
 
 
 def _empty(folder: Path) -> None:

@@ -26,6 +26,7 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.plugins import Kind, records_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
@@ -361,6 +362,7 @@ def _begin(config: pytest.Config) -> Session:
         sizes = {"planned_cases": to_do, "memory_budget": budget}
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
+        plugins += records_of(Kind.BACKEND, selection.surveys)
         record = _record(config, selection) | sizes | {"plugins": each_once(plugins)}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers)

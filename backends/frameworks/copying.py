@@ -43,7 +43,7 @@ class Question:
     Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
     of shape ``(N, C, *windows)``, the last counted from the framework's `IndexBase`; a forward has neither, and is
     asked for indices of ``index_dtype``. Of the lists each has a length for every spatial axis; of windowed and
-    adaptive operators the other kind's are empty. ``mode`` is the one of `Backend.modes` to ask in.
+    adaptive operators the other kind's are empty. ``mode`` is the one of `Backend.variants` to ask in.
     """
 
     operator: Operator

@@ -35,7 +35,7 @@ _OP_BY_OP = "op by op"
 
 
 class Jax(CopyingBackend):
-    modes = (_OP_BY_OP,)
+    variants = (_OP_BY_OP,)
     without = Abilities(dilation=False, ceil_mode=False, indices=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002

@@ -1,7 +1,7 @@
 """Torch by the routes that its users take: the gradient that autograd makes, and both directions compiled by Inductor.
 
 `torch_eager` calls the operators themselves, in the caller's memory. Here they are behind `torch.nn.functional`, and
-tensors are torch's own; what a user can choose there besides, memory formats and the second output, are modes.
+tensors are torch's own; what a user can choose there besides, memory formats and the second output, are variants.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TorchRoute(CopyingBackend):
 class TorchAutograd(TorchRoute):
     """`torch.nn.functional` and its gradient, whose saved indices are those of the call."""
 
-    modes = (CHANNELS_LAST, VALUES_ALONE)
+    variants = (CHANNELS_LAST, VALUES_ALONE)
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
@@ -101,7 +101,7 @@ class TorchCompile(TorchRoute):
     What is compiled is never left to torch's limit of recompilations, behind which it would be run eagerly.
     """
 
-    modes = (CHANNELS_LAST, VALUES_ALONE)
+    variants = (CHANNELS_LAST, VALUES_ALONE)
 
     def __init__(self, device: str) -> None:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")

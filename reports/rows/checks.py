@@ -27,6 +27,7 @@ CHECK_IDS = frozenset(
         "repeat",
         "layout_invariance",
         "modes",
+        "variants",
         "state",
         "streams",
         "round_trip",

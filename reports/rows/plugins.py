@@ -5,7 +5,7 @@ For whoever lists or loads them. A plugin that is broken is one line of text, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
@@ -90,6 +90,29 @@ def to_record(plugin: Plugin, fault: str = "") -> Mapping[str, str]:
     return {"kind": plugin.kind.word, "name": plugin.name, "package": plugin.package, "fault": fault}
 
 
+def records_of(kind: Kind, names: Container[str]) -> list[Mapping[str, str]]:
+    """The records of plugins that are used under those names."""
+    return [to_record(plugin) for plugin in installed(kind) if plugin.name in names]
+
+
 def told(record: Mapping[str, Any]) -> str:
     """The line about a plugin that is left out."""
     return f"{record['kind']} {record['name']!r} of {record['package']} is left out: {record['fault']}"
+
+
+def other_plugins(before: Sequence[Mapping[str, str]], now: Sequence[Mapping[str, str]]) -> str:
+    """How the plugins of a run differ from those that are here, by the first that does; empty where they do not."""
+    was, found = ({(each["kind"], each["name"]): each for each in records} for records in (before, now))
+    for key in (*was, *found):
+        if key not in found:
+            return f"with {_titled(was[key])}, which is not installed here"
+        if key not in was:
+            return f"without {_titled(found[key])}, which is installed now"
+        if was[key] != found[key]:
+            return f"with {_titled(was[key])}, and now it would be with {_titled(found[key])}"
+    return ""
+
+
+def _titled(record: Mapping[str, str]) -> str:
+    left_out = f", left out: {record['fault']}" if record["fault"] else ""
+    return f"{record['kind']} {record['name']!r} of {record['package']}{left_out}"

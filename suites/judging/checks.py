@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Status, Tensor, dtype_name
+from poolproof.backends.base import Status, Tensor
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import maximum_without_cells
-from poolproof.references.summary import summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -25,6 +24,7 @@ from poolproof.suites.judging.comparing import (
     changed_bytes,
     differs,
     other_bits,
+    other_shape,
     other_values,
     trespassed,
     unchanged,
@@ -38,11 +38,11 @@ from poolproof.suites.judging.findings import (
     first_element,
     format_value,
     mismatch,
-    owed_text,
     wrong_cells,
 )
+from poolproof.suites.judging.otherwise import wrong_by_itself, wrong_sums
 from poolproof.suites.judging.owed import unsupported
-from poolproof.suites.judging.parts import REACHED, REJECTED, Parts, plane_sums
+from poolproof.suites.judging.parts import REACHED, REJECTED, plane_sums
 from poolproof.suites.judging.slabs import anywhere, where
 from poolproof.suites.judging.trial import Run, Trial
 
@@ -103,17 +103,7 @@ _laid_out = OfCase(lambda case: bool(case.layouts))
 
 @_check("outputs keep the shape, dtype and strides they were given", _always)
 def results(trial: Trial) -> Mismatch | None:
-    return _other_shape(trial.first) or _other_strides(trial.first)
-
-
-def _other_shape(run: Run) -> Mismatch | None:
-    """The first output that came back with another shape or dtype."""
-    for name, (shape, dtype) in run.outcome.results.items():
-        tensor = run.call.tensors[name]
-        if (shape, dtype) != (tensor.shape, dtype_name(tensor.dtype)):
-            given = f"{dtype_name(tensor.dtype)}{list(tensor.shape)}"
-            return mismatch(f"{name} as it came back", f"{dtype}{list(shape)}", given)
-    return None
+    return other_shape(trial.first) or _other_strides(trial.first)
 
 
 def _other_strides(run: Run) -> Mismatch | None:
@@ -240,6 +230,19 @@ def modes(trial: Trial) -> Mismatch | None:
     return None
 
 
+def _has_variants(trial: Trial) -> bool:
+    return bool(trial.backend.variants) and (_owes_all(trial) or _readable(trial))
+
+
+@_check("a way of making the call that other code computes gives what the call owes", _has_variants)
+def variants(trial: Trial) -> Mismatch | None:
+    for variant in trial.backend.variants:
+        found = wrong_by_itself(trial, trial.in_mode(variant), f"made with {variant}")
+        if found:
+            return found
+    return None
+
+
 @_check(
     "work queued before, behind and beside a call on streams changes nothing",
     lambda trial: trial.backend.streams is not None,
@@ -312,16 +315,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
         element = first_element(outside)
         subject = f"{element_text('indices', element)} that the forward made"
         return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
-    run, content = trial.with_indices(indices)
-    outputs = run.output("grad_input")
-    if not summarise(content.slabs(outputs), plane, trial.fmt, trial.model).rejected:
-        return None
-    parts = Parts(content, outputs, trial.model)
-    wrong = (parts.flags & REJECTED != 0).reshape(outputs.shape)
-    cell = int(wrong.argmax())
-    part = parts.around(cell)
-    owed = owed_text(part.admissible, cell - part.cells.start)
-    return wrong_element("grad_input", wrong, outputs, owed, "with the indices of its own forward")
+    return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
 
 
 def _shows_device_memory(trial: Trial) -> bool:
@@ -462,7 +456,7 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
             finding = check.judge(trial)
             if finding is not None:
                 findings.append(finding)
-                if check.id == results.__name__ and _other_shape(trial.first):
+                if check.id == results.__name__ and other_shape(trial.first):
                     break
     return judged, findings
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Tensor
+from poolproof.backends.base import Tensor, dtype_name
 from poolproof.references.formats import Float64
 from poolproof.suites.cases.memory import (
     POISONS,
@@ -32,9 +32,9 @@ def differs(first: Float64, second: Float64) -> NDArray[np.bool_]:
 
 
 def wrong_window(
-    trial: Trial, name: str, wrong: NDArray[np.bool_], got: NDArray[Any], owed: NDArray[Any] | str
+    trial: Trial, name: str, wrong: NDArray[np.bool_], got: NDArray[Any], owed: NDArray[Any] | str, how: str = ""
 ) -> Mismatch | None:
-    """The first output of a forward that is wrong, with the window it belongs to; None where none is."""
+    """The first output of a forward, made ``how``, that is wrong, with its window; None where none is."""
     if not wrong.any():
         return None
     window = first_element(wrong)[-trial.case.api.spatial_rank :]
@@ -43,7 +43,7 @@ def wrong_window(
         for axis, number in zip(trial.case.axes, window, strict=True)
     ]
     because = f"its window visits coordinates {' x '.join(map(str, visited))}"
-    return wrong_element(name, wrong, got, owed, because=because, windows=(window,))
+    return wrong_element(name, wrong, got, owed, how, because, windows=(window,))
 
 
 def wrong_element(
@@ -62,6 +62,16 @@ def wrong_element(
     right = owed if isinstance(owed, str) else owed[element]
     subject = f"{element_text(name, element)} {how}".rstrip()
     return mismatch(subject, got[element], right, because, wrong=wrong, element=element, windows=windows)
+
+
+def other_shape(run: Run) -> Mismatch | None:
+    """The first output that came back with another shape or dtype."""
+    for name, (shape, dtype) in run.outcome.results.items():
+        tensor = run.call.tensors[name]
+        if (shape, dtype) != (tensor.shape, dtype_name(tensor.dtype)):
+            given = f"{dtype_name(tensor.dtype)}{list(tensor.shape)}"
+            return mismatch(f"{name} as it came back", f"{dtype}{list(shape)}", given)
+    return None
 
 
 def other_bits(trial: Trial, other: Run, how: str) -> Mismatch | None:

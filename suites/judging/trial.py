@@ -164,7 +164,11 @@ class Trial:
     @kept_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
-        return self.case.api.indices.decode(self.first.output("indices"), self.case.pooled_shape)
+        return self.indices_of(self.first)
+
+    def indices_of(self, run: Run) -> Int64:
+        """The same of another run."""
+        return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
     @kept_property
     def parts(self) -> Parts:
@@ -199,7 +203,10 @@ class Trial:
         Nothing of the flags about indices where those are bits, which nobody can read.
         """
         out = self.first.output("out")
-        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
+        return self.misses_of(out, np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices)
+
+    def misses_of(self, out: NDArray, indices: Int64) -> Flags:
+        """The same of other outputs."""
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
     @kept_property
@@ -248,7 +255,10 @@ class Trial:
         return self._kept(("scale", exponent), lambda: allocate(self.content.scaled(exponent), POISONS[0]))
 
     def in_mode(self, mode: str) -> Run | None:
-        """The same call made in another way (`Backend.modes`); None where the implementation has no such way for it."""
+        """The same call made in another way (`Backend.modes`, `Backend.variants`).
+
+        None where the implementation has no such way for it.
+        """
         return self._possible(self._execute(self.fresh(), mode), f"made with {mode}")
 
     def among(self, hazard: Hazard) -> Run | None:

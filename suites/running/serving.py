@@ -36,7 +36,7 @@ from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.plugged_standards import announce, plugged
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.pages import gather_pages
@@ -70,12 +70,18 @@ class Serving:
 
 @dataclass(frozen=True)
 class Asking:
-    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
+    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to.
+
+    ``standard`` is where it names the standard of a plugin that it is asking; ``left_out`` those that it shall not ask,
+    with why.
+    """
 
     ticket: int
     questions: Sequence[Asked]
     note: Path
     errors: Path
+    standard: Path
+    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -282,6 +288,7 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
+    announce(asking.standard, asking.left_out)
     with closing(_Note(asking.note, backend_name)) as note:
         for question in asking.questions:
             note.say(question)
