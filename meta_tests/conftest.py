@@ -31,6 +31,13 @@ def _no_emulator_in_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Where the worker processes of this test session find each other's runs."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if hasattr(request.config, "workerinput") else own) / "real-runs"
+
+
+@pytest.fixture(scope="session")
 def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a real ``run`` that conforms, violates, crashes and waives, and its ``bundle.zip``; to be read."""
     pytest.importorskip("torch")

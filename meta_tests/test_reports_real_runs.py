@@ -34,13 +34,6 @@ every_kind = pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name
 every_defect = pytest.mark.parametrize("real", SEEDED, ids=lambda real: real.name)
 
 
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Where the worker processes of this test session find each other's runs."""
-    own = tmp_path_factory.getbasetemp()
-    return (own.parent if hasattr(request.config, "workerinput") else own) / "real-runs"
-
-
 def poolproof(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 

@@ -252,6 +252,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
             already_led_to=session.done.led_to,
             most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
             loaded=config.stash.get(_LOADED, {}),
+            lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
             shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
         )
     config.stash[_LOADED] = {}
@@ -456,13 +457,15 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
+    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
+    it is lent to the workers that do.
+    """
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
     for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
-        said[name], sandbox = surveyed(name)
-        if judges_here:
+        said[name], sandbox = surveyed(name, lends=not judges_here)
+        if judges_here or said[name].lent_at:
             loaded[name] = sandbox
         else:
             sandbox.close()

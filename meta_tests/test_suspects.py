@@ -1,0 +1,281 @@
+"""What failing cases have in common is found, in made-up tables and in real runs, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from poolproof.references.operators import OPERATORS
+from poolproof.reports import load
+from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.suspects import Suspect, suspects
+from poolproof.reports.suspects.facts import Layout as Named
+from poolproof.reports.suspects.facts import windows_of
+from poolproof.reports.suspects.features import READ, feature_table
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.layouts import LAYOUTS, Layout, _dense, extent
+from real_runs import FAILING, RealRun, run_of
+
+Row = dict[str, Any]
+
+
+def made_up(count: int = 300, seed: int = 0) -> list[Row]:
+    """Conforming rows of windowed backwards of many geometries."""
+    return list(_made_up(count, seed))
+
+
+@cache
+def _made_up(count: int, seed: int) -> tuple[Row, ...]:
+    lots = random.Random(seed)
+    return tuple(_row(lots, number) for number in range(count))
+
+
+def _row(lots: random.Random, number: int) -> Row:
+    operator = lots.choice(["MaxPool3dWithArgmaxBackward", "MaxPool2dWithIndicesBackward"])
+    rank = OPERATORS[operator].spatial_rank
+    kernel = [lots.randint(1, 3) for _ in range(rank)]
+    case = Case.from_record(
+        {
+            "operator": operator,
+            "shape": [lots.randint(1, 3), lots.randint(1, 40), *(lots.randint(8, 12) for _ in range(rank))],
+            "dtype": lots.choice(["float32", "float16"]),
+            "kernel_size": kernel,
+            "stride": [lots.randint(1, 3) for _ in range(rank)],
+            "dilation": [lots.randint(1, 2)],
+            "gradient": lots.choice(["integers", "ones", "special"]),
+            "seed": number,
+        }
+    )
+    return {
+        "case_id": case.id,
+        "case": case.to_json(),
+        "block": f"b{number % 7}",
+        "aspect": "values",
+        "backend": "mine",
+        "operator": operator,
+        "dtype": case.dtype,
+        "index_dtype": "int64",
+        "overlapping": any(axis.overlaps for axis in case.axes),
+        "gradient": case.gradient,
+        "elements": case.planes * case.plane_size,
+        "windows": case.planes * case.plane_windows,
+        "verdict": "conforms",
+        "checks_judged": ["interval", "written"],
+        "checks_violated": [],
+    }
+
+
+def failing(rows: list[Row], fails: Callable[[Row], bool], check: str = "interval") -> list[Row]:
+    """The rows, of which some violate a check."""
+    broken = {"verdict": "violates", "checks_violated": [check]}
+    return [row | broken if fails(row) else row for row in rows]
+
+
+def found(rows: list[Row]) -> tuple[Suspect, ...]:
+    return suspects(pd.DataFrame(rows))
+
+
+def planes(row: Row) -> int:
+    shape = json.loads(row["case"])["shape"]
+    return int(shape[0] * shape[1])
+
+
+def dilated(row: Row) -> bool:
+    case = json.loads(row["case"])
+    return max(case["kernel_size"]) > 1 and case["dilation"] == [2] and any(k > 1 for k in case["kernel_size"])
+
+
+def counted(suspect: Suspect) -> tuple[int, int, int, int]:
+    return suspect.failing, suspect.conforming, suspect.failing_others, suspect.conforming_others
+
+
+def test_nothing_fails_nothing_is_suspected() -> None:
+    assert not found(made_up())
+
+
+def test_a_flag() -> None:
+    rows = failing(made_up(), dilated)
+    number = sum(map(dilated, rows))
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert counted(suspect) == (number, 0, 0, 300 - number)
+    assert suspect.sentence == (
+        f"every case with dilation > 1 fails ({number} of {number}), none of {300 - number} others does"
+    )
+    assert suspect.kinds == ((("violates", "interval"), number),)
+
+
+def test_a_threshold_with_what_was_observed_beside_it() -> None:
+    rows = failing(made_up(), lambda row: planes(row) >= 64)
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert [bound.feature for bound in suspect.bounds] == ["N*C"]
+    assert suspect.bounds[0].fails == min(planes(row) for row in rows if planes(row) >= 64)
+    assert suspect.bounds[0].conforms == max(planes(row) for row in rows if planes(row) < 64)
+
+
+def test_two_terms() -> None:
+    rows = failing(made_up(), lambda row: dilated(row) and row["dtype"] == "float16")
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert sorted(map(str, suspect.terms)) == ["dilation > 1", "half precision"]
+    assert {"dtype = float16"} <= {str(term) for tie in suspect.ties for term in tie}
+
+
+def test_not_all_that_meet_it_fail() -> None:
+    rows = failing(made_up(), lambda row: row["gradient"] == "special" and row["case_id"][0] in "01234567")
+    (suspect,) = found(rows)
+    assert list(map(str, suspect.terms)) == ["gradient recipe = special"]
+    assert suspect.conforming > 0
+    assert not suspect.is_exact
+    assert f"{suspect.failing} of {suspect.failing + suspect.conforming} cases with" in suspect.sentence
+
+
+def test_a_cause_that_breaks_several_checks_is_one_suspect() -> None:
+    rows = failing(made_up(), dilated)
+    rows = failing(rows, lambda row: dilated(row) and planes(row) % 2 == 0, "written")
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert {kind for kind, _ in suspect.kinds} == {("violates", "interval"), ("violates", "written")}
+
+
+def test_two_causes_are_two_suspects() -> None:
+    rows = failing(made_up(800), dilated)
+    rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
+    first, second = found(rows)
+    assert list(map(str, first.terms)) == ["dilation > 1"]
+    assert [bound.feature for bound in second.bounds] == ["N*C"]
+    assert first.failing + second.failing == sum(row["verdict"] == "violates" for row in rows)
+
+
+def test_all_cases_fail() -> None:
+    (suspect,) = found(failing(made_up(30), lambda _: True))
+    assert suspect.is_claimed
+    assert suspect.sentence == "every case held to interval fails (30 of 30)"
+
+
+def test_one_failing_case_is_too_few() -> None:
+    rows = made_up()
+    (suspect,) = found(failing(rows, lambda row: row is rows[17]))
+    assert not suspect.is_claimed
+    assert suspect.sentence == "one case fails (interval): too few to tell what brings it about"
+    assert suspect.smallest["case_id"] == rows[17]["case_id"]
+
+
+def test_two_failing_cases_are_too_few_whatever_they_have_in_common() -> None:
+    rows = made_up()
+    broken = [row | {"gradient": "cancellation"} if number in (17, 60) else row for number, row in enumerate(rows)]
+    (suspect,) = found(failing(broken, lambda row: row["gradient"] == "cancellation"))
+    assert not suspect.is_claimed
+    assert suspect.sentence == "2 cases fail (interval): too few to tell what brings them about"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_is_no_condition(seed: int) -> None:
+    chosen = set(random.Random(seed).sample(range(300), 12))
+    rows = made_up(seed=seed)
+    numbers = {row["case_id"]: number for number, row in enumerate(rows)}
+    (suspect,) = found(failing(rows, lambda row: numbers[row["case_id"]] in chosen))
+    assert not suspect.is_claimed
+    assert suspect.failing == 12
+    assert "nothing was found that they have in common" in suspect.sentence
+
+
+def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
+    """Half of the rows judge `repeat`; what they have in common besides is not seen in the others."""
+    rows = made_up()
+    asked = [row | {"checks_judged": ["interval", "repeat"]} if row["dtype"] == "float16" else row for row in rows]
+    broken = failing(asked, lambda row: row["dtype"] == "float16" and dilated(row), "repeat")
+    (suspect,) = found(broken)
+    assert list(map(str, suspect.terms)) == ["dilation > 1"]
+    assert suspect.is_exact
+    assert suspect.conforming_others == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
+
+
+@pytest.mark.parametrize("verdict", ["waived", "refused as documented", "not run", "suite error"])
+def test_what_was_not_judged_or_is_waived_says_nothing(verdict: str) -> None:
+    others = [row | {"verdict": verdict} for row in made_up(seed=1)]
+    rows = failing(made_up(), dilated)
+    (suspect,), (alone,) = found([*rows, *others]), found(rows)
+    assert counted(suspect) == counted(alone)
+    assert not found([*made_up(), *others])
+
+
+def test_deaths_are_held_against_all_that_survived() -> None:
+    rows = [row | {"verdict": "crashed"} if dilated(row) else row for row in made_up()]
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert suspect.kinds[0][0] == ("crashed", "survival")
+
+
+def test_backends_have_their_own() -> None:
+    other = [row | {"backend": "other"} for row in failing(made_up(), lambda row: planes(row) >= 64)]
+    told = found([*failing(made_up(), dilated), *other])
+    assert {suspect.backend: str(suspect.terms[0]) for suspect in told}["mine"] == "dilation > 1"
+    assert {suspect.backend for suspect in told} == {"mine", "other"}
+
+
+def test_every_column_that_is_read_is_one() -> None:
+    assert set(READ) <= {column.name for column in COLUMNS}
+
+
+def test_windows_are_those_of_the_reference() -> None:
+    lines = [
+        {"operator": "MaxPool2dWithIndices", "shape": [2, 7, 9], "kernel_size": [3], "ceil_mode": True},
+        {
+            "operator": "MaxPool3dWithArgmax",
+            "shape": [1, 1, 7, 8, 9],
+            "kernel_size": [2, 3, 4],
+            "stride": [3, 2, 5],
+            "padding": [1, 1, 2],
+            "dilation": [1, 2, 1],
+            "ceil_mode": True,
+        },
+        {"operator": "MaxPool2dWithMask", "shape": [1, 5, 5], "kernel_size": [2, 2], "stride": [4], "padding": [1]},
+        {"operator": "AdaptiveMaxPool3d", "shape": [1, 4, 5, 6], "output_size": [2, 3, 4]},
+    ]
+    for line in [*lines, *(json.loads(row["case"]) for row in made_up(60))]:
+        case = Case.from_record(line)
+        windows = windows_of(case.operator, json.loads(case.to_json()))
+        assert windows is not None
+        assert windows.size == case.spatial_shape
+        assert windows.count == tuple(axis.windows for axis in case.axes)
+        if not windows.is_adaptive:
+            lasts = [int(axis.positions[-1, -1]) + 1 - axis.size for axis in case.axes]
+            assert list(windows.beyond) == lasts
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_are_told_by_their_names(name: str) -> None:
+    shape = (2, 3, 4, 5, 6)
+    placed, named = Layout(name).place(shape, 3), Named(name)
+    assert named.repeats == bool(LAYOUTS[name].shared)
+    assert named.has_offset == (placed.start > 0)
+    assert named.has_gaps == (placed.strides != _dense(shape) and extent(shape, placed.strides) > 0)
+
+
+def test_a_line_that_is_no_case_has_what_its_columns_say() -> None:
+    rows = pd.DataFrame([{"case": "{", "operator": "MaxPool2dWithMask", "clause": "c", "dtype": "", "aspect": "x"}])
+    assert feature_table(rows).iloc[0].to_dict() == {"operator": "MaxPool2dWithMask", "clause": "c", "aspect": "x"}
+
+
+def _failing(run: Path) -> pd.DataFrame:
+    rows = load(run).rows
+    return rows[rows["verdict"].isin(FAILED)]
+
+
+@pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
+def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, shared: Path) -> None:
+    run = run_of(real, shared)
+    told = suspects(load(run).rows)
+    assert sum(number for suspect in told for _, number in suspect.kinds) == len(_failing(run))
+    assert 1 <= len(told) <= 2
+    assert all(suspect.smallest["case_id"] in set(_failing(run)["case_id"]) for suspect in told)

@@ -1,0 +1,227 @@
+"""The shortest condition that failing rows meet and conforming rows do not, and how likely chance would give as good.
+
+A condition is a conjunction of at most three terms. Of all that are tried that one is best which makes the labels of
+the rows (failing, conforming) shortest to tell: with F of N rows failing, and f of the n that meet it, they take
+log2 C(n, f) + log2 C(N - n, F - f) bits instead of log2 C(N, F). Labels dealt at random would give that split with a
+probability of 2 to minus the difference; what naming the condition and f takes is subtracted from it, so that the
+number of conditions tried is accounted for (`Condition.margin`). An exact condition saves all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import factorial, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.reports.suspects.terms import Column, Literal, Mask, Term, literals, thresholds
+
+MOST_TERMS = 3
+
+LEAST_MARGIN = 10.0
+"""Bits: what is claimed, chance would have given with a probability below 2**-10, all conditions tried considered."""
+
+LEAST_FAILING = 3
+"""Failing rows that a claim needs."""
+
+_BREADTH, _BEAM, _MOST_TIES = 400, 48, 6
+"""Literals that are combined with each other; pairs that get a third; conditions that are said to be as good."""
+
+_NEARLY = 0.95
+"""What a further term adds to an inexact condition is not worth reading below a twentieth of all that it tells."""
+
+Real = NDArray[np.float64]
+
+Chosen = tuple[int, ...]
+"""Numbers of literals that are a condition together."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
+
+    margin
+        Bits by which it is better than chance would give, among all that were tried.
+    ties
+        Other conditions of as many terms that are met by the same rows.
+    """
+
+    terms: tuple[Term, ...]
+    mask: Mask
+    failing: int
+    conforming: int
+    margin: float
+    ties: tuple[tuple[Term, ...], ...] = ()
+
+    @property
+    def is_claimed(self) -> bool:
+        return self.failing >= LEAST_FAILING and self.margin >= LEAST_MARGIN
+
+
+def best_condition(columns: Sequence[Column], failing: Mask) -> Condition | None:
+    """The best for some rows of all that the columns have; None where nothing is met by more failing rows than others.
+
+    ``failing``: which rows fail, the others conform.
+    """
+    labels = _Labels(failing)
+    said = _distinct(columns, failing)
+    kept = _most_promising(said, labels)
+    if not kept:
+        return None
+    chosen = _shortest(dict(_candidates(kept, labels)), kept, labels)
+    by_feature = {column.feature: column for column in columns}
+    moved = _at_best_places([kept[number][0] for number in chosen], by_feature, labels)
+    return _condition(moved, said, labels)
+
+
+def _shortest(found: dict[Chosen, float], kept: Said, labels: _Labels) -> Chosen:
+    """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too."""
+    best = max(found, key=found.__getitem__)
+    least = min(found[best], _NEARLY * found[best])
+    near = [chosen for chosen, margin in found.items() if margin >= least]
+    if _is_exact(best, kept, labels):
+        near = [chosen for chosen in near if _is_exact(chosen, kept, labels)]
+    return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
+
+
+def _is_exact(chosen: Chosen, kept: Said, labels: _Labels) -> bool:
+    return np.array_equal(_all([kept[number][0].mask for number in chosen], labels), labels.failing)
+
+
+class _Labels:
+    """Which rows fail, and what a split of them is worth."""
+
+    def __init__(self, failing: Mask) -> None:
+        self.failing = failing
+        self.rows, self.fails = len(failing), int(failing.sum())
+        self._factorials = np.concatenate(([0.0], np.cumsum(np.log2(np.arange(1, self.rows + 1)))))
+        self._alone = self._choices(np.int64(self.rows), np.int64(self.fails))
+
+    def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
+        """Bits that a condition saves which so many rows meet, so many of them failing; -inf where fewer fail there."""
+        saved = self._alone - self._choices(met, failing) - self._choices(self.rows - met, self.fails - failing)
+        enriched = failing * self.rows > met * self.fails
+        return np.where(enriched, saved - log2(self.fails + 1), -np.inf)
+
+    def of(self, mask: Mask) -> float:
+        return float(self.saved(mask.sum(), (mask & self.failing).sum()))
+
+    def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
+        told = self._factorials
+        return np.asarray(told[among] - told[chosen] - told[among - chosen])
+
+
+Said = list[tuple[Literal, list[Literal]]]
+"""A literal, and the others that hold in the same rows."""
+
+
+def _distinct(columns: Sequence[Column], failing: Mask) -> Said:
+    """Every literal once that holds in several failing rows and not in all rows; of equal ones the cheapest first."""
+    least = min(2, int(failing.sum()))
+    groups: dict[bytes, list[Literal]] = {}
+    for column in columns:
+        for literal in literals(column, failing, len(columns)):
+            if int((literal.mask & failing).sum()) >= least and not literal.mask.all():
+                groups.setdefault(np.packbits(literal.mask).tobytes(), []).append(literal)
+    ordered = [sorted(group, key=lambda literal: literal.bits) for group in groups.values()]
+    return [(first, others) for first, *others in ordered]
+
+
+def _most_promising(said: Said, labels: _Labels) -> Said:
+    """Those that tell most alone, and those that all failing rows have, which tell in company."""
+    if len(said) <= _BREADTH:
+        return said
+    met = np.array([literal.mask.sum() for literal, _ in said])
+    failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in said])
+    alone = np.argsort(-labels.saved(met, failing), kind="stable")
+    general = np.lexsort((met, -failing))
+    order = np.stack([alone, general], axis=1).ravel().tolist()
+    return [said[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_BREADTH]]
+
+
+Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""For each of some conditions the failing rows that meet it, and the others: 1 or 0, for a product to count."""
+
+
+def _candidates(kept: Said, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
+    """(numbers of literals, margin): the best of one term, of two, and of three."""
+    masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)
+    bits = np.array([literal.bits for literal, _ in kept])
+    single = masks[:, labels.failing], masks[:, ~labels.failing]
+    chosen: list[Chosen] = [()]
+    for breadth in (_BREADTH, _BEAM, _BEAM)[:MOST_TERMS]:
+        margins = _margins(_met(chosen, single), single, chosen, bits, labels)
+        found = dict(_best(margins, chosen, breadth))
+        yield from found.items()
+        chosen = list(found)
+        if not chosen:
+            break
+
+
+def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, labels: _Labels) -> Real:
+    """Of every chosen condition with every further literal."""
+    failing, passing = ((a @ b.T).round().astype(np.int64) for a, b in zip(left, right, strict=True))
+    named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
+    return labels.saved(failing + passing, failing) - named + log2(factorial(len(chosen[0]) + 1))
+
+
+def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
+    """The best that a further literal makes, each once, the best first."""
+    order = np.argsort(-margins, axis=None, kind="stable")[: breadth * MOST_TERMS]
+    places = zip(*np.unravel_index(order, margins.shape), strict=True)
+    made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
+    longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
+    yield from islice(dict(longer).items(), breadth)
+
+
+def _met(chosen: list[Chosen], single: Counted) -> Counted:
+    fails, passes = single
+    if chosen == [()]:
+        return np.ones((1, fails.shape[1]), np.float32), np.ones((1, passes.shape[1]), np.float32)
+    return _joined(chosen, fails), _joined(chosen, passes)
+
+
+def _joined(chosen: list[Chosen], masks: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.stack([masks[list(numbers)].min(axis=0) for numbers in chosen])
+
+
+def _at_best_places(chosen: list[Literal], columns: dict[str, Column], labels: _Labels) -> list[Literal]:
+    """Each threshold moved, one after the other, to where the condition tells most, the others as they are."""
+    for number, literal in enumerate(chosen):
+        column = columns[literal.term.feature]
+        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        places = [literal.term, *thresholds(column, literal.term)]
+        best = max(places, key=lambda term: labels.of(others & term.holds(column)))
+        chosen[number] = Literal(best, best.holds(column), literal.bits)
+    return chosen
+
+
+def _all(masks: list[Mask], labels: _Labels) -> Mask:
+    return np.logical_and.reduce(masks) if masks else np.ones(labels.rows, np.bool_)
+
+
+def _condition(chosen: list[Literal], said: Said, labels: _Labels) -> Condition:
+    mask = _all([literal.mask for literal in chosen], labels)
+    bits = sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
+    failing = int((mask & labels.failing).sum())
+    return Condition(
+        terms=tuple(literal.term for literal in chosen),
+        mask=mask,
+        failing=failing,
+        conforming=int(mask.sum()) - failing,
+        margin=labels.of(mask) - bits,
+        ties=tuple(islice(_ties(chosen, mask, said, labels), _MOST_TIES)),
+    )
+
+
+def _ties(chosen: list[Literal], mask: Mask, said: Said, labels: _Labels) -> Iterator[tuple[Term, ...]]:
+    """The condition with one term in another's place that is met by the same rows."""
+    every = sorted((literal for first, others in said for literal in (first, *others)), key=lambda each: each.bits)
+    for number, literal in enumerate(chosen):
+        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        for other in every:
+            if other.term.feature != literal.term.feature and np.array_equal(others & other.mask, mask):
+                yield tuple(other.term if place == number else each.term for place, each in enumerate(chosen))

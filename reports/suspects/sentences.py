@@ -1,0 +1,63 @@
+"""A suspect in one sentence: the condition, and how many cases on either side of it fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from poolproof.reports.suspects.search import LEAST_FAILING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from poolproof.reports.suspects.suspects import Suspect
+    from poolproof.reports.suspects.terms import Term
+
+
+def sentence(suspect: Suspect) -> str:
+    """With a condition: "every case with A and B fails (212 of 212), none of 3,101 others does".
+
+    The others are cases that conform, held to the same checks, and failing ones that are not explained yet.
+    """
+    if not suspect.is_claimed:
+        return _unexplained(suspect)
+    if not suspect.terms:
+        return f"every case held to {_checks(suspect)} fails ({suspect.failing:,} of {suspect.failing:,})"
+    return f"{_inside(suspect)}, {_outside(suspect)}"
+
+
+def spelled(terms: Iterable[Term]) -> str:
+    """A condition in words."""
+    *others, last = map(str, terms)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _inside(suspect: Suspect) -> str:
+    met, condition = suspect.failing + suspect.conforming, spelled(suspect.terms)
+    if not suspect.conforming:
+        return f"every case with {condition} fails ({met:,} of {met:,})"
+    return f"{suspect.failing:,} of {met:,} cases with {condition} fail"
+
+
+def _outside(suspect: Suspect) -> str:
+    others = suspect.failing_others + suspect.conforming_others
+    if not others:
+        return "and there are no others"
+    verb = "does" if not suspect.conforming else "do"
+    if not suspect.failing_others:
+        return f"none of {others:,} others {verb}"
+    return f"{suspect.failing_others:,} of {others:,} others {'does' if suspect.failing_others == 1 else 'do'}"
+
+
+def _unexplained(suspect: Suspect) -> str:
+    if suspect.failing == 1:
+        return f"one case fails ({_checks(suspect)}): too few to tell what brings it about"
+    if suspect.failing < LEAST_FAILING:
+        return f"{suspect.failing} cases fail ({_checks(suspect)}): too few to tell what brings them about"
+    return (
+        f"{suspect.failing:,} cases fail ({_checks(suspect)}), and nothing was found that they have in common and "
+        f"{suspect.conforming_others:,} conforming ones lack"
+    )
+
+
+def _checks(suspect: Suspect) -> str:
+    return ", ".join(dict.fromkeys(check for (_, check), _ in suspect.kinds))

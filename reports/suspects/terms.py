@@ -1,0 +1,241 @@
+"""One term of a condition, and all that could be one: what a feature can be said to be, and how much saying it takes.
+
+The bits of a term are those that it takes to name it among all others: its feature among the features, and what is said
+of it among what could be. They are what a condition has to earn before it is claimed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb, log2
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+
+MOST_MEMBERS = 4
+"""Of a set of values that a condition names."""
+
+MOST_THRESHOLDS = 24
+"""Of one feature that are tried in company; the best place of one that was chosen is then sought among all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One feature of all rows. ``values``: int64, bool or str; what they are where not ``present`` means nothing."""
+
+    feature: str
+    values: NDArray[Any]
+    present: Mask
+
+    @property
+    def is_number(self) -> bool:
+        return bool(self.values.dtype == np.int64)
+
+    @property
+    def is_flag(self) -> bool:
+        return bool(self.values.dtype == np.bool_)
+
+    @property
+    def tells(self) -> bool:
+        """Whether not all rows are alike."""
+        return not self.present.all() or bool((self.values != self.values[0]).any())
+
+    def at(self, rows: NDArray[np.integer[Any]]) -> Column:
+        """The feature of some rows, by their numbers."""
+        return Column(self.feature, self.values[rows], self.present[rows])
+
+    def distinct(self, of: Mask) -> NDArray[Any]:
+        """The values of some rows, ascending."""
+        return np.unique(self.values[of & self.present])
+
+
+@dataclass(frozen=True)
+class Term(ABC):
+    feature: str
+
+    @abstractmethod
+    def holds(self, column: Column) -> Mask:
+        """In which rows it holds; not where the feature is missing."""
+
+
+@dataclass(frozen=True)
+class Has(Term):
+    def holds(self, column: Column) -> Mask:
+        return column.present & column.values.astype(np.bool_)
+
+    def __str__(self) -> str:
+        return self.feature
+
+
+@dataclass(frozen=True)
+class Lacks(Term):
+    def holds(self, column: Column) -> Mask:
+        return column.present & ~column.values.astype(np.bool_)
+
+    def __str__(self) -> str:
+        return _LACKING.get(self.feature) or f"no {self.feature.removeprefix('a ').removeprefix('an ')}"
+
+
+_LACKING = {
+    "a backward": "a forward",
+    "a 3-D operator": "a 2-D operator",
+    "half precision": "no half precision",
+    "dilation > 1": "dilation 1",
+    "padding": "padding 0",
+    "padding along W": "padding along W 0",
+    "adaptive windows": "windows that are not adaptive",
+    "overlapping windows": "windows that do not overlap",
+    "stride < kernel": "stride >= kernel",
+    "stride < dilated kernel": "stride >= dilated kernel",
+    "kernel <= stride < dilated kernel": "no axis with kernel <= stride < dilated kernel",
+    "stride > kernel": "stride <= kernel",
+    "H unlike W": "H = W",
+    "windows per row unlike W": "as many windows per row as W",
+    "lengths that differ by axis": "axes of one length",
+    "an output that divides the input": "an output that does not divide the input",
+    "an output longer than the input": "no output longer than the input",
+    "a tensor that is not contiguous": "contiguous tensors",
+    "a stride that differs by axis": "one stride for all axes",
+    "a kernel that differs by axis": "one kernel for all axes",
+    "a dilation that differs by axis": "one dilation for all axes",
+}
+
+
+@dataclass(frozen=True)
+class Is(Term):
+    value: int | str
+
+    def holds(self, column: Column) -> Mask:
+        return column.present & (column.values == self.value)
+
+    def __str__(self) -> str:
+        return f"{self.feature} = {_spelled(self.value)}"
+
+
+@dataclass(frozen=True)
+class IsNot(Term):
+    value: int | str
+
+    def holds(self, column: Column) -> Mask:
+        return column.present & (column.values != self.value)
+
+    def __str__(self) -> str:
+        return f"{self.feature} other than {_spelled(self.value)}"
+
+
+@dataclass(frozen=True)
+class Among(Term):
+    members: tuple[int | str, ...]
+
+    def holds(self, column: Column) -> Mask:
+        return column.present & np.isin(column.values, self.members)
+
+    def __str__(self) -> str:
+        return f"{self.feature} among {', '.join(map(_spelled, self.members))}"
+
+
+@dataclass(frozen=True)
+class AtLeast(Term):
+    threshold: int
+
+    def holds(self, column: Column) -> Mask:
+        return column.present & (column.values >= self.threshold)
+
+    def __str__(self) -> str:
+        return f"{self.feature} >= {_spelled(self.threshold)}"
+
+
+@dataclass(frozen=True)
+class Below(Term):
+    threshold: int
+
+    def holds(self, column: Column) -> Mask:
+        return column.present & (column.values < self.threshold)
+
+    def __str__(self) -> str:
+        return f"{self.feature} < {_spelled(self.threshold)}"
+
+
+def _spelled(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
+
+
+def columns_of(features: pd.DataFrame) -> list[Column]:
+    """The features of a table, in its order."""
+    return [_column(str(name), features[name]) for name in features]
+
+
+def _column(name: str, told: pd.Series[Any]) -> Column:
+    values, present = told.to_numpy(object), told.notna().to_numpy()
+    kinds = {type(value) for value in values[present]}
+    if kinds <= {bool}:
+        return Column(name, np.where(present, values, False).astype(np.bool_), present)
+    if kinds <= {int} and all(-(2**63) <= value < 2**63 for value in values[present]):
+        return Column(name, np.where(present, values, 0).astype(np.int64), present)
+    words = [str(value) if own else "" for value, own in zip(values, present, strict=True)]
+    return Column(name, np.array(words), present)
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A term, the rows in which it holds, and the bits that it takes to name it."""
+
+    term: Term
+    mask: Mask
+    bits: float
+
+
+def literals(column: Column, failing: Mask, features: int) -> Iterator[Literal]:
+    """What can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
+    for term, choices in _terms(column, failing):
+        yield Literal(term, term.holds(column), log2(features) + log2(choices))
+
+
+def thresholds(column: Column, term: Term) -> Iterator[Term]:
+    """The same with its threshold at every observed value; of other terms themselves."""
+    match term:
+        case AtLeast() | Below():
+            yield from (type(term)(term.feature, int(value)) for value in column.distinct(column.present)[1:])
+        case _:
+            yield term
+
+
+def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
+    """(a term, among how many of its kind it is chosen)."""
+    if column.is_flag:
+        yield Has(column.feature), 2
+        yield Lacks(column.feature), 2
+        return
+    everywhere, there = column.distinct(column.present), column.distinct(failing)
+    if not len(there):
+        return
+    kinds = 4
+    if column.is_number:
+        yield from ((term, kinds * len(everywhere)) for term in _limits(column, everywhere, there))
+    for value in there[: 4 * MOST_MEMBERS].tolist():
+        yield Is(column.feature, value), kinds * len(everywhere)
+    if 1 < len(there) <= MOST_MEMBERS and len(there) < len(everywhere):
+        yield Among(column.feature, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
+    absent = np.setdiff1d(everywhere, there)
+    for value in absent[:MOST_MEMBERS].tolist():
+        yield IsNot(column.feature, value), kinds * len(everywhere)
+
+
+def _limits(column: Column, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
+    above = everywhere[everywhere > there[-1]]
+    lowest, highest = _spread(there), _spread(np.append(there, above[:1]))
+    yield from (AtLeast(column.feature, int(value)) for value in lowest if value > everywhere[0])
+    yield from (Below(column.feature, int(value)) for value in highest if value > everywhere[0])
+
+
+def _spread(values: NDArray[Any]) -> NDArray[Any]:
+    """At most so many, evenly, the ends among them."""
+    if len(values) <= MOST_THRESHOLDS:
+        return values
+    return values[np.linspace(0, len(values) - 1, MOST_THRESHOLDS).round().astype(int)]
