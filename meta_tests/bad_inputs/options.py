@@ -178,7 +178,7 @@ def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
     elif isinstance(parameter, click.Option):
         yield _command(words, {name: ...}, name, "without a value", names=(name,))
     for value in _MEANT[words, name] if (words, name) in _MEANT else _by_type(parameter):
-        yield _command(words, {name: value}, name, value, _named(name, value))
+        yield _command(words, {name: value}, name, value, (*_named(name, value), parameter.human_readable_name))
 
 
 def _named(option: str, value: str) -> tuple[str, ...]:
@@ -249,6 +249,7 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
         "x": Ending.USAGE,
         **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED),
     },
+    "--budget": dict.fromkeys(("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h"), Ending.REFUSED),
     "--memory-budget": dict.fromkeys(("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB"), Ending.REFUSED),
     "--aclnn-library": {},
     "--probe": {},

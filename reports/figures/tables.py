@@ -197,7 +197,7 @@ def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Recor
     """The failing row of a case; `NoSuchFailure` where it does not fail, or fails on several backends."""
     rows = read_rows(folder, where=pc.field("case_id") == case_id).to_pylist()
     if not rows:
-        raise NoSuchFailure(f"{folder} has no case {case_id}")
+        raise NoSuchFailure(f"{folder} has no case {case_id}" if case_id else "a case id is needed, not an empty text")
     failing = {row["backend"]: row for row in rows if row["verdict"] in FAILED and backend in (None, row["backend"])}
     if not failing:
         verdicts = ", ".join(f"{row['verdict']} on {row['backend']}" for row in rows)

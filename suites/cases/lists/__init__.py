@@ -41,6 +41,8 @@ def read_lists(paths: Iterable[Path]) -> list[Entry]:
 
 
 def _read(path: Path) -> list[Entry]:
+    if path.exists() and not path.is_file():
+        raise ListError(f"case list {path} is no file")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
