@@ -50,6 +50,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "poolproof": main,
     "limited_sessions": limited_sessions.main,
     "bad_inputs": lambda: run_module("bad_inputs", run_name="__main__"),
+    "python": lambda: exec(sys.argv[1], {"__name__": "__main__"}),
 }
 
 PATIENCE = 5.0
@@ -267,7 +268,8 @@ def _starter() -> Connection:
 
 
 def _start_server(listener: int) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    variables = {"PYTHONPATH": str(Path(__file__).parent), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    environment = os.environ | variables  # with large pages a fork takes about half of the time
     program = f"import forked; forked.serve({listener})"
     subprocess.Popen([sys.executable, "-c", program], pass_fds=[listener], env=environment)
 

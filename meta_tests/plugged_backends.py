@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.base import WORKER_VARIABLE, Call, Outcome, Status
 from scatter_backends import FirstCellForEmptyWindow, KilledOnce, Lost, Scatter
 
 
@@ -18,6 +18,16 @@ class RefusesEverything(Scatter):
 
     def objection(self, call: Call) -> str:
         return "not today"
+
+
+class RefusesByWorker(Scatter):
+    """Turns every call down, and says for which worker of a session it was created, and called."""
+
+    def __init__(self) -> None:
+        self._created = os.environ.get(WORKER_VARIABLE)
+
+    def objection(self, call: Call) -> str:
+        return f"created for worker {self._created}, called in worker {os.environ.get(WORKER_VARIABLE)}"
 
 
 class RefusesPadding(Scatter):

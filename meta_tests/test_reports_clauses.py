@@ -93,6 +93,12 @@ def test_calls_are_counted_per_clause(tmp_path: Path) -> None:
     assert lines[""]["statement"] == LEGAL
 
 
+def test_a_run_without_a_contract_has_the_same_table_without_lines(tmp_path: Path) -> None:
+    empty = clause_table(make_contract_run(tmp_path / "empty", ()))
+    full = clause_table(make_contract_run(tmp_path / "full"))
+    assert (len(empty), list(empty.columns)) == (0, list(full.columns))
+
+
 def test_the_terminal_lists_what_a_person_should_read(tmp_path: Path) -> None:
     console = Console(width=200, record=True, file=StringIO())
     terminal.show(read_digest(make_contract_run(tmp_path)), console)

@@ -20,13 +20,17 @@ from poolproof.reports.rows.store import RowWriter, read_rows, read_run
 from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Overall
 from sessions import ROOT, surroundings
+from shared_runs import made_once
 
 BACKEND = "plugged_backends:LosesThrees"
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16", "--no-shrink"]
-ARGUMENTS = ["-q", "-p", "no:cacheprovider", "--backend", BACKEND, *ASKED]
+ARGUMENTS = ["-q", "-p", "no:cacheprovider", "--backend", BACKEND, "--waivers", "none", *ASKED]
 
 LIMITS = (100, 10_500, 25_000, 24_000, 34_000, 32_000, 36_000, 33_500, 37_000, 35_000)
-"""Bytes of a file at ten points: too few for run.json, in the rows, in a part that takes their place."""
+"""Bytes of a file at ten points: too few for run.json, in the rows, in a part that takes their place.
+
+Without waivers, whose texts are in run.json: it would outgrow them.
+"""
 
 FAULTS: dict[str, dict[str, Any]] = {
     "index.html": {"full": "index.html"},
@@ -57,13 +61,17 @@ def told_to(options: Sequence[str]) -> list[str]:
     return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
 
 
-def sessions_of(folder: Path, steps: list[dict[str, Any]], *options: str) -> list[Step]:
-    folder.mkdir()
-    asked = [json.dumps(steps), *told_to(options)]
-    ended = forked.run(forked.Command("limited_sessions", asked, folder, surroundings(), seconds=600.0))
-    left = said_and_left(ended.stdout, folder)
-    assert len(left) == len(steps), ended.stdout
-    return left
+def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Step]:
+    """Made once for all workers: each that has a test of this module would make them all again."""
+
+    def make(folder: Path) -> None:
+        asked = [json.dumps(steps), *told_to(["--cases", "100"])]
+        ended = forked.run(forked.Command("limited_sessions", asked, folder, surroundings(), seconds=600.0))
+        assert len(said_and_left(ended.stdout, folder)) == len(steps), ended.stdout
+        (folder / "said").write_text(ended.stdout, encoding="utf-8")
+
+    folder = made_once(factory, name, make)
+    return said_and_left((folder / "said").read_text(encoding="utf-8"), folder)
 
 
 def said_and_left(output: str, folder: Path) -> list[Step]:
@@ -78,12 +86,12 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Step]:
     steps = [{"more": [], **step} for step in (*limited, *FAULTS.values(), {})]
     for step in steps[3:]:
         step["more"] = [*step["more"], "--resume"]
-    return sessions_of(tmp_path_factory.mktemp("full") / "chain", steps, "--cases", "100")
+    return sessions_of(tmp_path_factory, "chain", steps)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Step:
-    (step,) = sessions_of(tmp_path_factory.mktemp("whole") / "chain", [{}], "--cases", "100")
+    (step,) = sessions_of(tmp_path_factory, "undisturbed", [{}])
     return step
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -21,6 +22,7 @@ from uuid import uuid4
 
 import pytest
 
+from poolproof.reports.progress import Progress
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
@@ -40,34 +42,35 @@ from poolproof.reports.waivers import Waivers, to_records
 if TYPE_CHECKING:
     from poolproof.reports.figures.digest import Digest
 
-PROGRESS_SECONDS = 10.0
-"""Time between two lines of progress."""
-
 
 class CannotOpen(BadInput):
     """The report folder cannot be used; the text says what to do."""
 
 
 class _Run:
-    """``run.json`` while the run lasts, the progress of its workers, and what it amounts to once it is finished."""
+    """``run.json`` while the run lasts, the progress of its workers, and what it amounts to once it is finished.
 
-    def __init__(self, folder: Path, record: dict[str, Any]) -> None:
+    ``to_do`` says how many cases of each aspect are left to do.
+    """
+
+    def __init__(self, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
         self.folder = folder
         self.record = record
         self.digest: Digest | None = None
         self.remarks: list[str] = []
-        self.done = self.failed = 0
-        self._to_do, self._planned = record["planned_cases"], _planned(record["mandatory"])
-        self._began = self._last_line = time.monotonic()
+        self._to_do, self._planned = Counter(to_do), _planned(record["mandatory"])
+        self.progress = self._progress_of(self._to_do)
         write_run(folder, self.record)
 
     def narrow(self, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
         """Owe ``mandatory`` only, the groups of these ``tests``, of all that the run was begun with."""
         selected = _planned(mandatory)
+        to_do = self._to_do - (self._planned - selected)
+        self.progress = self._progress_of(to_do)
         self.record |= {
             "mandatory": list(mandatory),
-            "planned_cases": self._to_do - (self._planned - selected),
-            "narrowed": {"selected": selected, "planned": self._planned, "tests": list(tests)},
+            "planned_cases": to_do.total(),
+            "narrowed": {"selected": selected.total(), "planned": self._planned.total(), "tests": list(tests)},
         }
         write_run(self.folder, self.record)
 
@@ -78,18 +81,8 @@ class _Run:
         self.record["mandatory"] = list(mandatory)
         write_run(self.folder, self.record)
 
-    def progress(self) -> str | None:
-        """A line about how far the run is, when it is time for one."""
-        now = time.monotonic()
-        if now - self._last_line < PROGRESS_SECONDS:
-            return None
-        self._last_line = now
-        planned, rate = self.record["planned_cases"], self.done / (now - self._began)
-        left = (planned - self.done) / rate if rate else 0.0
-        if "budget" in self.record:
-            left = min(left, max(self.record["budget"]["until"] - time.time(), 0.0))
-        done = f"{self.done:,} of {planned:,} cases, {self.failed:,} failed"
-        return f"{done}, {rate:,.0f} a second, {_duration(left)} left"
+    def _progress_of(self, to_do: Mapping[str, int]) -> Progress:
+        return Progress(to_do, until=self.record.get("budget", {}).get("until"))
 
     def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
         """Close the run, publish it, tell the CI ``service``, and return the status that the session shall exit with.
@@ -229,13 +222,16 @@ def require_same(folder: Path, record: Mapping[str, Any]) -> None:
         raise CannotOpen(f"{folder} holds a run that was begun {changed}: {_AS_BEGUN}")
 
 
-def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers) -> None:
+def begin(
+    config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers, to_do: Mapping[str, int]
+) -> None:
     """Open the run in the controlling process.
 
-    ``record`` says what is run on what: plan, seed, arguments, planned_cases (what is left to do), backends and
-    mandatory (`coverage.Owed`). A resumed run keeps its id and its start.
+    ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.Owed`). ``to_do`` says
+    how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    record = {**record, "suite": suite_identity(), "waivers": to_records(waivers.all)}
+    sizes = {"planned_cases": sum(to_do.values())}
+    record = {**record, **sizes, "suite": suite_identity(), "waivers": to_records(waivers.all)}
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same(folder, record)
@@ -248,7 +244,7 @@ def begin(config: pytest.Config, folder: Path, record: Mapping[str, Any], waiver
         "waivers_judged_on": waivers.today.isoformat(),
         "strict_waivers": config.getoption("strict_waivers"),
     }
-    config.stash[_RUN] = _Run(folder, {**record, **identity, **added})
+    config.stash[_RUN] = _Run(folder, {**record, **identity, **added}, to_do)
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
@@ -277,11 +273,11 @@ def rows(request: pytest.FixtureRequest) -> RowWriter:
 
 
 @pytest.fixture
-def count_cases(request: pytest.FixtureRequest) -> Callable[[int, int], None]:
-    """Report (cases, failures) of the running test to the controlling process."""
+def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], int], None]:
+    """Report (cases of each aspect, failures) of the running test to the controlling process."""
 
-    def count(cases: int, failures: int) -> None:
-        request.node.user_properties.append(("poolproof", (cases, failures)))
+    def count(cases: Mapping[str, int], failures: int) -> None:
+        request.node.user_properties.append(("poolproof", (dict(cases), failures)))
 
     return count
 
@@ -305,10 +301,9 @@ class _Progress:
         run = self._config.stash[_RUN]
         for name, counts in report.user_properties:
             if name == "poolproof":
-                done, failed = cast("tuple[int, int]", counts)
-                run.done += done
-                run.failed += failed
-        line = run.progress()
+                cases, failed = cast("tuple[dict[str, int], int]", counts)
+                run.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
+        line = run.progress.line()
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if line and reporter is not None:
             reporter.write_line(f"\n{line}")
@@ -414,10 +409,9 @@ def _check_is_run(folder: Path) -> None:
         raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
 
 
-def _planned(mandatory: Sequence[Mapping[str, Any]]) -> int:
-    return sum(group["planned"] for group in mandatory)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """How many cases of each aspect."""
+    planned: Counter[str] = Counter()
+    for group in mandatory:
+        planned[group["aspect"]] += group["planned"]
+    return planned

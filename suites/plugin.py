@@ -12,7 +12,8 @@ import pickle
 import platform
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -251,6 +252,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
             already_led_to=session.done.led_to,
             most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
             loaded=config.stash.get(_LOADED, {}),
+            lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
             shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
         )
     config.stash[_LOADED] = {}
@@ -300,11 +302,11 @@ def spend(spender: Spender | None, conclude: Callable[[Tally], None]) -> Callabl
 
 
 @pytest.fixture
-def conclude(count_cases: Callable[[int, int], None]) -> Callable[[Tally], None]:
+def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[Tally], None]:
     """Report a tally; the test fails with its failures."""
 
     def conclude_from(tally: Tally) -> None:
-        count_cases(tally.rows, len(tally.failures))
+        count_cases(tally.aspects, len(tally.failures))
         if tally.failures:
             pytest.fail(tally.text(), pytrace=False)
 
@@ -312,14 +314,14 @@ def conclude(count_cases: Callable[[int, int], None]) -> Callable[[Tally], None]
 
 
 @pytest.fixture
-def examine_one(runner: Runner, count_cases: Callable[[int, int], None]) -> Callable[[Asked, str], None]:
+def examine_one(runner: Runner, count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[Asked, str], None]:
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
         with among_ours():
             rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
-        count_cases(1, len(failed))
+        count_cases({question.aspect.id: 1}, len(failed))
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
@@ -357,20 +359,26 @@ def _begin(config: pytest.Config) -> Session:
             _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.what_is_done(folder)
-        to_do = sum(block.count for block in selection.blocks() if block.id not in done.blocks)
-        to_do += len(selection.unanswered(done.asked))
-        sizes = {"planned_cases": to_do, "memory_budget": budget}
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
         plugins += records_of(Kind.BACKEND, selection.surveys)
-        record = _record(config, selection) | sizes | {"plugins": each_once(plugins)}
+        record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
         record |= _open_budget(folder, selection, done, spent)
-        recorder.begin(config, folder, record, waivers)
+        recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except (*_UNAVAILABLE, *_BAD_INPUT) as error:
         _stop(error.args[0])
     except OSError as error:
         _stop(told(error))
     return Session(folder, selection, waivers, done, budget, spent)
+
+
+def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
+    """How many cases of each aspect are left to do."""
+    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.asked).values())
+    for block in selection.blocks():
+        if block.id not in done.blocks:
+            left[block.aspect.id] += block.count
+    return left
 
 
 def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
@@ -449,13 +457,15 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
+    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
+    it is lent to the workers that do.
+    """
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
     for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
-        said[name], sandbox = surveyed(name)
-        if judges_here:
+        said[name], sandbox = surveyed(name, lends=not judges_here)
+        if judges_here or said[name].lent_at:
             loaded[name] = sandbox
         else:
             sandbox.close()

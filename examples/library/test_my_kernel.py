@@ -11,7 +11,7 @@ from poolproof.backends.frameworks.copying import CopyingBackend
 from poolproof.suites.library import Case, cases, failure_text, judge
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
-DENSE = Abilities(layouts=(), unbatched=False)
+DENSE = Abilities(layouts=(), unbatched=False, empty_batch=False)
 
 
 class MyKernel(CopyingBackend):

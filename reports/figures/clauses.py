@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.compute as pc
 
-from poolproof.reports.figures.tables import Record, verdict_counts
+from poolproof.reports.figures.tables import COUNTS, Record, verdict_counts
 from poolproof.reports.rows.store import read_rows
 
 CLAUSE = ("backend", "operator", "clause")
@@ -19,6 +19,9 @@ LEGAL = "Calls that are just legal."
 ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an earlier release": "as_earlier"}
 """Columns that count whose description of the contract an answer agrees with."""
 
+COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
+"""Of the table."""
+
 _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
 
 
@@ -29,6 +32,8 @@ def clause_table(folder: Path) -> pd.DataFrame:
     sentence.
     """
     rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], _IS_ABOUT_ONE)
+    if not rows.num_rows:
+        return pd.DataFrame(columns=COLUMNS)
     counts = verdict_counts(rows, CLAUSE)
     named = rows.select([*CLAUSE, "product", "statement"]).to_pandas()
     named["length"] = named["statement"].str.len()

@@ -233,8 +233,21 @@ def agreements(folder: Path) -> list[Agreement]:
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
     said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    by_standard = said.groupby(["backend", "standard"], sort=True)
-    found = [_agreement(str(backend), str(standard), rows) for (backend, standard), rows in by_standard]
+    wrong, passed = said["n_reject"] > 0, said["passed"]
+    judged, deviating = _Lines(said), _Lines(said[wrong])
+    alarms, misses = _Lines(said[~wrong & ~passed]), _Lines(said[wrong & passed])
+    found = [
+        Agreement(
+            *key,
+            judged=judged.per_dtype(key),
+            failed_right=alarms.per_dtype(key),
+            passed_wrong=misses.number(key),
+            wrong=deviating.number(key),
+            false_alarm=alarms.first(key),
+            miss=misses.first(key),
+        )
+        for key in judged.keys
+    ]
     calls = _calls(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
     for agreement in found:
         for row in (agreement.false_alarm, agreement.miss):
@@ -251,30 +264,31 @@ def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
     return chosen.append_column("standard", names).to_pandas().assign(passed=passed)
 
 
-def _agreement(backend: str, standard: str, rows: pd.DataFrame) -> Agreement:
-    wrong = rows["n_reject"] > 0
-    alarms, misses = rows[~wrong & ~rows["passed"]], rows[wrong & rows["passed"]]
-    return Agreement(
-        backend,
-        standard,
-        judged=_per_dtype(rows),
-        failed_right=_per_dtype(alarms),
-        passed_wrong=len(misses),
-        wrong=int(wrong.sum()),
-        false_alarm=_first(alarms),
-        miss=_first(misses),
-    )
+class _Lines:
+    """Lines of `_verdicts`, taken together by backend and standard."""
 
+    def __init__(self, lines: pd.DataFrame) -> None:
+        by = ["backend", "standard"]
+        self._counts: dict[tuple[str, str], dict[str, int]] = {}
+        for count in records(lines.groupby([*by, "dtype"], sort=True).size().reset_index(name="count")):
+            self._counts.setdefault((count["backend"], count["standard"]), {})[count["dtype"]] = count["count"]
+        least = lines.sort_values(["n_reject", "case_id"]).drop_duplicates(by)
+        self._first = {(row["backend"], row["standard"]): row for row in records(least[[*by, "case_id"]])}
 
-def _per_dtype(rows: pd.DataFrame) -> dict[str, int]:
-    return {str(dtype): int(count) for dtype, count in rows.groupby("dtype").size().items()}
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        return [*self._counts]
 
+    def per_dtype(self, key: tuple[str, str]) -> dict[str, int]:
+        return self._counts.get(key, {})
 
-def _first(rows: pd.DataFrame) -> Record | None:
-    """The row of the least id, so that the same run always shows the same one."""
-    return (
-        records(rows.nsmallest(1, "n_reject").sort_values("case_id")[["case_id", "backend"]])[0] if len(rows) else None
-    )
+    def number(self, key: tuple[str, str]) -> int:
+        return sum(self.per_dtype(key).values())
+
+    def first(self, key: tuple[str, str]) -> Record | None:
+        """Of the rows that are wrong in the fewest elements that of the least id: the same run shows the same one."""
+        row = self._first.get(key)
+        return {"case_id": row["case_id"], "backend": row["backend"]} if row else None
 
 
 def duels(folder: Path) -> list[Duel]:

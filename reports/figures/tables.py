@@ -25,6 +25,12 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, V
 COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
 """Columns that the counts of this module need."""
 
+COUNTS = (
+    *("judged", "conforms", "violates", "crashed", "waived", "refused"),
+    *("undocumented", "skipped", "suite_errors", "adapter_errors"),
+)
+"""What `verdict_counts` counts."""
+
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
 HAS_FAILED = having("verdict", FAILED)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
+from poolproof.backends.abilities import ALL
 from poolproof.references.contract import SIGNATURES, ContractCall
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
@@ -21,6 +23,9 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
+
+Listed = Callable[[Operator, str, str], list[Target]]
+"""Gives the cases that are listed for an operator, a dtype and a dtype of indices."""
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
@@ -44,7 +49,7 @@ class CaseAspect(Aspect):
     profile: Profile = field(default_factory=Profile)
     weight: float = 1.0
     directions: tuple[str, ...] = ("backward", "forward")
-    listed: Callable[[Operator, str, str], list[Target]] | None = None
+    listed: Listed | None = None
     least: int = 1
     on_streams: bool = False
     on_layouts: bool = False
@@ -76,7 +81,7 @@ class CaseAspect(Aspect):
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
         """The cases that are listed for a subject, in a plan of so many cases."""
-        listed = self.listed(subject.operator, subject.dtype, subject.index_dtype) if self.listed else []
+        listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
         return [target for target in listed if target.plan_cases <= plan_cases and _has(subject, target.case)]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
@@ -260,6 +265,12 @@ class ContractBlock:
         return self.subject.product
 
 
+@cache
+def _listed(listed: Listed, operator: Operator, dtype: str, index_dtype: str) -> tuple[Target, ...]:
+    """What is listed, made once: a session counts it several times before it begins."""
+    return tuple(listed(operator, dtype, index_dtype))
+
+
 def _clause_of(question: ContractQuestion) -> str:
     return question.clause
 
@@ -267,6 +278,8 @@ def _clause_of(question: ContractQuestion) -> str:
 def _has(subject: Subject, case: Case) -> bool:
     """Whether a listed case is a call that the backend has, on indices that it takes, in layouts that reach it."""
     able = subject.abilities
+    if able == ALL:
+        return True
     if not all(able.reaches(Layout.parse(layout).name) for _, layout in case.layouts):
         return False
     if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):

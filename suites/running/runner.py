@@ -31,17 +31,22 @@ MOST_EVIDENCE = 50
 class Tally:
     """What became of one block, or of what was judged of several."""
 
-    rows: int = 0
+    aspects: Counter[str] = field(default_factory=Counter)
+    """How many rows there are of each aspect."""
     failures: list[Row] = field(default_factory=list)
 
+    @property
+    def rows(self) -> int:
+        return self.aspects.total()
+
     def add(self, row: Row) -> None:
-        self.rows += 1
+        self.aspects[row["aspect"]] += 1
         if row["verdict"] in FAILED:
             self.failures.append(row)
 
     def add_all(self, other: Tally) -> None:
         """What became of another part of the plan, too."""
-        self.rows += other.rows
+        self.aspects += other.aspects
         self.failures += other.failures
 
     def text(self, most: int = 3) -> str:
@@ -60,7 +65,8 @@ class Runner:
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
     (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
+    its name; ``lent_at`` is where servers may be lent that have loaded it. ``shrink_seconds`` is what one failure may
+    cost to make smaller.
     """
 
     def __init__(
@@ -75,6 +81,7 @@ class Runner:
         already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
+        lent_at: Mapping[str, str] | None = None,
         shrink_seconds: float = SHRINK_SECONDS,
     ) -> None:
         self._folder = folder
@@ -89,6 +96,7 @@ class Runner:
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
+        self._lent_at = lent_at or {}
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
             sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
@@ -209,7 +217,10 @@ class Runner:
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
             name = self._name_of(backend)
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout, self._wants_evidence)
+            lent_at = self._lent_at.get(backend, "")
+            self._sandboxes[backend] = Sandbox(
+                backend, self._scratch, name, self._timeout, self._wants_evidence, lent_at
+            )
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
