@@ -122,12 +122,34 @@ def test_a_threshold_with_what_was_observed_beside_it() -> None:
     assert suspect.bounds[0].conforms == max(planes(row) for row in rows if planes(row) < 64)
 
 
+def test_a_number_is_said_rather_than_its_remainder() -> None:
+    rows = [row for row in made_up() if planes(row) == 36 or planes(row) % 64 != 36]
+    (suspect,) = found(failing(rows, lambda row: planes(row) == 36))
+    assert list(map(str, suspect.terms)) == ["N*C = 36"]
+    assert ("N*C mod 64 = 36",) in [tuple(map(str, tie)) for tie in suspect.ties]
+
+
+def test_a_remainder() -> None:
+    (suspect,) = found(failing(made_up(), lambda row: planes(row) % 8 > 0))
+    assert suspect.is_exact
+    assert list(map(str, suspect.terms)) == ["N*C mod 8 >= 1"]
+
+
 def test_two_terms() -> None:
     rows = failing(made_up(), lambda row: dilated(row) and row["dtype"] == "float16")
     (suspect,) = found(rows)
     assert suspect.is_exact
     assert sorted(map(str, suspect.terms)) == ["dilation > 1", "half precision"]
     assert {"dtype = float16"} <= {str(term) for tie in suspect.ties for term in tie}
+
+
+def test_a_set_of_words_and_none_of_numbers() -> None:
+    rows = failing(made_up(), lambda row: row["gradient"] in ("ones", "special"))
+    (suspect,) = found(rows)
+    assert suspect.is_exact
+    assert list(map(str, suspect.terms)) == ["gradient recipe among ones, special"]
+    few = failing(made_up(), lambda row: planes(row) in (12, 13, 33, 34))
+    assert not any("among" in suspect.sentence for suspect in found(few))
 
 
 def test_not_all_that_meet_it_fail() -> None:

@@ -32,6 +32,7 @@ from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.plans import PLANS
 from poolproof.suites.running.processes import Overdue
 from poolproof.suites.running.sandbox import row_without_answer, survey
+from poolproof.suites.running.serving import may_be_damaged
 
 _HALF = "half precision|float16|dtype"
 _PLANES = r"N\*C|\bN\b|\bC\b|planes|elements"
@@ -144,13 +145,16 @@ class Result:
 
 
 def rows_of(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
-    """The answers of the emulator with a defect; one that ends its process is a row, and a fresh one goes on."""
+    """The answers of the emulator with a defect, from a fresh process after one that may have damaged its own."""
     at = 0
     while at < len(questions):
+        row = None
         for row in answers(product, defect, questions[at:], timeout):
             yield row
             at += 1
-        if at < len(questions):
+            if may_be_damaged(row):
+                break
+        if at < len(questions) and (row is None or not may_be_damaged(row)):
             yield row_without_answer(questions[at], Overdue(timeout))
             at += 1
 

@@ -182,6 +182,13 @@ def _column(name: str, told: pd.Series[Any]) -> Column:
     return Column(name, np.array(words), present)
 
 
+REMAINDER = " mod "
+"""What the name of a remainder has."""
+
+_DIVISOR_BITS = 2.0
+"""To say which of the powers of two: where a number itself tells the same, it is said, and not its remainder."""
+
+
 @dataclass(frozen=True, eq=False)
 class Literal:
     """A term, the rows in which it holds, and the bits that it takes to name it."""
@@ -194,7 +201,8 @@ class Literal:
 def literals(column: Column, failing: Mask, features: int) -> Iterator[Literal]:
     """What can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
-        yield Literal(term, term.holds(column), log2(features) + log2(choices))
+        divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
+        yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
 
 
 def thresholds(column: Column, term: Term) -> Iterator[Term]:
@@ -207,7 +215,7 @@ def thresholds(column: Column, term: Term) -> Iterator[Term]:
 
 
 def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
-    """(a term, among how many of its kind it is chosen)."""
+    """(a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is none."""
     if column.is_flag:
         yield Has(column.feature), 2
         yield Lacks(column.feature), 2
@@ -220,7 +228,7 @@ def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
         yield from ((term, kinds * len(everywhere)) for term in _limits(column, everywhere, there))
     for value in there[: 4 * MOST_MEMBERS].tolist():
         yield Is(column.feature, value), kinds * len(everywhere)
-    if 1 < len(there) <= MOST_MEMBERS and len(there) < len(everywhere):
+    if not column.is_number and 1 < len(there) <= MOST_MEMBERS and len(there) < len(everywhere):
         yield Among(column.feature, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
     absent = np.setdiff1d(everywhere, there)
     for value in absent[:MOST_MEMBERS].tolist():
