@@ -629,6 +629,17 @@ class OtherStridesAndPast(OtherStrides):
         call.tensors["grad_input"].buffer[-1:] = 0
 
 
+class Slow(Scatter):
+    """Takes its time for every call; int64 indices alone."""
+
+    def unsupported(self, operator, dtype, index_dtype):  # type: ignore[no-untyped-def]
+        return "int64 alone" if index_dtype != "int64" else super().unsupported(operator, dtype, index_dtype)
+
+    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
+        time.sleep(0.02)
+        return super().run(call, mode)
+
+
 class Environment(Scatter):
     """Kernel binaries are not installed."""
 
@@ -676,6 +687,7 @@ for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
 crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
 loses_context = LosesContext
+slow = Slow
 other_strides, other_strides_and_past = OtherStrides, OtherStridesAndPast
 writes_where_it_points = WritesWhereItPoints
 crashing_on_one_cell, raising = CrashingOnOneCell, Raising

@@ -191,15 +191,15 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
 
 
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "2000", "--dtype", "float32"]
+SLOW = "scatter_backends:slow"
 DRAW = Draw(drawn_again, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose budget was too small for its plan."""
-    pytest.importorskip("torch")
+    """A run whose budget was too small for its plan, on any machine: of its 200 cases each takes 40 ms and more."""
     folder = tmp_path_factory.mktemp("spent") / "run"
-    ended = run_session(folder, "torch-cpu", "--budget", "2s", "--no-shrink", asked=[*ASKED, "-k", "values-1"])
+    ended = run_session(folder, SLOW, "--budget", "2s", "--no-shrink", asked=[*ASKED, "-k", "values-1"])
     assert ended.status == Overall.CONFORMS, ended.output
     return folder
 
@@ -230,13 +230,13 @@ def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     options = ["--budget", "2s", "--no-shrink", "--resume"]
-    ended = run_session(folder, "torch-cpu", *options, asked=[*ASKED, "-k", "values-1"])
+    ended = run_session(folder, SLOW, *options, asked=[*ASKED, "-k", "values-1"])
     assert ended.status == Overall.CONFORMS, ended.output
     before, after = asked_of(spent), asked_of(folder)
     assert (before["seconds"], after["seconds"]) == (2.0, 4.0)
     assert after["took"] > before["took"]
-    ((name, (part, count)),) = after["asked"].items() or [(*before["asked"], [200, 200])]
-    assert before["asked"][name][0] <= part <= count
+    ((name, (part, count)),) = after["asked"].items()
+    assert before["asked"][name][0] < part < count
     rows = read_rows(folder, ["case_id", "block"]).to_pylist()
     judged = [row["case_id"] for row in rows if row["block"]]
     assert len(judged) == len(set(judged)) == part
