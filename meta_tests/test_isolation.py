@@ -156,6 +156,8 @@ def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
     [
         ("other_strides", ["results"], True),
         ("other_strides_and_past", ["results", "memory_untouched"], False),
+        ("other_strides in gaps", ["results", "memory_untouched"], True),
+        ("other_strides_and_past in gaps", ["results", "memory_untouched"], False),
         ("misrouted", ["interval", "unreached"], True),
         ("lost", ["interval", "plane_sum"], False),
     ],
@@ -165,8 +167,10 @@ def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
     tmp_path: Path, backend: str, violated: list[str], stays: bool
 ) -> None:
     names = "results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched"
-    asked = [replace(QUESTIONS[0], aspect=holding(*names))] * 3
-    sandbox = Sandbox(f"scatter_backends:{backend}", tmp_path, "sandbox", 20.0)
+    name, _, in_gaps = backend.partition(" ")
+    case = replace(QUESTIONS[0].case, layouts=(("grad_input", "sliced"),) if in_gaps else ())
+    asked = [replace(QUESTIONS[0], case=case, aspect=holding(*names))] * 3
+    sandbox = Sandbox(f"scatter_backends:{name}", tmp_path, "sandbox", 20.0)
     try:
         answered = [(row["checks_violated"], sandbox._worker) for row in sandbox.judge(asked)]
     finally:

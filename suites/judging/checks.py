@@ -27,6 +27,7 @@ from poolproof.suites.judging.comparing import (
     other_shape,
     other_values,
     trespassed,
+    trespasses,
     unchanged,
     wrong_element,
     wrong_window,
@@ -194,14 +195,22 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 def memory_untouched(trial: Trial) -> Mismatch | None:
     if trial.first.outcome.complaints:
         return Mismatch("; ".join(trial.first.outcome.complaints))
-    for name in trial.case.api.outputs:
-        tensor = trial.first.call.tensors[name]
-        if trespassed(tensor):
-            before = np.broadcast_to(np.uint8(SURROUNDINGS), tensor.buffer.shape)
-            trespass = guard_and_gap_mask(tensor)
-            trespass &= tensor.buffer != SURROUNDINGS
-            return changed_bytes(name, tensor, before, trespass, "as before the call: it belongs to no element")
-    return None
+    outputs = [name for name in trial.case.api.outputs if trespassed(trial.first.call.tensors[name])]
+    if not outputs:
+        return None
+    tensor = trial.first.call.tensors[outputs[0]]
+    before = np.broadcast_to(np.uint8(SURROUNDINGS), tensor.buffer.shape)
+    because = "as before the call: it belongs to no element"
+    found = changed_bytes(outputs[0], tensor, before, trespasses(tensor), because)
+    return replace(found, accounted=all(_is_accounted(trial.first, name) for name in outputs))
+
+
+def _is_accounted(run: Run, name: str) -> bool:
+    """Whether an output came back with strides which lead to all that was written outside of its elements."""
+    tensor, strides = run.call.tensors[name], run.strides(name)
+    if strides == tensor.strides:
+        return False
+    return not bool((trespasses(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
 
 
 @_check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)

@@ -15,6 +15,7 @@ from poolproof.suites.cases.memory import (
     SURROUNDINGS,
     as_bits,
     element_bytes,
+    guard_and_gap_mask,
     has_gaps,
     is_surrounded,
     meant,
@@ -131,6 +132,13 @@ def trespassed(tensor: Tensor) -> bool:
     if not is_surrounded(tensor, SURROUNDINGS):
         return True
     return has_gaps(tensor) and _others(tensor.storage) != _others(element_bytes(tensor))
+
+
+def trespasses(tensor: Tensor) -> NDArray[np.bool_]:
+    """Which bytes of an output's buffer were written that belong to no element."""
+    written = guard_and_gap_mask(tensor)
+    written &= tensor.buffer != SURROUNDINGS
+    return written
 
 
 def _others(memory: NDArray[np.uint8]) -> int:

@@ -34,7 +34,8 @@ class Mismatch:
 
     ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
     first where none is worse than another, with what it is ``owed`` and what it ``got``; ``windows`` the output
-    coordinates that reach it.
+    coordinates that reach it. ``accounted``: all that was written outside of the elements lies where the implementation
+    says that its outputs are.
     """
 
     message: str
@@ -44,6 +45,7 @@ class Mismatch:
     owed: str = ""
     got: str = ""
     windows: tuple[Element, ...] = ()
+    accounted: bool = False
 
 
 @dataclass(frozen=True)

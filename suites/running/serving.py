@@ -342,16 +342,24 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
 def may_be_damaged(row: Row) -> bool:
     """Whether the memory of the process may be, in which a row was made.
 
-    Not where every output was written, nothing beside the outputs was, and, of a backward, no gradient is missing from
-    its plane: values that are merely wrong, or stand elsewhere, tell of no write that went astray.
+    Not where every output was written, nothing beside the outputs was but what is accounted for, and, of a backward, no
+    gradient is missing from its plane: values that are merely wrong, or stand elsewhere, tell of no write that went
+    astray.
     """
     if row["verdict"] not in FAILED:
         return False
     violated = {*row["checks_violated"]}
+    if "memory_untouched" in violated and _is_accounted(row):
+        violated.remove("memory_untouched")
     holding = {*row["checks_judged"]} - violated
     if not (violated <= _ABOUT_VALUES and holding >= _ABOUT_MEMORY):
         return True
     return OPERATORS[row["operator"]].is_backward and not (holding >= _NOTHING_REJECTED or _KEPT in holding)
+
+
+def _is_accounted(row: Row) -> bool:
+    """Whether what was written outside of the outputs' elements is."""
+    return any(found["check"] == "memory_untouched" and found["accounted"] for found in json.loads(row["findings"]))
 
 
 _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
