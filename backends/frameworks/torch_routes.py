@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,10 @@ from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import CopyingBackend, Question
 from poolproof.backends.torch_eager import UNKNOWN_TO_NUMPY, TorchEager
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
+from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive
 
 if TYPE_CHECKING:
     import torch
@@ -125,6 +129,18 @@ class TorchCompile(TorchRoute):
         )
         compiled = self._compiled(question, "backward", _backward(self.torch, question))
         return _array(self.torch, self.ask(compiled, gradient, values, indices))
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """Of several NaN the first, where the operator that runs uncompiled takes the last.
+
+        Adaptive windows of several lengths are compiled, or left to that operator, by rules of Inductor's own.
+        """
+        if isinstance(call.attributes, Adaptive):
+            rank, sizes = call.operator.spatial_rank, call.tensors["self"].shape
+            counts = expand(call.attributes.output_size, rank)
+            if any(size % max(count, 1) for size, count in zip(sizes[-rank:], counts, strict=True)):
+                return replace(FAMILY_RULE, nans=Nans.ANY)
+        return replace(FAMILY_RULE, nans=Nans.FIRST)
 
     def _compiled(self, question: Question, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         shape, dtype = question.values.shape, question.values.dtype
