@@ -16,7 +16,7 @@ from poolproof.backends.base import Backend
 from poolproof.references.forward import forward_maximum
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
-from poolproof.suites.library import judge
+from poolproof.suites.api import judge
 from sessions import ROOT
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]

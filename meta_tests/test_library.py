@@ -15,7 +15,7 @@ from poolproof.backends.abilities import Abilities
 from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import NotARun
-from poolproof.suites.library import Case, cases, failure_text, judge
+from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from scatter_backends import Lost, Scatter
 

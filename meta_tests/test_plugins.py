@@ -20,11 +20,11 @@ from poolproof.reports.rows.plugins import Kind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.plugged import choose
 from poolproof.suites import plugged as plugging
+from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, packages, read_lists
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.library import judge
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS

@@ -9,8 +9,8 @@ from poolproof.backends.frameworks import torch_routes
 from poolproof.backends.frameworks.torch_routes import CHANNELS_LAST, VALUES_ALONE, TorchAutograd
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
-from poolproof.suites.library import judge
 
 FOREIGN = [
     Case.of("MaxPool2dWithIndicesBackward", shape=(2, 3, 7, 6), kernel_size=(3,), stride=(2,), indices="in_window"),

@@ -5,7 +5,7 @@ python examples/library/judge_one_case.py torch-cpu
 
 import sys
 
-from poolproof.suites.library import Case, failure_text, judge
+from poolproof.suites.api import Case, failure_text, judge
 
 CASE = Case.of(
     operator="MaxPool2dWithIndicesBackward",

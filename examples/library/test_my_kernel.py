@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.frameworks.copying import CopyingBackend
-from poolproof.suites.library import Case, cases, failure_text, judge
+from poolproof.suites.api import Case, cases, failure_text, judge
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
 DENSE = Abilities(layouts=(), unbatched=False, empty_batch=False)
