@@ -232,11 +232,7 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
     lambda trial: bool(trial.backend.modes),
 )
 def modes(trial: Trial) -> Mismatch | None:
-    for mode in trial.backend.modes:
-        found = _disturbed(trial, trial.in_mode(mode), f"made with {mode}")
-        if found:
-            return found
-    return None
+    return _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
 
 
 def _has_variants(trial: Trial) -> bool:
@@ -245,11 +241,13 @@ def _has_variants(trial: Trial) -> bool:
 
 @_check("a way of making the call that other code computes gives what the call owes", _has_variants)
 def variants(trial: Trial) -> Mismatch | None:
-    for variant in trial.backend.variants:
-        found = wrong_by_itself(trial, trial.in_mode(variant), f"made with {variant}")
-        if found:
-            return found
-    return None
+    made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
+    return _first(wrong_by_itself(trial, run, how) for run, how in made)
+
+
+def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
+    """The first that was found; no run after it is made."""
+    return next(filter(None, found), None)
 
 
 @_check(
@@ -258,11 +256,9 @@ def variants(trial: Trial) -> Mismatch | None:
 )
 def streams(trial: Trial) -> Mismatch | None:
     assert trial.backend.streams is not None
-    for hazard in trial.backend.streams.hazards:
-        found = _disturbed(trial, trial.among(hazard), f"made with {hazard}")
-        if found:
-            return found
-    return _disturbed_beside(trial)
+    hazards = trial.backend.streams.hazards
+    found = _first(_disturbed(trial, trial.among(hazard), f"made with {hazard}") for hazard in hazards)
+    return found or _disturbed_beside(trial)
 
 
 def _disturbed_beside(trial: Trial) -> Mismatch | None:
@@ -275,7 +271,7 @@ def _disturbed_beside(trial: Trial) -> Mismatch | None:
         return None
     runs = trial.at_once_with(other)
     how = "made at the same time as another call on another stream"
-    return next(filter(None, (_disturbed(*pair, how) for pair in zip((trial, other), runs, strict=True))), None)
+    return _first(_disturbed(*pair, how) for pair in zip((trial, other), runs, strict=True))
 
 
 def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
