@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,11 @@ from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
-from poolproof.reports.rows.store import NotARun, read_rows, read_run
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import NotARun, having, read_rows, read_run
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.suspects import NEEDED as NEEDED_OF_SUSPECTS
+from poolproof.reports.suspects import Suspect, suspects
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
@@ -73,6 +77,17 @@ class Digest:
         return tables.failures(self.folder)
 
     @cached_property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """What the failing rows have in common; the smallest of each with all its columns."""
+        if not self.conclusion.totals["violates"]:
+            return ()
+        told = read_rows(self.folder, NEEDED_OF_SUSPECTS, having("verdict", [*FAILED, Verdict.CONFORMS]))
+        found = suspects(told.to_pandas())
+        chosen = having("case_id", {suspect.smallest["case_id"] for suspect in found})
+        whole = {_identity(row): row for row in read_rows(self.folder, where=chosen & tables.HAS_FAILED).to_pylist()}
+        return tuple(replace(suspect, smallest=whole[_identity(suspect.smallest)]) for suspect in found)
+
+    @cached_property
     def clauses(self) -> pd.DataFrame:
         """What was asked about each clause of the contract, and how it ended."""
         return clause_table(self.folder)
@@ -114,6 +129,10 @@ def read_digest(folder: Path) -> Digest:
         waivers=reviews,
         products=tables.products(rows),
     )
+
+
+def _identity(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("backend", "aspect", "case_id"))
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from poolproof.reports.suspects.search import LEAST_FAILING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from poolproof.reports.suspects.suspects import Suspect
     from poolproof.reports.suspects.terms import Term
@@ -23,6 +23,21 @@ def sentence(suspect: Suspect) -> str:
     if not suspect.terms:
         return f"every case held to {_checks(suspect)} fails ({suspect.failing:,} of {suspect.failing:,})"
     return f"{_inside(suspect)}, {_outside(suspect)}"
+
+
+def headline(found: Sequence[Suspect]) -> str:
+    """How many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
+    things = sum(each.is_claimed for each in found)
+    unexplained = sum(each.failing for each in found if not each.is_claimed)
+    if not things:
+        return f"{_failing(unexplained)}, and no condition was found that tells which" if unexplained else ""
+    wrong = "One thing is wrong" if things == 1 else f"{things} things are wrong"
+    besides = f", and {_failing(unexplained)} that {'this does' if things == 1 else 'they do'} not explain"
+    return wrong + (besides if unexplained else "")
+
+
+def _failing(number: int) -> str:
+    return "one case fails" if number == 1 else f"{number:,} cases fail"
 
 
 def spelled(terms: Iterable[Term]) -> str:
