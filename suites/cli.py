@@ -19,6 +19,7 @@ COMMANDS = {
     ),
     "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
     "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
+    "merge": Late("poolproof.suites.merge:merge", "Make one run of its shards."),
     "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
     "verify": Late("poolproof.suites.verify:verify", "Check an archive offline, and judge it again."),
     "rerun": Late("poolproof.suites.rerun:rerun", "Judge some cases of an archive again, here."),

@@ -41,6 +41,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="time that the session may take, such as 90s, 10m or 2h: every block of the plan is asked one case, then "
         "as much of each as there is time for; with --resume, time for more of an earlier run",
     )
+    add(
+        "--shard",
+        metavar="I/N",
+        help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
+        "poolproof merge makes one run of them",
+    )
     add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
     add(
         "--seed",

@@ -53,6 +53,7 @@ from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runne
 from poolproof.suites.running.sandbox import Sandbox, surveyed
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.sharding import Shard
 from poolproof.suites.running.spending import Spender
 
 
@@ -168,7 +169,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         asked = selection.unanswered(session.done.asked)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
-        missing = [subject for subject in selection.subjects() if subject.unsupported]
+        missing = selection.unsupported()
         metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
 
 
@@ -453,6 +454,7 @@ def _selection(config: pytest.Config) -> Selection:
         operators,
         tuple(option("dtype") or []),
         lines,
+        None if option("shard") is None else Shard.parse(option("shard")),
     )
 
 

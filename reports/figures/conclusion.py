@@ -106,12 +106,13 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
 
 
 def _narrowed(run: Mapping[str, Any], planned: int) -> str:
-    """What options, ``-k``, a budget or single cases have left of the plan; records of earlier versions do not tell."""
-    whole = run.get("plan_cases", 0)
-    if run.get("selection", {}).get("lines"):
-        return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}"
+    """What options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
+    whole, asked = run.get("plan_cases", 0), run.get("selection", {})
+    shard = f", shard {asked['shard']}" if "shard" in asked else ""
+    if asked.get("lines"):
+        return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}{shard}"
     part = f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
-    return part + _allotted(run.get("budget", {}))
+    return part + shard + _allotted(run.get("budget", {}))
 
 
 def _allotted(budget: Mapping[str, Any]) -> str:
