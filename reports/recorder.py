@@ -268,6 +268,11 @@ def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     config.pluginmanager.register(config.stash[_FAULTS])
 
 
+def writer(config: pytest.Config) -> RowWriter:
+    """The writer of this process, for what is recorded behind its tests."""
+    return config.stash[_ROWS]
+
+
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> RowWriter:
     """The writer of this process."""
