@@ -76,6 +76,19 @@ class Digest:
         """One failed row of each kind."""
         return tables.failures(self.folder)
 
+    @property
+    def things_wrong(self) -> list[Suspect]:
+        """The suspects with a condition, which explain the cases that meet it."""
+        return [suspect for suspect in self.suspects if suspect.is_claimed]
+
+    @cached_property
+    def unexplained(self) -> pd.DataFrame:
+        """One failed row of each kind, of those that no suspect with a condition explains."""
+        explained: dict[str, frozenset[str]] = {}
+        for suspect in self.things_wrong:
+            explained[suspect.backend] = explained.get(suspect.backend, frozenset()) | suspect.cases
+        return tables.failures(self.folder, but=explained)
+
     @cached_property
     def suspects(self) -> tuple[Suspect, ...]:
         """What the failing rows have in common; the smallest of each with all its columns."""

@@ -68,6 +68,8 @@ class Suspect:
         chance gives as much with a probability below 2**-margin.
     smallest
         The failing row whose case (`failures.smallest_case`) is smallest, of those that were made smaller if there are.
+    cases
+        The ids of all failing cases that are this suspect's.
     """
 
     backend: str
@@ -82,6 +84,7 @@ class Suspect:
     kinds: tuple[tuple[Kind, int], ...]
     margin: float
     smallest: Row
+    cases: frozenset[str] = frozenset()
 
     @property
     def is_exact(self) -> bool:
@@ -200,6 +203,7 @@ class _Search:
             kinds=self._kinds_of(taken),
             margin=found.margin,
             smallest=self._smallest(taken),
+            cases=self._cases(taken),
         )
 
     def _everything(self, group: Mask) -> tuple[Suspect, Mask]:
@@ -225,6 +229,7 @@ class _Search:
             kinds=self._kinds_of(group),
             margin=0.0,
             smallest=self._smallest(group),
+            cases=self._cases(group),
         )
 
     @property
@@ -233,6 +238,9 @@ class _Search:
 
     def _kinds_of(self, group: Mask) -> tuple[tuple[Kind, int], ...]:
         return tuple(Counter(self._kinds[number] for number in np.flatnonzero(group)).most_common())
+
+    def _cases(self, group: Mask) -> frozenset[str]:
+        return frozenset(self._rows["case_id"][group])
 
     def _smallest(self, group: Mask) -> Row:
         rows = ({str(name): value for name, value in row.items()} for row in self._rows[group].to_dict("records"))
