@@ -211,24 +211,27 @@ def history_list(folder: Path, every: bool) -> None:
     terminal_history.show_runs(runs, len(entries.runs), console())
 
 
-@history.command("query")
+_QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
+
+\b
+Views:
+  runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+  cells  one line per run and group of its matrix: counts, precision, times
+  rows   one line per run and case, with all columns of the report
+  libraries  one line per run and backend: which library it judged
+
+\b
+Example: which operators got slower?
+  SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
+"""
+
+
+@history.command("query", help=_QUERY)
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def history_query(folder: Path, sql: str, form: str) -> None:
-    r"""Answer a question in SQL (DuckDB's) about a HISTORY.
-
-    \b
-    Views:
-      runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
-      cells  one line per run and group of its matrix: counts, precision, times
-      rows   one line per run and case, with all columns of the report
-      libraries  one line per run and backend: which library it judged
-
-    \b
-    Example: which operators got slower?
-      SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
-    """
+    """Answer a question in SQL about a HISTORY."""
     click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
 
 

@@ -268,15 +268,15 @@ def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     config.pluginmanager.register(config.stash[_FAULTS])
 
 
-def writer(config: pytest.Config) -> RowWriter:
-    """The writer of this process, for what is recorded behind its tests."""
+def rows_of(config: pytest.Config) -> RowWriter:
+    """The writer of this process."""
     return config.stash[_ROWS]
 
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> RowWriter:
     """The writer of this process."""
-    return request.config.stash[_ROWS]
+    return rows_of(request.config)
 
 
 @pytest.fixture

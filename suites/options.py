@@ -50,6 +50,14 @@ def add_options(parser: pytest.Parser) -> None:
         help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
         "poolproof merge makes one run of them",
     )
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one of this "
+        "machine",
+    )
+    add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
+    add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
     add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
     add(
         "--seed",
@@ -128,7 +136,7 @@ def add_options(parser: pytest.Parser) -> None:
         default=USUAL_DIAGNOSIS,
         metavar="SECONDS",
         help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
-        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget at most what is left of it)",
+        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left of it, with --ray none)",
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
@@ -142,6 +150,19 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
         if config.getoption(option):
             raise OutOfRange(f"--budget {given}: a budget is spent on a plan, not on the cases of --{_spelled(option)}")
     return Budget(parse_time(given), now)
+
+
+def check_fleet(config: pytest.Config) -> None:
+    """`OutOfRange` names what does not go with a fleet."""
+    address, workers = config.getoption("ray"), config.getoption("ray_workers")
+    if workers is not None and workers < 1:
+        raise OutOfRange(f"--ray-workers {workers}: a fleet needs one at least")
+    if address is None:
+        return
+    if config.getoption("dist", "no") != "no":
+        raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
+    if config.getoption("budget"):
+        raise OutOfRange(f"--ray {address}: a --budget is shared by the processes of one machine: take a --shard")
 
 
 def _spelled(option: str) -> str:

@@ -105,6 +105,10 @@ class Runner:
         self._kinds: set[tuple[str, ...]] = set()
         self._led_to = set(already_led_to)
 
+    def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
+        """Judge no more of these (block, case id): they have rows."""
+        self._already_judged |= frozenset(judged)
+
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
         """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
         failures with the smallest case that shows them.
