@@ -22,7 +22,7 @@ from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.suspects import Suspect, suspects
-from poolproof.reports.suspects.inquiry import Inquiry
+from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.rerun import judge_again, sample
@@ -75,7 +75,7 @@ class Kernel:
         return suspects(pd.DataFrame(self.kernel_rows))
 
     def inquiries(self) -> list[Inquiry]:
-        return [Inquiry(each) for each in self.suspects() if each.terms or not each.is_claimed]
+        return open_ones(self.suspects())
 
     def diagnose(self, seconds: float = 60.0, able: Abilities = ALL, known: set[str] | None = None) -> Suspect:
         """What is suspected first once further cases were asked."""
@@ -149,6 +149,18 @@ def test_no_more_is_asked_than_there_is_room_for() -> None:
     kernel.diagnose()
     assert 0 < len(kernel.asked) <= sum(ROUNDS)
     assert len(set(kernel.asked)) == len(kernel.asked)
+
+
+def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
+    """All that fails in the plan leaves the same remainder."""
+    kernel = Kernel.planned(
+        lambda case: case.planes % 8 in (4, 5, 6), 600, lambda case: case.planes % 8 in (0, 1, 5, 7)
+    )
+    (before,) = kernel.suspects()
+    assert [str(term) for term in before.terms] == ["N*C mod 8 = 5"]
+    after = kernel.diagnose()
+    assert {case.planes % 8 for case in kernel.asked if kernel.fails(case)} >= {4, 6}
+    assert "N*C mod 8 = 5" not in map(str, after.terms)
 
 
 def test_without_time_nothing_is_asked() -> None:
@@ -236,7 +248,7 @@ def digest(diagnosed: Path) -> Digest:
 
 def test_a_session_ends_with_the_threshold(digest: Digest) -> None:
     (suspect,) = digest.suspects
-    assert [str(term) for term in suspect.terms] == ["N*C mod 32 >= 17"]
+    assert "N*C mod 32 >= 17" in map(str, suspect.terms)
     assert (suspect.bounds[0].fails, suspect.bounds[0].conforms) == (17, 16)
     assert not suspect.failing_others
 
@@ -285,4 +297,4 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
     resumed = judged(folder, "--resume", "--diagnose", "60", "-n", "2")
     assert resumed.status == Overall.VIOLATES, resumed.output
     assert "further cases are asked about 1 suspect: 60 s each at most" in resumed.output
-    assert [str(term) for term in read_digest(folder).suspects[0].terms] == ["N*C mod 32 >= 17"]
+    assert "N*C mod 32 >= 17" in map(str, read_digest(folder).suspects[0].terms)
