@@ -3,6 +3,7 @@ known, and at the end of sessions that judge the emulated NPU."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.replanned import Draw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
@@ -268,6 +270,21 @@ def test_its_bundle_stands(diagnosed: Path) -> None:
     found = verify(diagnosed / "bundle.zip", draw=DRAW)
     assert found.overall is Overall.CONFORMS, [step.problems for step in found.steps]
     assert any("the others are" in step.text for step in found.steps)
+
+
+def test_a_further_row_that_says_otherwise_than_its_case_is_told(diagnosed: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
+    rewrite(folder, lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])
+    problems = list(plan_problems(read_digest(folder), DRAW))
+    assert problems
+    assert all("diagnosis-values" in problem and "says planes 7" in problem for problem in problems)
+
+
+def test_a_planned_row_cannot_pass_for_a_further_one(diagnosed: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
+    further = {"aspect": DIAGNOSIS, "block": "diagnosis-values"}
+    rewrite(folder, lambda rows: [row | further if row["verdict"] in FAILED else row for row in rows])
+    assert any("was planned and has no row" in problem for problem in plan_problems(read_digest(folder), DRAW))
 
 
 def test_a_further_row_says_what_follows_from_its_case(diagnosed: Path, digest: Digest) -> None:
