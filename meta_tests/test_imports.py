@@ -17,6 +17,7 @@ WINGS = ("rows", "suspects", "waivers", "figures", "ci", "pages", "bundle", "ter
 """Of the reports; each may import those before it."""
 
 DOORS = (
+    "diagnosing.py",
     "options.py",
     "recorder.py",
     "commands.py",

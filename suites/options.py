@@ -14,6 +14,9 @@ from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.given import USUAL_TIMEOUT
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
 
+USUAL_DIAGNOSIS = 30.0
+"""Seconds for further cases about one suspect."""
+
 
 class OutOfRange(BadInput):
     """An option whose value means nothing; the text names it."""
@@ -127,6 +130,14 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
+    add(
+        "--diagnose",
+        type=float,
+        default=USUAL_DIAGNOSIS,
+        metavar="SECONDS",
+        help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
+        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left, with --ray none)",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
@@ -163,6 +174,9 @@ def check_ranges(config: pytest.Config) -> None:
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    diagnosis = config.getoption("diagnose")
+    if not 0.0 <= diagnosis <= MOST_SECONDS:
+        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MOST_SECONDS:,.0f}")
     if not 0.0 < timeout <= MOST_SECONDS:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"

@@ -180,6 +180,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     ignore_termination()
     _allot(session.config)
+    _diagnose(session.config, exitstatus)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -270,30 +271,64 @@ def _allot(config: pytest.Config) -> None:
     recorder.allot(config, parts, session.selection.mandatory(left, asked), time.time() - session.budget.began)
 
 
+def _diagnose(config: pytest.Config, exitstatus: int) -> None:
+    """Have further cases narrow down what is wrong, where this process controls the run and all of it was asked.
+
+    What a fleet judges may not be there on the machine of its driver.
+    """
+    session = config.stash[_SESSION]
+    if config.getoption("ray"):
+        return
+    resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
+    if hasattr(config, "workerinput") or not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
+        return
+    seconds = config.getoption("diagnose")
+    if session.budget is not None:
+        seconds = min(seconds, session.budget.until - time.time())
+    if seconds <= 0.0:
+        return
+    from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
+
+    runner = _runner(config, recorder.rows_of(config), "diagnosis", most_evidence=1, shrinks=False, loaded={})
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    say = reporter.write_line if reporter is not None else print
+    diagnose(session.folder, runner, session.selection.subjects(), seconds, session.done, say)
+
+
 @pytest.fixture(scope="session")
 def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     """The runner of this process."""
     config = request.config
-    session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
+    most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
+    shrinks = not config.getoption("no_shrink")
+    loaded = config.stash.get(_LOADED, {})
     with among_ours():
-        runner = Runner(
-            session.folder,
-            name=worker.get("workerid", "main"),
-            waive=session.waive,
-            record=rows.append,
-            timeout=config.getoption("case_timeout"),
-            shrinks=not config.getoption("no_shrink"),
-            already_judged=session.done.cases,
-            already_led_to=session.done.led_to,
-            most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
-            loaded=config.stash.get(_LOADED, {}),
-            lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
-            shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
-        )
+        runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
     config.stash[_LOADED] = {}
     yield runner
     runner.close()
+
+
+def _runner(
+    config: pytest.Config, rows: RowWriter, name: str, most_evidence: int, shrinks: bool, loaded: dict[str, Sandbox]
+) -> Runner:
+    """A runner of this process, by whose ``name`` its processes and files go."""
+    session = config.stash[_SESSION]
+    return Runner(
+        session.folder,
+        name=name,
+        waive=session.waive,
+        record=rows.append,
+        timeout=config.getoption("case_timeout"),
+        shrinks=shrinks,
+        already_judged=session.done.cases,
+        already_led_to=session.done.led_to,
+        most_evidence=most_evidence,
+        loaded=loaded,
+        lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
+        shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +19,17 @@ from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import NotARun, having, read_rows, read_run
-from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects import NEEDED as NEEDED_OF_SUSPECTS
-from poolproof.reports.suspects import Suspect, suspects
+from poolproof.reports.rows.store import NotARun, read_rows, read_run
+from poolproof.reports.suspects import Suspect
+from poolproof.reports.suspects.reading import suspects_of
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are.
+    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are. They count no further
+    cases, from which the suspects are told, besides.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
@@ -92,13 +91,7 @@ class Digest:
     @cached_property
     def suspects(self) -> tuple[Suspect, ...]:
         """What the failing rows have in common; the smallest of each with all its columns."""
-        if not self.conclusion.totals["violates"]:
-            return ()
-        told = read_rows(self.folder, NEEDED_OF_SUSPECTS, having("verdict", [*FAILED, Verdict.CONFORMS]))
-        found = suspects(told.to_pandas())
-        chosen = having("case_id", {suspect.smallest["case_id"] for suspect in found})
-        whole = {_identity(row): row for row in read_rows(self.folder, where=chosen & tables.HAS_FAILED).to_pylist()}
-        return tuple(replace(suspect, smallest=whole[_identity(suspect.smallest)]) for suspect in found)
+        return suspects_of(self.folder) if self.conclusion.totals["violates"] else ()
 
     @cached_property
     def clauses(self) -> pd.DataFrame:
@@ -123,17 +116,19 @@ def read_digest(folder: Path) -> Digest:
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
     columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
-    rows = read_rows(folder, list(columns))
+    everything = read_rows(folder, list(columns))
     for name in ("backend", "aspect", "verdict"):
-        if rows[name].null_count:
+        if everything[name].null_count:
             raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
+    rows = everything.filter(tables.PLANNED)
+    further = everything.num_rows - rows.num_rows
     counts = tables.verdict_counts(rows)
     covered, never = coverage(rows, mandatory), never_run(rows)
     reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
     return Digest(
         folder=folder,
         run=run,
-        conclusion=conclude(counts, covered, never, reviews, run),
+        conclusion=conclude(counts, covered, never, reviews, run, further),
         counts=counts,
         coverage=covered,
         never_run=never,
@@ -142,10 +137,6 @@ def read_digest(folder: Path) -> Digest:
         waivers=reviews,
         products=tables.products(rows),
     )
-
-
-def _identity(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("backend", "aspect", "case_id"))
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
+from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -37,6 +38,9 @@ _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinis
 NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 HAS_FAILED = having("verdict", FAILED)
+PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
+"""Of all rows but those of further cases, which no plan counts."""
+
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)
 
@@ -175,10 +179,11 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 def failures(folder: Path, kind: Sequence[str] = KIND, but: Mapping[str, Collection[str]] = NOTHING) -> pd.DataFrame:
     """Failed rows, one per ``kind``: the smallest of those that most is known of and that left most to look at.
 
-    ``cases`` counts its kind, ``violated`` names the checks. All ``but`` the cases of some ids, by backend.
+    ``cases`` counts its kind, ``violated`` names the checks. All ``but`` the cases of some ids, by backend; further
+    cases are none of them.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
-    failed = with_violated(load(folder, wanted, HAS_FAILED))
+    failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
     for backend, ids in but.items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")

@@ -80,8 +80,7 @@ def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
-    if conclusion.narrowed:
-        notes.append(conclusion.narrowed)
+    notes += filter(None, [conclusion.narrowed, conclusion.further_told])
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 

@@ -18,6 +18,7 @@ from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.plans import Plan, Subject, not_supported
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
@@ -76,6 +77,12 @@ def drawn_again(run: Mapping[str, Any]) -> Iterator[Drawn]:
     for backend, block, questions in asked_again(run):
         labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
         yield backend, block, [(asked.describe() | labels, asked.owed_checks()) for asked in questions]
+
+
+def further_again(row: Row) -> tuple[Row, tuple[str, ...]]:
+    """What follows from the question alone that the row of a further case answers: as in `Drawn`."""
+    question = asked_by(row)
+    return question.describe(), question.owed_checks()
 
 
 def asked_again(

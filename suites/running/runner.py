@@ -162,6 +162,14 @@ class Runner:
             self._record_once(other)
         return row, *others
 
+    def judge_further(self, question: Asked, backend: str) -> Row:
+        """Judge and record a question that nobody planned, once; its row."""
+        ((row, *others),) = self._rows(backend, [question])
+        self._record(row)
+        for other in others:
+            self._record_once(other)
+        return row
+
     def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Asked, Row]]) -> bool:
         """Whether a failed row is the first of its kind, or may be made smaller and none that waits is to be."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
