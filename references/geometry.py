@@ -71,7 +71,7 @@ class Axis:
 
     @kept_property
     def _has_empty_window(self) -> bool:
-        return bool((self.choices == 0).any())
+        return bool(np.count_nonzero(self.choices) < self.windows)
 
     @kept_property
     def choices(self) -> Int64:
