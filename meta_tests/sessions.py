@@ -32,7 +32,8 @@ class Ended:
 def command(
     folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
 ) -> list[str]:
-    begin = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", *asked]
+    """The words of a session; further cases are asked where ``options`` say so."""
+    begin = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", "--diagnose", "0", *asked]
     return [*begin, "--backend", backend, "--report", str(folder), *options]
 
 

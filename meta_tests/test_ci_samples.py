@@ -73,7 +73,16 @@ def installed_extras(environment: Mapping[str, str]) -> set[str]:
     return set((found[1] or "").split(",")) - {""}
 
 
-def run_job(job: Mapping[str, Any], event: str, environment: dict[str, str]) -> dict[str, int]:
+def run_workflow(event: str, environment: dict[str, str]) -> dict[str, dict[str, int]]:
+    """What `run_job` gives of each shard and of the verdict; what they hand on stays where it is."""
+    jobs = yaml.safe_load((SAMPLES / "npu-github.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["verdict"]["needs"] == "npu"
+    shards = jobs["npu"]["strategy"]["matrix"]["shard"]
+    ended = {shard: run_job(jobs["npu"], event, environment, shard) for shard in shards}
+    return ended | {"verdict": run_job(jobs["verdict"], event, environment)}
+
+
+def run_job(job: Mapping[str, Any], event: str, environment: dict[str, str], shard: str = "") -> dict[str, int]:
     """Exit statuses, by name, of the steps of a GitHub job that ``event`` lets run; later steps see added paths."""
     statuses = {}
     environment = environment | {"GITHUB_EVENT_NAME": event, "GITHUB_ACTIONS": "true"}
@@ -84,7 +93,9 @@ def run_job(job: Mapping[str, Any], event: str, environment: dict[str, str]) -> 
         if "run" in step and _is_due(step.get("if", "success()"), event, failed=any(statuses.values())):
             added = Path(environment["GITHUB_PATH"]).read_text().splitlines()
             path = os.pathsep.join([*added, environment["PATH"]])
-            ended = run_step(step["run"], environment | {"PATH": path})
+            script = step["run"].replace("${{ matrix.shard }}", shard)
+            assert "${{" not in script
+            ended = run_step(script, environment | {"PATH": path})
             statuses[step["name"]] = ended.returncode
             sys.stdout.write(f"{step['name']}: {ended.returncode}\n{ended.stdout}{ended.stderr}")
     return statuses
@@ -98,26 +109,34 @@ def _is_due(condition: str, event: str, failed: bool) -> bool:
 
 
 def test_the_github_sample(machine: dict[str, str]) -> None:
-    job = yaml.safe_load((SAMPLES / "npu-github.yml").read_text(encoding="utf-8"))["jobs"]["npu"]
     at = Path(machine["AT"])
-    first = run_job(job, "pull_request", machine)
-    assert first == {"Install": 0, "Judge": 0, "Compare with the newest run of the history": 0, "Bundle": 0}
+    conforms = {key: {"Install": 0, "Judge": 0} for key in ("1/2", "2/2")}
+    first = run_workflow("pull_request", machine)
+    compared = {"Install": 0, "Merge": 0, "Compare with the newest run of the history": 0, "Bundle": 0}
+    assert first == conforms | {"verdict": compared}
     assert installed_extras(machine) <= extras()
-    kept = run_job(job, "push", machine | _clean(at) | ONE_CARD)
-    assert kept == {"Install": 0, "Judge": 0, "Keep the run, and draw the dashboard": 0, "Bundle": 0}
+    kept = run_workflow("push", machine | _clean(at) | ONE_CARD)
+    assert kept == conforms | {
+        "verdict": {"Install": 0, "Merge": 0, "Keep the run, and draw the dashboard": 0, "Bundle": 0}
+    }
     assert len(read_entries(Path(machine["HISTORY"])).paths) == 1
     assert (at / "dashboard" / "index.html").exists()
-    worse = run_job(job, "pull_request", machine | _clean(at) | ONE_CARD | DEFECT)
-    assert worse == {"Install": 0, "Judge": 1, "Compare with the newest run of the history": 1, "Bundle": 0}
+    worse = run_workflow("pull_request", machine | _clean(at) | ONE_CARD | DEFECT)
+    assert worse["1/2"] == worse["2/2"] == {"Install": 0, "Judge": 1}
+    assert worse["verdict"] == compared | {"Merge": 1, "Compare with the newest run of the history": 1}
     assert "Newly failing" in (at / "comparison.md").read_text(encoding="utf-8")
     assert "Newly failing" in (at / "GITHUB_STEP_SUMMARY-pull_request").read_text(encoding="utf-8")
 
 
 def test_the_gitlab_sample(machine: dict[str, str]) -> None:
-    job = yaml.safe_load((SAMPLES / "npu-gitlab.yml").read_text(encoding="utf-8"))["conformance"]
+    jobs = yaml.safe_load((SAMPLES / "npu-gitlab.yml").read_text(encoding="utf-8"))
+    shards, job = jobs["shards"], jobs["conformance"]
     at, environment = Path(machine["AT"]), machine | {"GITLAB_CI": "true"}
     for variables, status in (({}, 0), (ONE_CARD | DEFECT, 1)):
         _clean(at)
+        for index in range(1, shards["parallel"] + 1):
+            node = {"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(shards["parallel"])}
+            assert run_step("\n".join(shards["script"]), environment | variables | node).returncode == status
         assert run_step("\n".join(job["script"]), environment | variables).returncode == status
         assert run_step("\n".join(job["after_script"]), environment | variables).returncode == 0
         kept = [job["artifacts"]["reports"][name] for name in ("junit", "codequality")]

@@ -16,7 +16,18 @@ BELOW = {"references": (), "backends": ("references",), "suites": ("references",
 WINGS = ("rows", "suspects", "waivers", "figures", "ci", "pages", "bundle", "terminal")
 """Of the reports; each may import those before it."""
 
-DOORS = ("options.py", "recorder.py", "commands.py", "plugin.py", "cli.py", "rerun.py", "verify.py", "plugins.py")
+DOORS = (
+    "diagnosing.py",
+    "options.py",
+    "recorder.py",
+    "commands.py",
+    "plugin.py",
+    "cli.py",
+    "rerun.py",
+    "verify.py",
+    "merge.py",
+    "plugins.py",
+)
 """Modules that may import whatever they mount."""
 
 

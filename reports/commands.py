@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from datetime import date, datetime
@@ -15,7 +16,10 @@ from poolproof.reports.bundle.packing import package as write_bundle
 from poolproof.reports.bundle.replanned import Draw
 from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
+from poolproof.reports.ci import SERVICES
+from poolproof.reports.ci.services import annotate, service
 from poolproof.reports.figures.comparison import compare as compare_runs
+from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
@@ -23,6 +27,9 @@ from poolproof.reports.figures.history import query as query_history
 from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.pages.publishing import publish
+from poolproof.reports.rows.merging import Mandatory
+from poolproof.reports.rows.merging import merge as join_runs
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import comparison as terminal_comparison
@@ -127,6 +134,37 @@ def verify_with(draw: Draw) -> click.Command:
     return verify
 
 
+def merge_with(mandatory: Mandatory) -> click.Command:
+    """The command ``merge``, for whoever knows what a run owes."""
+
+    @click.command("merge")
+    @click.argument("runs", nargs=-1, required=True, type=PATH)
+    @click.option("-o", "--output", type=PATH, required=True, help="The folder to write the whole run into.")
+    @click.option(
+        "--ci",
+        type=click.Choice(["auto", *SERVICES]),
+        default="auto",
+        show_default=True,
+        help="The CI service to write annotations and a job summary for.",
+    )
+    def merge(runs: tuple[Path, ...], output: Path, ci: str) -> None:
+        """Make one run of the RUNS that judged its shards, and exit with its overall verdict.
+
+        All shards (pytest --shard I/N) have to be named, each once or more: of a shard that was interrupted, or judged
+        again, every case counts once. Parts of different plans, seeds, suites, backends or waivers are refused with
+        status 3, and so is a case that two of them judged differently.
+        """
+        join_runs(runs, output, mandatory)
+        digest = read_digest(output)
+        publish(digest, output)
+        terminal.show(digest, console())
+        annotate(digest, service(os.environ) if ci == "auto" else ci, os.environ, click.echo)
+        click.echo(f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}")
+        sys.exit(digest.conclusion.overall)
+
+    return merge
+
+
 @click.command()
 @click.argument("before", type=PATH)
 @click.argument("after", type=PATH)
@@ -173,24 +211,27 @@ def history_list(folder: Path, every: bool) -> None:
     terminal_history.show_runs(runs, len(entries.runs), console())
 
 
-@history.command("query")
+_QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
+
+\b
+Views:
+  runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+  cells  one line per run and group of its matrix: counts, precision, times
+  rows   one line per run and case, with all columns of the report
+  libraries  one line per run and backend: which library it judged
+
+\b
+Example: which operators got slower?
+  SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
+"""
+
+
+@history.command("query", help=_QUERY)
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def history_query(folder: Path, sql: str, form: str) -> None:
-    r"""Answer a question in SQL (DuckDB's) about a HISTORY.
-
-    \b
-    Views:
-      runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
-      cells  one line per run and group of its matrix: counts, precision, times
-      rows   one line per run and case, with all columns of the report
-      libraries  one line per run and backend: which library it judged
-
-    \b
-    Example: which operators got slower?
-      SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
-    """
+    """Answer a question in SQL about a HISTORY."""
     click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
 
 

@@ -10,12 +10,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
+from poolproof.reports.rows.prices import usual_price
+
 SECONDS = 10.0
 """Between two lines."""
-
-_USUAL = {"huge": 60.0, "models": 50.0, "scale": 11.0, "targets": 5.0, "state": 3.5, "memory": 2.5, "contract": 0.6}
-"""What a case costs beside one of the aspect ``values``, as measured on torch-cpu and an emulator; others cost 1.5."""
-_OTHERS = 1.5
 
 _ENOUGH = 0.05
 """The part of a run's price that has to be paid before an estimate means something."""
@@ -81,16 +79,12 @@ class Progress:
 
     def _prices(self) -> dict[str, float]:
         """Seconds of a worker for a case of each aspect; all 0 while nothing is known."""
-        usual = sum(_usual(aspect) * number for aspect, number in self._priced.items())
+        usual = sum(usual_price(aspect) * number for aspect, number in self._priced.items())
         unit = sum(self._paid.values()) / usual if usual else 0.0
         return {
-            aspect: self._paid[aspect] / self._priced[aspect] if self._priced[aspect] else unit * _usual(aspect)
+            aspect: self._paid[aspect] / self._priced[aspect] if self._priced[aspect] else unit * usual_price(aspect)
             for aspect in self._planned
         }
-
-
-def _usual(aspect: str) -> float:
-    return _USUAL.get(aspect, 1.0 if aspect == "values" else _OTHERS)
 
 
 def _duration(seconds: float) -> str:

@@ -22,7 +22,9 @@ from uuid import uuid4
 
 import pytest
 
+from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
+from poolproof.reports.rows.differing import first_difference
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
@@ -121,7 +123,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--ci",
-        choices=("auto", "github", "gitlab", "none"),
+        choices=("auto", *SERVICES),
         default="auto",
         help="the CI service to write annotations and a job summary for (default: the one this runs in)",
     )
@@ -212,9 +214,9 @@ def require_same(folder: Path, record: Mapping[str, Any]) -> None:
     """`CannotOpen` names the first thing in which a run differs from the one in the folder that it would go on with."""
     before = read_run(folder)
     for name in _FIXED:
-        was, now = before.get(name), record.get(name)
-        if was != now:
-            raise CannotOpen(f"{folder} holds a run {_difference(name, was, now)}: {_AS_BEGUN}")
+        if found := first_difference(name, before.get(name), record.get(name)):
+            path, was, now = found
+            raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {_AS_BEGUN}")
     changed = _other_waivers(before["waivers"], record["waivers"])
     if "plugins" in before:
         changed = other_plugins(before["plugins"], record["plugins"]) or changed
@@ -266,10 +268,15 @@ def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     config.pluginmanager.register(config.stash[_FAULTS])
 
 
+def rows_of(config: pytest.Config) -> RowWriter:
+    """The writer of this process."""
+    return config.stash[_ROWS]
+
+
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> RowWriter:
     """The writer of this process."""
-    return request.config.stash[_ROWS]
+    return rows_of(request.config)
 
 
 @pytest.fixture
@@ -369,14 +376,6 @@ _AS_BEGUN = "go on with it as it was begun, or begin another in another --report
 
 _FIXED = ("suite", "selection", "backends")
 """Entries of run.json that a resumed run has in common with its beginning."""
-
-
-def _difference(name: str, was: object, now: object) -> str:
-    """Where two records part, in words: the path to the first entry that differs, and both values."""
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        key = next(key for key in (*was, *now) if was.get(key) != now.get(key))
-        return _difference(f"{name} {key}", was.get(key), now.get(key))
-    return f"whose {name} is {was!r}, and now it would be {now!r}"
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:

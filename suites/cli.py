@@ -17,8 +17,10 @@ COMMANDS = {
     "probe": Late(
         "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
     ),
+    "run": Late("poolproof.suites.commands:run", "Judge a plan: the session of pytest under its own name."),
     "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
     "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
+    "merge": Late("poolproof.suites.merge:merge", "Make one run of its shards."),
     "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
     "verify": Late("poolproof.suites.verify:verify", "Check an archive offline, and judge it again."),
     "rerun": Late("poolproof.suites.rerun:rerun", "Judge some cases of an archive again, here."),
@@ -29,19 +31,23 @@ COMMANDS = {
 }
 
 
+_HELP = """Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
+
+A run is made by pytest, or by run, which is the same; the other commands look before it and after it.
+
+\b
+pytest --pyargs poolproof.suites --backend torch-cpu -n 2
+pytest --pyargs poolproof.suites --help   (group "poolproof")
+"""
+
+
 @click.group(
     cls=LateGroup,
     late=COMMANDS,
+    help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_STATUSES,
 )
 @click.version_option(package_name="poolproof")
 def main() -> None:
-    r"""Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
-
-    A run is made by pytest; the commands here look before it and after it.
-
-    \b
-    pytest --pyargs poolproof.suites --backend torch-cpu -n 2
-    pytest --pyargs poolproof.suites --help   (group "poolproof")
-    """
+    """What ``poolproof`` does, command by command."""

@@ -322,6 +322,15 @@ def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[st
     return [each for each in _survey_or_exit(backend).subjects if each.operator.name in wanted and each.dtype in kept]
 
 
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def run(options: tuple[str, ...]) -> None:
+    """Judge a plan, with the OPTIONS of pytest --pyargs poolproof.suites."""
+    import pytest
+
+    sys.exit(pytest.main(["--pyargs", "poolproof.suites", *options]))
+
+
 def _survey_or_exit(name: str) -> Survey:
     try:
         return survey(name)

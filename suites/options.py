@@ -14,6 +14,9 @@ from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.given import USUAL_TIMEOUT
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
 
+USUAL_DIAGNOSIS = 30.0
+"""Seconds for further cases about one suspect."""
+
 
 class OutOfRange(BadInput):
     """An option whose value means nothing; the text names it."""
@@ -41,6 +44,20 @@ def add_options(parser: pytest.Parser) -> None:
         help="time that the session may take, such as 90s, 10m or 2h: every block of the plan is asked one case, then "
         "as much of each as there is time for; with --resume, time for more of an earlier run",
     )
+    add(
+        "--shard",
+        metavar="I/N",
+        help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
+        "poolproof merge makes one run of them",
+    )
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one of this "
+        "machine",
+    )
+    add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
+    add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
     add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
     add(
         "--seed",
@@ -113,6 +130,14 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
+    add(
+        "--diagnose",
+        type=float,
+        default=USUAL_DIAGNOSIS,
+        metavar="SECONDS",
+        help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
+        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left, with --ray none)",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 
 
@@ -127,6 +152,19 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
     return Budget(parse_time(given), now)
 
 
+def check_fleet(config: pytest.Config) -> None:
+    """`OutOfRange` names what does not go with a fleet."""
+    address, workers = config.getoption("ray"), config.getoption("ray_workers")
+    if workers is not None and workers < 1:
+        raise OutOfRange(f"--ray-workers {workers}: a fleet needs one at least")
+    if address is None:
+        return
+    if config.getoption("dist", "no") != "no":
+        raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
+    if config.getoption("budget"):
+        raise OutOfRange(f"--ray {address}: a --budget is shared by the processes of one machine: take a --shard")
+
+
 def _spelled(option: str) -> str:
     return option.replace("_", "-")
 
@@ -136,6 +174,9 @@ def check_ranges(config: pytest.Config) -> None:
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    diagnosis = config.getoption("diagnose")
+    if not 0.0 <= diagnosis <= MOST_SECONDS:
+        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MOST_SECONDS:,.0f}")
     if not 0.0 < timeout <= MOST_SECONDS:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"

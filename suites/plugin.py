@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -39,7 +39,7 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, parse_size, share
-from poolproof.suites.options import add_options, budget_of, check_ranges
+from poolproof.suites.options import add_options, budget_of, check_fleet, check_ranges
 from poolproof.suites.plugged import each_once
 from poolproof.suites.running import allotment
 from poolproof.suites.running.allotment import TURNS, Allotment, Budget
@@ -53,7 +53,11 @@ from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runne
 from poolproof.suites.running.sandbox import Sandbox, surveyed
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.sharding import Shard
 from poolproof.suites.running.spending import Spender
+
+if TYPE_CHECKING:
+    from poolproof.suites.fleet.ray_pool import RayPool
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,9 @@ _LEFT = pytest.StashKey[list[str]]()
 
 _LOADED = pytest.StashKey[dict[str, Sandbox]]()
 """The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
+
+_FLEET = pytest.StashKey["RayPool"]()
+"""The devices that judge in the place of this process."""
 
 _UNAVAILABLE = (BackendUnavailable, UnknownBackend)
 _BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
@@ -122,7 +129,36 @@ def pytest_configure(config: pytest.Config) -> None:
         _stop(str(error))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Let a fleet judge, where there is one."""
+    config = session.config
+    if _FLEET not in config.stash or config.option.collectonly or not session.items:
+        return None
+    from poolproof.suites.fleet.node import Given
+    from poolproof.suites.fleet.session import judge_all
+
+    run, pool = config.stash[_SESSION], config.stash[_FLEET]
+    given = Given(
+        waive=run.waive,
+        timeout=config.getoption("case_timeout"),
+        shrinks=not config.getoption("no_shrink"),
+        most_evidence=max(1, MOST_EVIDENCE // pool.size),
+        memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
+        judged=run.done.cases,
+        led_to=run.done.led_to,
+    )
+    try:
+        pool.begin(given)
+        judge_all(session, pool, run.folder, recorder.rows_of(config), given.timeout)
+    except (*_UNAVAILABLE, *_BAD_INPUT) as error:
+        _stop(error.args[0])
+    return True
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if _FLEET in config.stash:
+        config.stash[_FLEET].close()
     for sandbox in config.stash.get(_LOADED, {}).values():
         sandbox.close()
 
@@ -144,6 +180,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     ignore_termination()
     _allot(session.config)
+    _diagnose(session.config, exitstatus)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -168,7 +205,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         asked = selection.unanswered(session.done.asked)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
-        missing = [subject for subject in selection.subjects() if subject.unsupported]
+        missing = selection.unsupported()
         metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
 
 
@@ -234,30 +271,64 @@ def _allot(config: pytest.Config) -> None:
     recorder.allot(config, parts, session.selection.mandatory(left, asked), time.time() - session.budget.began)
 
 
+def _diagnose(config: pytest.Config, exitstatus: int) -> None:
+    """Have further cases narrow down what is wrong, where this process controls the run and all of it was asked.
+
+    What a fleet judges may not be there on the machine of its driver.
+    """
+    session = config.stash[_SESSION]
+    if config.getoption("ray"):
+        return
+    resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
+    if hasattr(config, "workerinput") or not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
+        return
+    seconds = config.getoption("diagnose")
+    if session.budget is not None:
+        seconds = min(seconds, session.budget.until - time.time())
+    if seconds <= 0.0:
+        return
+    from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
+
+    runner = _runner(config, recorder.rows_of(config), "diagnosis", most_evidence=1, shrinks=False, loaded={})
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    say = reporter.write_line if reporter is not None else print
+    diagnose(session.folder, runner, session.selection.subjects(), seconds, session.done, say)
+
+
 @pytest.fixture(scope="session")
 def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     """The runner of this process."""
     config = request.config
-    session = config.stash[_SESSION]
     worker = getattr(config, "workerinput", {})
+    most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
+    shrinks = not config.getoption("no_shrink")
+    loaded = config.stash.get(_LOADED, {})
     with among_ours():
-        runner = Runner(
-            session.folder,
-            name=worker.get("workerid", "main"),
-            waive=session.waive,
-            record=rows.append,
-            timeout=config.getoption("case_timeout"),
-            shrinks=not config.getoption("no_shrink"),
-            already_judged=session.done.cases,
-            already_led_to=session.done.led_to,
-            most_evidence=max(1, MOST_EVIDENCE // worker.get("workercount", 1)),
-            loaded=config.stash.get(_LOADED, {}),
-            lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
-            shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
-        )
+        runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
     config.stash[_LOADED] = {}
     yield runner
     runner.close()
+
+
+def _runner(
+    config: pytest.Config, rows: RowWriter, name: str, most_evidence: int, shrinks: bool, loaded: dict[str, Sandbox]
+) -> Runner:
+    """A runner of this process, by whose ``name`` its processes and files go."""
+    session = config.stash[_SESSION]
+    return Runner(
+        session.folder,
+        name=name,
+        waive=session.waive,
+        record=rows.append,
+        timeout=config.getoption("case_timeout"),
+        shrinks=shrinks,
+        already_judged=session.done.cases,
+        already_led_to=session.done.led_to,
+        most_evidence=most_evidence,
+        loaded=loaded,
+        lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
+        shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -348,6 +419,7 @@ def _begin(config: pytest.Config) -> Session:
     """Check the options, ask the backends about themselves and open the run."""
     try:
         check_ranges(config)
+        check_fleet(config)
         spent = budget_of(config, time.time())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
@@ -453,17 +525,31 @@ def _selection(config: pytest.Config) -> Selection:
         operators,
         tuple(option("dtype") or []),
         lines,
+        None if option("shard") is None else Shard.parse(option("shard")),
     )
+
+
+def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
+    """The devices that judge in the place of this process."""
+    from poolproof.suites.fleet.ray_pool import RayPool, resource_of
+
+    option = config.getoption
+    pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
+    config.stash[_FLEET] = pool
+    return pool
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
     """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
     it is lent to the workers that do.
     """
+    names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
+    if config.getoption("ray") is not None:
+        return _open_fleet(config, names).survey(names)
     judges_here = config.getoption("dist", "no") == "no"
     loaded = config.stash[_LOADED] = {}
     said = {}
-    for name in dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])):
+    for name in names:
         said[name], sandbox = surveyed(name, lends=not judges_here)
         if judges_here or said[name].lent_at:
             loaded[name] = sandbox

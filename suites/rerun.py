@@ -25,6 +25,7 @@ from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.bundle.verification import unpacked
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
+from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
@@ -35,11 +36,23 @@ from poolproof.reports.waivers import Waivers
 from poolproof.suites import completion
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
 from poolproof.suites.running.sandbox import Sandbox
 
-_COMPARED = ("backend", "block", "case_id", "operator", "verdict", "checks_judged", "checks_violated", "output_digest")
+_COMPARED = (
+    "backend",
+    "block",
+    "case_id",
+    "operator",
+    "verdict",
+    "aspect",
+    "case",
+    "checks_judged",
+    "checks_violated",
+    "output_digest",
+)
 
 
 class NothingToSample(BadInput):
@@ -88,18 +101,28 @@ def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeou
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Asked]:
-    """The questions that the rows are about, drawn again; in the rows' order."""
-    wanted = {(row["backend"], row["block"], row["case_id"]) for row in rows}
+    """The questions that the rows are about, drawn again, but for further ones; in the rows' order."""
+    planned = [row for row in rows if row["aspect"] != DIAGNOSIS]
+    found = _drawn_again(run, planned) | {_key(row): asked_by(row) for row in rows if row["aspect"] == DIAGNOSIS}
+    return [found[_key(row)] for row in rows]
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["backend"], row["block"], row["case_id"]
+
+
+def _drawn_again(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Asked]:
+    wanted = set(map(_key, rows))
     found = {
         (backend, block, question.id): question
         for backend, block, questions in asked_again(run, {(row["backend"], row["block"]) for row in rows})
         for question in questions
         if (backend, block, question.id) in wanted
     }
-    lost = [row for row in rows if (row["backend"], row["block"], row["case_id"]) not in found]
+    lost = [row for row in rows if _key(row) not in found]
     if lost:
         raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
-    return [found[row["backend"], row["block"], row["case_id"]] for row in rows]
+    return found
 
 
 def _difference(before: Row, now: Row) -> str:

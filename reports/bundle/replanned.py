@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import PLANNED
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 Planned = tuple[Row, tuple[str, ...]]
 """What follows from a question alone: the columns that describe it, and checks that judge it if it conforms."""
@@ -38,12 +39,14 @@ class Draw:
     """What was asked of a run, from its record alone: ``questions`` block by block, the ``mandatory`` groups, and how
     many cases the whole plan has.
 
-    All raise `BadInput` where the record does not say.
+    All raise `BadInput` where the record does not say. ``further`` tells what the row of a further case has to say, for
+    which no plan speaks; `BadInput` where it is of none.
     """
 
     questions: Callable[[Mapping[str, Any]], Iterable[Drawn]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     plan_cases: Callable[[Mapping[str, Any]], int]
+    further: Callable[[Row], Planned] | None = None
 
 
 def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
@@ -52,13 +55,27 @@ def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
         yield "run.json owes other groups than the plan that it names"
     if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
-    rows = read_rows(digest.folder).filter(~_ACCUSED_BESIDES)
+    everything = read_rows(digest.folder)
+    if draw.further is not None:
+        yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
+    rows = everything.filter(~_ACCUSED_BESIDES & PLANNED)
     places = _places(rows)
     for backend, block, planned in draw.questions(digest.run):
         there = rows.take(pa.array(places.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, there)
     for backend, block in places:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
+
+
+def _further_problems(rows: list[Row], further: Callable[[Row], Planned]) -> Iterator[str]:
+    """Rows of further cases that do not say what follows from their case: which there are, no plan says."""
+    for row in rows:
+        try:
+            problem = _other(further(row), row)
+        except BadInput as error:
+            problem = f"is of no further case: {error}"
+        if problem:
+            yield f"{row['block']}: {_named(_key(row))} {problem}"
 
 
 def _places(rows: pa.Table) -> dict[tuple[str, str], list[int]]:

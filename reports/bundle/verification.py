@@ -228,7 +228,9 @@ def _plan_step(digest: Digest, draw: Draw) -> Step:
         problems = _first(plan_problems(digest, draw))
     except BadInput as error:
         problems = (f"its cases cannot be drawn again: {error}",)
-    return Step("the plan, drawn again, has one row for each of its cases and no other rows", problems)
+    further = digest.conclusion.further
+    others = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
+    return Step(f"the plan, drawn again, has one row for each of its cases{others}", problems)
 
 
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:

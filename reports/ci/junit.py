@@ -1,4 +1,7 @@
-"""A run as JUnit XML, the format every CI shows: one test case per backend, operator, dtype and aspect."""
+"""A run as JUnit XML, the format every CI shows: one test case per backend, operator, dtype and aspect.
+
+Before them stands one for each thing that is wrong, which fails: what they have in common is in none of the others.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
+from poolproof.reports.suspects import asides, kinds_of
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
@@ -33,6 +37,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
         backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
         if backend not in suites:
             suites[backend] = _suite(root, digest.run, backend)
+            _suspects(suites[backend], digest, backend)
         name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
         _refusals(case, counts)
@@ -53,6 +58,15 @@ def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> E
     for name, value in about.items():
         ElementTree.SubElement(properties, "property", name=name, value=str(value))
     return suite
+
+
+def _suspects(suite: ElementTree.Element, digest: Digest, backend: str) -> None:
+    """Before all others a test case for each thing that is wrong, which fails."""
+    for suspect in digest.things_wrong:
+        if suspect.backend == backend:
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=suspect.sentence)
+            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(suspect))
+            failure.text = "\n".join([*asides(suspect), failure_text(suspect.smallest)])
 
 
 def _refusals(case: ElementTree.Element, counts: Record) -> None:

@@ -15,6 +15,7 @@ from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.surroundings import writing
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.suspects import Suspect, asides
 from poolproof.reports.waivers.review import STALE
 
 GITLAB_FILE = "gl-code-quality-report.json"
@@ -34,8 +35,10 @@ class Annotation:
 
 
 def remarks_about(digest: Digest) -> list[Annotation]:
-    """One error per kind of failure, then one warning each for gaps and stale waivers, the weightiest first."""
-    return [*_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
+    """One error for each thing that is wrong and each kind of failure that none of them explains, then one warning each
+    for gaps and stale waivers, the weightiest first.
+    """
+    return [*map(_suspect, digest.things_wrong), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
 
 
 def service(environment: Mapping[str, str]) -> str:
@@ -73,9 +76,16 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
     return json.dumps([_gitlab_issue(remark) for remark in remarks], indent=2) + "\n"
 
 
+def _suspect(suspect: Suspect) -> Annotation:
+    """What stays from run to run names it: the condition, not how many cases met it."""
+    place = "/".join((suspect.backend, "suspects", *map(str, suspect.terms)))
+    lines = [*asides(suspect), f"smallest case: {message(suspect.smallest)}", replay_line(suspect.smallest)]
+    return Annotation("error", place, f"{suspect.backend}: {suspect.sentence}", "\n".join(lines))
+
+
 def _failures(digest: Digest) -> list[Annotation]:
     remarks = []
-    for row in records(digest.failures):
+    for row in records(digest.unexplained):
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
         title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
         place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))

@@ -1,7 +1,8 @@
 """Two runs against each other: what got worse, what got better, and what differs around them.
 
 Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different
-seeds share few cases; then a failure counts as new when nothing of its kind failed before.
+seeds share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from
+what was wrong, and are left out.
 """
 
 from __future__ import annotations
@@ -153,7 +154,9 @@ def _matched(before: Path, after: Path) -> pd.DataFrame:
 
 def _cases(folder: Path) -> pd.DataFrame:
     """The cases of a run, small enough for millions: what few values can say is held as categories."""
-    rows = read_rows(folder, [*GROUP, "case_id", "verdict", "call_seconds"], pc.field("aspect") != "")
+    rows = read_rows(
+        folder, [*GROUP, "case_id", "verdict", "call_seconds"], (pc.field("aspect") != "") & tables.PLANNED
+    )
     table = rows.to_pandas(categories=[*GROUP, "verdict"])
     verdicts = table.pop("verdict")
     table["state"] = verdicts.map(lambda verdict: _STATES.get(verdict, verdict)).astype("category")
@@ -170,7 +173,9 @@ def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
 def _failures(folder: Path) -> pd.DataFrame:
     """The failed rows of a run with their `KIND`."""
     columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
-    return tables.with_violated(tables.load(folder, columns, tables.HAS_FAILED)).drop(columns="checks_violated")
+    return tables.with_violated(tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)).drop(
+        columns="checks_violated"
+    )
 
 
 def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

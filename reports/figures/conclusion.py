@@ -18,7 +18,8 @@ class Conclusion:
     """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
 
     ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed``
-    says how much of its plan was to be judged at all, empty for a whole plan.
+    says how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were
+    asked besides, to narrow down what is wrong; no other number does.
     """
 
     overall: Overall
@@ -27,6 +28,12 @@ class Conclusion:
     planned: int
     missing: int
     narrowed: str = ""
+    further: int = 0
+
+    @property
+    def further_told(self) -> str:
+        """How many cases were asked besides, empty if none."""
+        return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
 
     def to_record(self) -> dict[str, Any]:
         """As JSON holds it, in the bundle and elsewhere."""
@@ -38,6 +45,7 @@ class Conclusion:
             "planned": self.planned,
             "missing": self.missing,
             "narrowed": self.narrowed,
+            "further": self.further,
         }
 
 
@@ -47,6 +55,7 @@ def conclude(
     never_run: pd.DataFrame,
     reviews: Sequence[Review],
     run: Mapping[str, Any],
+    further: int = 0,
 ) -> Conclusion:
     """From the verdict counts, the coverage of the mandatory groups, what was only refused and the waivers' states.
 
@@ -57,7 +66,7 @@ def conclude(
     gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage), *_unfinished(run)]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned))
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further)
 
 
 def _deviations(totals: Mapping[str, int]) -> list[str]:
@@ -106,12 +115,13 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
 
 
 def _narrowed(run: Mapping[str, Any], planned: int) -> str:
-    """What options, ``-k``, a budget or single cases have left of the plan; records of earlier versions do not tell."""
-    whole = run.get("plan_cases", 0)
-    if run.get("selection", {}).get("lines"):
-        return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}"
+    """What options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
+    whole, asked = run.get("plan_cases", 0), run.get("selection", {})
+    shard = f", shard {asked['shard']}" if "shard" in asked else ""
+    if asked.get("lines"):
+        return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}{shard}"
     part = f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
-    return part + _allotted(run.get("budget", {}))
+    return part + shard + _allotted(run.get("budget", {}))
 
 
 def _allotted(budget: Mapping[str, Any]) -> str:

@@ -20,13 +20,16 @@ from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS
 from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
+from poolproof.reports.suspects import Suspect
+from poolproof.reports.suspects.reading import suspects_of
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are.
+    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are. They count no further
+    cases, from which the suspects are told, besides.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
@@ -72,6 +75,24 @@ class Digest:
         """One failed row of each kind."""
         return tables.failures(self.folder)
 
+    @property
+    def things_wrong(self) -> list[Suspect]:
+        """The suspects with a condition, which explain the cases that meet it."""
+        return [suspect for suspect in self.suspects if suspect.is_claimed]
+
+    @cached_property
+    def unexplained(self) -> pd.DataFrame:
+        """One failed row of each kind, of those that no suspect with a condition explains."""
+        explained: dict[str, frozenset[str]] = {}
+        for suspect in self.things_wrong:
+            explained[suspect.backend] = explained.get(suspect.backend, frozenset()) | suspect.cases
+        return tables.failures(self.folder, but=explained)
+
+    @cached_property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """What the failing rows have in common; the smallest of each with all its columns."""
+        return suspects_of(self.folder) if self.conclusion.totals["violates"] else ()
+
     @cached_property
     def clauses(self) -> pd.DataFrame:
         """What was asked about each clause of the contract, and how it ended."""
@@ -95,17 +116,19 @@ def read_digest(folder: Path) -> Digest:
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
     columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
-    rows = read_rows(folder, list(columns))
+    everything = read_rows(folder, list(columns))
     for name in ("backend", "aspect", "verdict"):
-        if rows[name].null_count:
+        if everything[name].null_count:
             raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
+    rows = everything.filter(tables.PLANNED)
+    further = everything.num_rows - rows.num_rows
     counts = tables.verdict_counts(rows)
     covered, never = coverage(rows, mandatory), never_run(rows)
     reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
     return Digest(
         folder=folder,
         run=run,
-        conclusion=conclude(counts, covered, never, reviews, run),
+        conclusion=conclude(counts, covered, never, reviews, run, further),
         counts=counts,
         coverage=covered,
         never_run=never,

@@ -6,9 +6,10 @@ pandas frames. Nothing prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
+from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -33,7 +35,12 @@ COUNTS = (
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
+NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
+
 HAS_FAILED = having("verdict", FAILED)
+PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
+"""Of all rows but those of further cases, which no plan counts."""
+
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)
 
@@ -169,13 +176,16 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 """Columns that `precision` needs besides those it groups by."""
 
 
-def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
+def failures(folder: Path, kind: Sequence[str] = KIND, but: Mapping[str, Collection[str]] = NOTHING) -> pd.DataFrame:
     """Failed rows, one per ``kind``: the smallest of those that most is known of and that left most to look at.
 
-    ``cases`` counts its kind, ``violated`` names the checks.
+    ``cases`` counts its kind, ``violated`` names the checks. All ``but`` the cases of some ids, by backend; further
+    cases are none of them.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
-    failed = with_violated(load(folder, wanted, HAS_FAILED))
+    failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
+    for backend, ids in but.items():
+        failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}

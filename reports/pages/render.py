@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.suspects import asides
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
 """How the style sheet paints an overall verdict."""
@@ -77,6 +78,8 @@ def _environment() -> Environment:
         "message": message,
         "what_failed": what_failed,
         "cell": _table_cell,
+        "plain": _plain,
+        "asides": asides,
         "script_json": _script_json,
     }
     return environment
@@ -93,6 +96,11 @@ def _breakable(name: str) -> Markup:
 def _table_cell(value: object) -> str:
     """A value inside a Markdown table."""
     return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _plain(text: str) -> str:
+    """A text in Markdown that shows it as it is."""
+    return str(escape(text)).replace("*", "\\*").replace("\n", " ")
 
 
 def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:

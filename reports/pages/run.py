@@ -15,6 +15,7 @@ from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.suspects import headline
 from poolproof.reports.waivers.review import STALE
 
 _MOST_GAPS = 30
@@ -49,7 +50,9 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; returns its path."""
     totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
-    return write_page(path, "run.md.j2", **_common(digest), totals=records(totals))
+    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
+    told = {"headline": headline(digest.suspects), "suspects": digest.things_wrong, "failures": failures}
+    return write_page(path, "run.md.j2", **(_common(digest) | told), totals=records(totals))
 
 
 def _common(digest: Digest) -> dict[str, Any]:

@@ -11,7 +11,22 @@ REFUSAL, SURVIVAL = "refusal", "survival"
 NEIGHBOURS = "neighbours"
 """The aspect of calls that nobody planned: they were asked about because another's failure may be due to them."""
 
+DIAGNOSIS = "diagnosis"
+"""The aspect of further cases, which nobody planned: asked at the end of a run, they narrow down what is wrong with it.
+Their `block` says after the same word which aspect's claims they are held to."""
+
 MEMORY_UNTOUCHED = "memory_untouched"
+
+
+def diagnosis_block(aspect: str) -> str:
+    """The block of the further cases that are held to the claims of an aspect."""
+    return f"{DIAGNOSIS}-{aspect}"
+
+
+def held_to(aspect: str, block: str) -> str:
+    """The aspect whose claims a row's case is held to."""
+    return block.removeprefix(f"{DIAGNOSIS}-") if aspect == DIAGNOSIS else aspect
+
 
 CHECK_IDS = frozenset(
     {

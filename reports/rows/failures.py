@@ -37,12 +37,12 @@ def what_failed(row: Row) -> str:
 
 def smallest_case(row: Row) -> str:
     """The case that shows the failure of a row: the shrunk one where there is one."""
-    return str(row["shrunk"] if _is_shrunk(row) else row["case"])
+    return str(row["shrunk"] if is_shrunk(row) else row["case"])
 
 
 def message(row: Row) -> str:
     """What is wrong with the case that `replay_line` shows, and how often, where that is not always."""
-    told = row.get("shrunk_reason") if _is_shrunk(row) else None
+    told = row.get("shrunk_reason") if is_shrunk(row) else None
     return "; ".join(filter(None, (told or str(row["reason"]), _rate(row))))
 
 
@@ -71,13 +71,13 @@ _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
 
 def failure_text(row: Row) -> str:
     """One failed row in a few lines: what, why, and the line that reruns it."""
-    case = f"case {row['case_id']}{', made smaller' if _is_shrunk(row) else ''}"
+    case = f"case {row['case_id']}{', made smaller' if is_shrunk(row) else ''}"
     asked = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
     title = f"{row['verdict']}: {what_failed(row)} ({asked}, {case})"
     return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
 
 
-def _is_shrunk(row: Row) -> bool:
+def is_shrunk(row: Row) -> bool:
     """Whether a smaller case was found; missing values of tables are no texts."""
     shrunk = row.get("shrunk")
     return isinstance(shrunk, str) and bool(shrunk)

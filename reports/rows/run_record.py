@@ -68,6 +68,15 @@ def _part(value: Any) -> bool:
     return _list_of(_integer)(value) and len(value) == 2 and 0 < value[0] < value[1]
 
 
+def _part_of(value: Any) -> bool:
+    """One of the runs that were joined into this."""
+    if not isinstance(value, dict) or not all(_text(value.get(name)) for name in ("shard", "id")):
+        return False
+    if not _mapping_to(_text)(value.get("host")) or not _integer(value.get("rows")):
+        return False
+    return _time(value.get("started")) and (value.get("finished") is None or _time(value["finished"]))
+
+
 ENTRIES: dict[str, tuple[Holds, str]] = {
     "id": (_text, "a text"),
     "plan": (_text, "a text"),
@@ -89,6 +98,7 @@ LATER: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
     "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many]"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
+    "merged": (_list_of(_part_of), "a list of parts, each with shard, id, host, started, finished and rows"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }
 """What those of earlier versions do not hold."""

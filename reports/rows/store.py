@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,14 +51,32 @@ def lock(folder: Path) -> None:
     The lock is the system's (flock on the folder itself), so nothing is left behind. File systems that know no such
     locks keep nobody out.
     """
+    _locked(folder, "another --report folder")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The same for as long as the context lasts."""
+    descriptor = _locked(folder, "another folder")
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked(folder: Path, other: str) -> int | None:
+    """What holds the lock while it is open, None where there are no locks."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise InUse(f"another session writes to {folder}: wait for its end, or name another --report folder") from None
+        raise InUse(f"another session writes to {folder}: wait for its end, or name {other}") from None
     except OSError:
         os.close(descriptor)
+        return None
+    return descriptor
 
 
 class RowWriter:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from poolproof.reports.rows.checks import held_to
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.suspects.facts import (
     AXES,
     Layout,
@@ -27,7 +29,7 @@ Feature = tuple[str, Value]
 
 READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
-    *("classes", "clause", "route", "k_cells", "aspect"),
+    *("classes", "clause", "route", "k_cells", "aspect", "block"),
 )
 """Columns that features are made from; `dilated`, `padded` and the like follow from the case."""
 
@@ -47,6 +49,11 @@ def feature_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, rows.index, object) for name, values in told.items()}, rows.index)
 
 
+def features_of(row: Row) -> dict[str, Value]:
+    """Those of one row, which may lack columns: a case that is not judged yet has no answer's."""
+    return dict(_features({name: row.get(name) for name in READ}))
+
+
 def _counts_by_chance(name: str, records: list[dict[str, Value]]) -> bool:
     """A detail of a route that is no flag: how many cores or tiles there are follows from call and machine."""
     return name.startswith(_DETAIL) and not {record.get(name, 0) for record in records} <= {0, 1}
@@ -64,7 +71,7 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
     if windows is None:
         yield from _low_level(case)
     yield from _route(_text(row["route"]))
-    if aspect := _text(row["aspect"]):
+    if aspect := held_to(_text(row["aspect"]), _text(row["block"])):
         yield "aspect", aspect
 
 

@@ -8,7 +8,7 @@ looked at again. What no condition is claimed for stays together as one suspect 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,20 @@ import numpy as np
 import pandas as pd
 
 from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects.features import feature_table
+from poolproof.reports.suspects.facts import cells, leading_of, read_case, windows_of
+from poolproof.reports.suspects.features import READ, feature_table
 from poolproof.reports.suspects.search import LEAST_FAILING, Condition, best_condition
 from poolproof.reports.suspects.sentences import sentence
 from poolproof.reports.suspects.terms import AtLeast, Below, Column, Mask, Term, columns_of
 
 MOST_SUSPECTS = 8
 """With a condition, of one backend: more is not looked for."""
+
+NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
+"""Columns of the rows that are looked at."""
 
 Kind = tuple[str, str]
 """Verdict and first violated check."""
@@ -62,7 +67,9 @@ class Suspect:
         Bits by which the condition tells more than one of the same length would by chance, all those tried considered:
         chance gives as much with a probability below 2**-margin.
     smallest
-        The row of the smallest of the failing cases.
+        The failing row whose case (`failures.smallest_case`) is smallest, of those that were made smaller if there are.
+    cases
+        The ids of all failing cases that are this suspect's.
     """
 
     backend: str
@@ -77,6 +84,7 @@ class Suspect:
     kinds: tuple[tuple[Kind, int], ...]
     margin: float
     smallest: Row
+    cases: frozenset[str] = frozenset()
 
     @property
     def is_exact(self) -> bool:
@@ -101,8 +109,20 @@ def suspects(rows: pd.DataFrame) -> tuple[Suspect, ...]:
 
 
 def _of_backend(rows: pd.DataFrame) -> list[Suspect]:
-    search = _Search(rows.reset_index(drop=True))
+    search = _Search(rows[_speaks(rows)].reset_index(drop=True))
     return sorted(search.suspects(), key=lambda suspect: (not suspect.is_claimed, -suspect.failing))
+
+
+def _speaks(rows: pd.DataFrame) -> list[bool]:
+    """Which rows fail, or conform to a check that a failing one breaks: of contracts there are ten times as many."""
+    failing = rows["verdict"].isin(FAILED)
+    broken = {_kind(*row)[1] for row in zip(rows["verdict"][failing], rows["checks_violated"][failing], strict=True)}
+    if SURVIVAL in broken:
+        return [True] * len(rows)
+    return [
+        fails or not broken.isdisjoint(_checks(judged))
+        for fails, judged in zip(failing, rows["checks_judged"], strict=True)
+    ]
 
 
 class _Search:
@@ -112,7 +132,7 @@ class _Search:
         self._rows = rows
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
         self._kinds = [_kind(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
-        self._judged = [frozenset(() if checks is None else checks) for checks in rows["checks_judged"]]
+        self._judged = [frozenset(_checks(checks)) for checks in rows["checks_judged"]]
         self._columns = columns_of(feature_table(rows))
         self._left = self._failing.copy()
 
@@ -183,6 +203,7 @@ class _Search:
             kinds=self._kinds_of(taken),
             margin=found.margin,
             smallest=self._smallest(taken),
+            cases=self._cases(taken),
         )
 
     def _everything(self, group: Mask) -> tuple[Suspect, Mask]:
@@ -208,6 +229,7 @@ class _Search:
             kinds=self._kinds_of(group),
             margin=0.0,
             smallest=self._smallest(group),
+            cases=self._cases(group),
         )
 
     @property
@@ -217,21 +239,31 @@ class _Search:
     def _kinds_of(self, group: Mask) -> tuple[tuple[Kind, int], ...]:
         return tuple(Counter(self._kinds[number] for number in np.flatnonzero(group)).most_common())
 
+    def _cases(self, group: Mask) -> frozenset[str]:
+        return frozenset(self._rows["case_id"][group])
+
     def _smallest(self, group: Mask) -> Row:
-        """By elements and windows, then by the length of its line."""
-        rows = self._rows[group]
-        sizes = zip(_numbers(rows, "elements"), _numbers(rows, "windows"), rows["case"].str.len(), strict=True)
-        least = min(enumerate(sizes), key=lambda place: place[1])[0]
-        return {str(name): value for name, value in rows.iloc[least].items()}
+        rows = ({str(name): value for name, value in row.items()} for row in self._rows[group].to_dict("records"))
+        return min(rows, key=_size)
+
+
+def _size(row: Row) -> tuple[bool, float, float, int]:
+    """Whether the case of a row was not made smaller, then its elements, its windows, and the length of its line."""
+    line, operator = smallest_case(row), str(row["operator"])
+    windows = windows_of(operator, case := read_case(line))
+    if windows is None:
+        return not is_shrunk(row), float("inf"), float("inf"), len(line)
+    planes = cells(leading_of(operator, case))
+    return not is_shrunk(row), planes * cells(windows.size), planes * cells(windows.count), len(line)
 
 
 def _kind(verdict: str, violated: Any) -> Kind:
-    checks = () if violated is None or isinstance(violated, float) else tuple(violated)
-    return verdict, checks[0] if checks else SURVIVAL
+    return verdict, next(iter(_checks(violated)), SURVIVAL)
 
 
-def _numbers(rows: pd.DataFrame, column: str) -> list[float]:
-    return [float("inf") if value is None or value != value else float(value) for value in rows[column]]
+def _checks(told: Any) -> Sequence[str]:
+    """The names of a column of checks, which is empty or no list where none could tell."""
+    return () if told is None or isinstance(told, float) else told
 
 
 def _bounds(found: Condition, columns: dict[str, Column], fails: Mask) -> tuple[Bound, ...]:

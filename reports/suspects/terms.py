@@ -115,7 +115,7 @@ class Is(Term):
         return column.present & (column.values == self.value)
 
     def __str__(self) -> str:
-        return f"{self.feature} = {_spelled(self.value)}"
+        return f"{self.feature} = {spelled_value(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class IsNot(Term):
         return column.present & (column.values != self.value)
 
     def __str__(self) -> str:
-        return f"{self.feature} other than {_spelled(self.value)}"
+        return f"{self.feature} other than {spelled_value(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Among(Term):
         return column.present & np.isin(column.values, self.members)
 
     def __str__(self) -> str:
-        return f"{self.feature} among {', '.join(map(_spelled, self.members))}"
+        return f"{self.feature} among {', '.join(map(spelled_value, self.members))}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class AtLeast(Term):
         return column.present & (column.values >= self.threshold)
 
     def __str__(self) -> str:
-        return f"{self.feature} >= {_spelled(self.threshold)}"
+        return f"{self.feature} >= {spelled_value(self.threshold)}"
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,11 @@ class Below(Term):
         return column.present & (column.values < self.threshold)
 
     def __str__(self) -> str:
-        return f"{self.feature} < {_spelled(self.threshold)}"
+        return f"{self.feature} < {spelled_value(self.threshold)}"
 
 
-def _spelled(value: int | str) -> str:
+def spelled_value(value: int | str) -> str:
+    """A number with commas where it is long."""
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 

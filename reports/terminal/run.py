@@ -17,8 +17,10 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.suspects import headline
 from poolproof.reports.terminal.lists import listed
 from poolproof.reports.terminal.painting import ending
+from poolproof.reports.terminal.suspects import suspected
 from poolproof.reports.waivers.review import Review, State
 
 _MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
@@ -48,8 +50,8 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
 
 
 def summary(digest: Digest, console: Console) -> list[RenderableType]:
-    """The verdict table, what was not judged and why, the waivers, the failures with reproducers, the conclusion."""
-    parts: list[RenderableType] = []
+    """What is wrong; the verdict table, what was not judged and why, the waivers, the failures, the conclusion."""
+    parts = suspected(digest.suspects)
     if len(digest.asked):
         parts += _verdict_table(digest.asked, console)
     parts += _contract(digest.clauses)
@@ -57,26 +59,28 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
     parts += _plugins(digest.plugin_faults)
-    parts += _failures(digest.failures)
+    parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
-    parts.append(conclusion_line(digest.conclusion))
+    wrong = headline(digest.suspects) if digest.things_wrong else ""
+    parts.append(conclusion_line(digest.conclusion, wrong))
     return parts
 
 
-def conclusion_line(conclusion: Conclusion) -> Text:
-    """The line that a CI engineer reads: verdict, exit status, and why."""
+def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
+    """The line that a CI engineer reads: verdict, exit status, and why; ``wrong`` says how many things are."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
         notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+    if wrong:
+        notes.append(wrong[0].lower() + wrong[1:])
     if totals["refused"]:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
-    if conclusion.narrowed:
-        notes.append(conclusion.narrowed)
+    notes += filter(None, [conclusion.narrowed, conclusion.further_told])
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 
@@ -223,10 +227,18 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
     return parts
 
 
-def _failures(failed: pd.DataFrame) -> list[RenderableType]:
-    if failed.empty:
-        return []
-    lines: list[RenderableType] = [Text("\nViolations, one of each kind", style="bold red")]
+def _failures(digest: Digest) -> list[RenderableType]:
+    """One of each kind: with its message and its line where no suspect explains it, else a line."""
+    unexplained = _unexplained(digest.unexplained)
+    if not digest.things_wrong:
+        return [Text("\nViolations, one of each kind", style="bold red"), *unexplained] if unexplained else []
+    title = "\nViolations that none of these things explains, one of each kind"
+    listed = _explained(digest)
+    return [*listed, Text(title, style="bold red"), *unexplained] if unexplained else listed
+
+
+def _unexplained(failed: pd.DataFrame) -> list[RenderableType]:
+    lines: list[RenderableType] = []
     for row in records(failed.head(_MOST_FAILURES)):
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
@@ -236,3 +248,21 @@ def _failures(failed: pd.DataFrame) -> list[RenderableType]:
         more = count_of(len(failed) - _MOST_FAILURES, "more kind")
         lines.append(Text(f"\nand {more}, shown on the page", style="dim"))
     return lines
+
+
+def _explained(digest: Digest) -> list[RenderableType]:
+    lines = (
+        (
+            f"{row['cases']:>6,}",
+            row["backend"],
+            Text(row["operator"], overflow="fold"),
+            Text(what_failed(row), overflow="fold"),
+            Text(row["case_id"], style="dim"),
+        )
+        for row in records(digest.failures.head(_MOST_FAILURES))
+    )
+    parts = _listing("Violations by kind, with a case of each", lines)
+    if len(digest.failures) > _MOST_FAILURES:
+        more = count_of(len(digest.failures) - _MOST_FAILURES, "more kind")
+        parts.append(Text(f"       and {more}, shown on the page", style="dim"))
+    return parts

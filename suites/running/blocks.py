@@ -82,7 +82,7 @@ class CaseAspect(Aspect):
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
         """The cases that are listed for a subject, in a plan of so many cases."""
         listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
-        return [target for target in listed if target.plan_cases <= plan_cases and _has(subject, target.case)]
+        return [target for target in listed if target.plan_cases <= plan_cases and has_call(subject, target.case)]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
         """Those of drawn cases, then one with the listed."""
@@ -275,7 +275,7 @@ def _clause_of(question: ContractQuestion) -> str:
     return question.clause
 
 
-def _has(subject: Subject, case: Case) -> bool:
+def has_call(subject: Subject, case: Case) -> bool:
     """Whether a listed case is a call that the backend has, on indices that it takes, in layouts that reach it."""
     able = subject.abilities
     if able == ALL:

@@ -18,9 +18,11 @@ from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.plans import Plan, Subject, not_supported
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.sharding import Shard
 
 Drawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
 """Backend, block, and what follows from each of its questions alone: the columns that describe it, and the checks that
@@ -41,6 +43,7 @@ def to_record(selection: Selection) -> dict[str, Any]:
         "operators": list(selection.operators),
         "dtypes": list(selection.dtypes),
         "lines": list(selection.lines),
+        **({"shard": str(selection.shard)} if selection.shard else {}),
         "backends": {name: _survey_record(survey) for name, survey in selection.surveys.items()},
     }
 
@@ -56,6 +59,7 @@ def from_record(record: Mapping[str, Any]) -> Selection:
             tuple(record["operators"]),
             tuple(record["dtypes"]),
             tuple(record["lines"]),
+            Shard.parse(record["shard"]) if "shard" in record else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
@@ -73,6 +77,12 @@ def drawn_again(run: Mapping[str, Any]) -> Iterator[Drawn]:
     for backend, block, questions in asked_again(run):
         labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
         yield backend, block, [(asked.describe() | labels, asked.owed_checks()) for asked in questions]
+
+
+def further_again(row: Row) -> tuple[Row, tuple[str, ...]]:
+    """What follows from the question alone that the row of a further case answers: as in `Drawn`."""
+    question = asked_by(row)
+    return question.describe(), question.owed_checks()
 
 
 def asked_again(
@@ -135,9 +145,8 @@ def _everything(selection: Selection, asked: Mapping[str, int]) -> Iterator[tupl
 def _unsupported(selection: Selection) -> Iterator[Drawn]:
     """What the backends do not have, in the block without a name."""
     by_backend: dict[str, list[tuple[Row, tuple[str, ...]]]] = {}
-    for subject in selection.subjects():
-        if subject.unsupported is not None:
-            by_backend.setdefault(subject.backend, []).append((not_supported(subject), ()))
+    for subject in selection.unsupported():
+        by_backend.setdefault(subject.backend, []).append((not_supported(subject), ()))
     for backend, rows in by_backend.items():
         yield backend, "", rows
 

@@ -105,6 +105,10 @@ class Runner:
         self._kinds: set[tuple[str, ...]] = set()
         self._led_to = set(already_led_to)
 
+    def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
+        """Judge no more of these (block, case id): they have rows."""
+        self._already_judged |= frozenset(judged)
+
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
         """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
         failures with the smallest case that shows them.
@@ -157,6 +161,14 @@ class Runner:
         for other in others:
             self._record_once(other)
         return row, *others
+
+    def judge_further(self, question: Asked, backend: str) -> Row:
+        """Judge and record a question that nobody planned, once; its row."""
+        ((row, *others),) = self._rows(backend, [question])
+        self._record(row)
+        for other in others:
+            self._record_once(other)
+        return row
 
     def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Asked, Row]]) -> bool:
         """Whether a failed row is the first of its kind, or may be made smaller and none that waits is to be."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
+from poolproof.reports.rows.prices import usual_price
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.sharding import Shard
 
 TESTS = ("test_conformance", "test_case")
 """The tests that judge what is planned, each under the id of a block or of a question."""
@@ -28,7 +30,7 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 class Selection:
     """``aspects``, ``operators`` and ``dtypes`` choose from the plan; of the last two, none stands for all.
 
-    Where ``lines`` name single cases, nothing else is planned.
+    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part.
     """
 
     surveys: Mapping[str, Survey]
@@ -38,14 +40,11 @@ class Selection:
     operators: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    shard: Shard | None = None
 
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
-        return {
-            f"{name}-{_named(question)}": (question, name)
-            for name, surveyed in self.surveys.items()
-            for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
-        }
+        return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
 
     def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Asked, str]]:
         """Those of the single cases that no row answers; ``asked`` are (backend, block, case id) of all rows."""
@@ -70,9 +69,13 @@ class Selection:
             and not self.lines
         ]
 
+    def unsupported(self) -> list[Subject]:
+        """What the backends do not have; of several shards, the first tells."""
+        tells = self.shard is None or self.shard.number == 1
+        return [subject for subject in self.subjects() if subject.unsupported is not None and tells]
+
     def blocks(self) -> list[Block]:
-        aspects = [ASPECTS[name] for name in self.aspects]
-        return list(blocks(self.subjects(), aspects, self.plan, self.seed))
+        return [block for block in self._all_blocks() if self._has(block.id)]
 
     def plan_cases(self) -> int:
         """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
@@ -80,7 +83,7 @@ class Selection:
         """
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
-        whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=())
+        whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=(), shard=None)
         return sum(block.count for block in whole.blocks())
 
     def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
@@ -101,6 +104,28 @@ class Selection:
         selected = {name for name in map(_planned_id, node_ids) if name}
         owed = [name for test, name in planned.items() if test in selected or name in begun]
         return owed if selected <= planned.keys() and len(owed) < len(planned) else None
+
+    def _has(self, name: str) -> bool:
+        return self.shard is None or name in self._dealt
+
+    @cached_property
+    def _dealt(self) -> frozenset[str]:
+        """The ids of what this shard has."""
+        assert self.shard is not None
+        costs = dict.fromkeys(self._all_questions(), 1.0)
+        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks()}
+        return self.shard.names(costs)
+
+    def _all_questions(self) -> dict[str, tuple[Asked, str]]:
+        return {
+            f"{name}-{_named(question)}": (question, name)
+            for name, surveyed in self.surveys.items()
+            for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
+        }
+
+    def _all_blocks(self) -> list[Block]:
+        aspects = [ASPECTS[name] for name in self.aspects]
+        return list(blocks(self.subjects(), aspects, self.plan, self.seed))
 
     def _groups(self, asked: Mapping[str, int] = NOTHING) -> dict[str, Mapping[Group, int]]:
         """Everything that is planned by its id, with the groups that its rows lie in."""

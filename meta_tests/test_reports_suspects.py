@@ -1,0 +1,119 @@
+"""Terminal, summary, JUnit and annotations begin with the same suspects, and shorten what those explain."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from poolproof.reports.ci import services as ci
+from poolproof.reports.ci.junit import write_junit
+from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.tables import HAS_FAILED, load
+from poolproof.reports.pages.run import write_run_summary
+from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.suspects import suspects
+from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.reports.terminal.run import show
+from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
+
+HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
+ALONE = {(OPERATORS[0], "float32", "values"): ["crashed"]}
+SENTENCE = "every case with dtype = float16 fails (36 of 36), none of 35 others does"
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> Digest:
+    """Whatever is half precision fails, and a case that is not crashes."""
+    return read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF | ALONE)))
+
+
+def shown(digest: Digest, width: int) -> str:
+    file = StringIO()
+    show(digest, SafeConsole(file=file, width=width))
+    return file.getvalue()
+
+
+def test_a_digest_knows_the_suspects_with_the_whole_row_of_the_smallest(digest: Digest) -> None:
+    claimed, alone = digest.suspects
+    assert claimed.sentence == SENTENCE
+    assert not alone.is_claimed
+    assert alone.failing == 1
+    assert set(claimed.smallest) == {column.name for column in COLUMNS}
+    failing = set(load(digest.folder, where=HAS_FAILED)["case_id"])
+    assert claimed.cases | alone.cases == failing
+    assert not claimed.cases & alone.cases
+    assert [suspect.sentence for suspect in suspects(load(digest.folder))] == [claimed.sentence, alone.sentence]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_begins_with_them(digest: Digest, width: int) -> None:
+    text = shown(digest, width)
+    lines = text.splitlines()
+    assert lines[1] == "One thing is wrong, and one case fails that this does not explain"
+    assert lines[3].startswith(" 1 every case with dtype = float16 fails (36 of 36)")
+    assert f"   {replay_line(digest.things_wrong[0].smallest)}" in lines
+    assert max(map(len, lines[: lines.index(f"   {replay_line(digest.things_wrong[0].smallest)}")])) <= width
+    assert "one thing is wrong" in lines[-1]
+
+
+def test_what_a_suspect_explains_is_a_line_of_each_kind(digest: Digest) -> None:
+    explained, _, rest = shown(digest, 120).partition("Violations that none of these things explains")
+    assert explained.count("poolproof replay") == 1
+    kinds = [" ".join(line.split()[:-1]) for line in explained.splitlines()]
+    assert all(f"12 torch-cpu {operator} interval" in kinds for operator in OPERATORS)
+    assert rest.count("poolproof replay") == 1
+    assert "crashed" in rest
+    assert "interval" not in rest
+
+
+def test_a_terminal_names_backends_where_there_are_several(tmp_path: Path) -> None:
+    both = Recipe(backends={"torch-cpu": "", "mine": "A2"}, verdicts=HALF)
+    text = shown(read_digest(make_run(tmp_path, both)), 120)
+    assert "2 things are wrong" in text
+    assert " 1 mine: every case with dtype = float16" in text or " 2 mine: every case with dtype = float16" in text
+
+
+def test_a_summary_begins_with_them(digest: Digest, tmp_path: Path) -> None:
+    text = write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")
+    before, _, after = text.partition("### One thing is wrong")
+    assert "| backend | operator |" not in before
+    assert f"1. **{SENTENCE}**" in after
+    assert text.count("poolproof replay") == 2
+    assert "### Violations that none of these things explains, one of each kind" in after
+
+
+def test_a_junit_begins_with_them(digest: Digest, tmp_path: Path) -> None:
+    root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
+    first, second, *_ = root.iter("testcase")
+    assert first.attrib == {"classname": "torch-cpu.suspects", "name": SENTENCE}
+    assert second.get("classname") != "torch-cpu.suspects"
+    assert replay_line(digest.things_wrong[0].smallest) in (first.findtext("failure") or "")
+    assert root.get("failures") == str(1 + len(HALF | ALONE))
+
+
+def test_annotations_begin_with_them(digest: Digest) -> None:
+    suspect, other = ci.remarks_about(digest)
+    assert suspect.title == f"torch-cpu: {SENTENCE}"
+    assert suspect.place == "torch-cpu/suspects/dtype = float16"
+    assert replay_line(digest.things_wrong[0].smallest) in suspect.text
+    assert "crashed" in other.title
+
+
+def test_an_annotation_stays_that_of_its_condition_in_another_run(digest: Digest, tmp_path: Path) -> None:
+    more = read_digest(make_run(tmp_path / "more", Recipe(verdicts=HALF, cases=5, seed=1)))
+    (first, *_), (second,) = ci.remarks_about(digest), ci.remarks_about(more)
+    assert first.place == second.place
+
+
+def test_of_a_run_that_conforms_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe()))
+    monkeypatch.setattr("poolproof.reports.figures.digest.read_rows", pytest.fail)
+    assert digest.suspects == ()
+    monkeypatch.undo()
+    assert "wrong" not in shown(digest, 120)
+    assert "wrong" not in write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert not list(ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot().iter("failure"))

@@ -1,0 +1,52 @@
+"""Cases that differ from one in a single respect are legal, and differ in that."""
+
+from __future__ import annotations
+
+import pytest
+
+from poolproof.references.operators import OPERATORS, Operator
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.strategies import Profile, cases
+from poolproof.suites.cases.varying import MOST_ELEMENTS, alternatives, dials
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_what_is_turned_is_legal_and_as_wanted(operator: Operator) -> None:
+    drawn = generate(cases(operator, "float32", "int64", Profile(empty_batches=False)), 12, 3)
+    made = 0
+    for case in drawn:
+        for dial in dials(case):
+            assert dial.at(dial.low - 1) is None
+            assert dial.at(dial.most + 1) is None
+            for value in (1, 2, 5, 64):
+                other = dial.at(value)
+                if other is not None:
+                    made += 1
+                    assert Case.from_json(other.to_json()) == other
+                    assert not other.has_empty_window()
+                    named = other.shape if dial.name in "NCDHW" else getattr(other.attributes, dial.name)
+                    assert value in named
+    assert made > 100
+
+
+def test_nothing_is_made_that_is_too_large_to_be_judged_in_a_moment() -> None:
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 1, 8, 8), kernel_size=(2, 2))
+    planes = next(dial for dial in dials(case) if dial.name == "C")
+    assert planes.at(MOST_ELEMENTS // 64) is not None
+    assert planes.at(MOST_ELEMENTS // 64 + 1) is None
+
+
+def test_alternatives_differ_in_a_word_a_flag_a_layout_or_the_batch_axis() -> None:
+    case = Case.of(
+        "MaxPool2dWithIndicesBackward",
+        shape=(1, 3, 8, 8),
+        kernel_size=(2, 2),
+        layouts=(("grad_output", "sliced"), ("indices", "sliced")),
+    )
+    made = list(alternatives(case, [{"gradient": "ones"}, {"gradient": case.gradient}]))
+    assert case not in made
+    assert {other.gradient for other in made} == {"ones", case.gradient}
+    assert {other.layouts for other in made} >= {(), (("grad_output", "sliced"),), (("indices", "sliced"),)}
+    assert {other.attributes.rounds_up for other in made} == {True, False}
+    assert (3, 8, 8) in {other.shape for other in made}

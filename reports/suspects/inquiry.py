@@ -1,0 +1,89 @@
+"""What is still open about the suspects of a run, for whoever can ask further cases of it.
+
+Who asks makes cases, and knows no suspects: it is told what a row of a case would say of each condition. What becomes
+of its cases are rows like others, from which the suspects are then told anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from poolproof.reports.rows.failures import smallest_case
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.suspects.features import Value, features_of
+from poolproof.reports.suspects.reading import suspects_of
+from poolproof.reports.suspects.suspects import Bound, Suspect
+from poolproof.reports.suspects.terms import Column, Term
+
+
+@dataclass(frozen=True, eq=False)
+class Inquiry:
+    """One suspect as rows tell it: of a row that describes a case, judged or not, what the condition says."""
+
+    suspect: Suspect
+
+    @property
+    def backend(self) -> str:
+        return self.suspect.backend
+
+    @property
+    def name(self) -> str:
+        """The same of the same condition."""
+        return " and ".join([self.backend, *map(str, self.suspect.terms or sorted(self.suspect.cases)[:1])])
+
+    @property
+    def failing(self) -> Row:
+        """A row that fails and meets it."""
+        return self.suspect.smallest
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The cases to begin with, the smallest first: the later ones are sure to meet the condition."""
+        return tuple(dict.fromkeys((smallest_case(self.failing), str(self.failing["case"]))))
+
+    @property
+    def terms(self) -> int:
+        return len(self.suspect.terms)
+
+    @property
+    def fails_always(self) -> bool:
+        return not self.suspect.conforming
+
+    @property
+    def thresholds(self) -> tuple[tuple[int, Bound], ...]:
+        """(number of a term, what was observed beside its threshold) of those that can be narrowed."""
+        features = [term.feature for term in self.suspect.terms]
+        told = [(features.index(bound.feature), bound) for bound in self.suspect.bounds]
+        return tuple((number, bound) for number, bound in told if bound.conforms is not None)
+
+    def met(self, row: Row) -> tuple[bool, ...]:
+        """Which of its terms the row meets; of a feature that only an answer has nothing is known, and it is met."""
+        told = self._features(row)
+        return tuple(term.feature not in told or _holds(term, told[term.feature]) for term in self.suspect.terms)
+
+    def value(self, row: Row, feature: str) -> int | None:
+        """A number that the row has."""
+        value = self._features(row).get(feature)
+        return value if isinstance(value, int) else None
+
+    def _features(self, row: Row) -> dict[str, Value]:
+        return features_of(row | {"product": self.failing.get("product")})
+
+
+def inquiries(folder: Path) -> list[Inquiry]:
+    """Of all suspects of the run in a folder but those that every case meets."""
+    return list(_open(folder))
+
+
+def _open(folder: Path) -> Iterator[Inquiry]:
+    for suspect in suspects_of(folder):
+        if suspect.terms or not suspect.is_claimed:
+            yield Inquiry(suspect)
+
+
+def _holds(term: Term, value: Value) -> bool:
+    return bool(term.holds(Column(term.feature, np.array([value]), np.ones(1, np.bool_)))[0])

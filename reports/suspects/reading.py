@@ -1,0 +1,28 @@
+"""The suspects of the run in a folder, each with the whole row of its smallest case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.suspects.suspects import NEEDED, Suspect, suspects
+
+
+def suspects_of(folder: Path) -> tuple[Suspect, ...]:
+    """What is wrong; `NotARun` if the folder is none."""
+    has_failed = having("verdict", FAILED)
+    if not read_rows(folder, ["verdict"], has_failed).num_rows:
+        return ()
+    told = read_rows(folder, NEEDED, having("verdict", [*FAILED, Verdict.CONFORMS]))
+    found = suspects(told.to_pandas())
+    chosen = having("case_id", {suspect.smallest["case_id"] for suspect in found})
+    whole = {_identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
+    return tuple(replace(suspect, smallest=whole[_identity(suspect.smallest)]) for suspect in found)
+
+
+def _identity(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("backend", "aspect", "case_id"))

@@ -1,0 +1,133 @@
+"""Cases that differ from one in a single respect: a length, an attribute, a recipe. Whoever narrows a condition asks
+which of them fail.
+
+Each is legal, has no window without cells, and is no larger than what a moment judges.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from poolproof.references.geometry import expand
+from poolproof.references.windows import Adaptive, Windowed
+from poolproof.suites.cases.case import Case, CaseError
+
+MOST_ELEMENTS = 1 << 20
+"""Of self, and of grad_output."""
+
+_MOST_LENGTH = 1 << 13
+"""Of an axis, and of what windows are along it: the tables of an axis are as long as its windows and their taps."""
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Dial:
+    """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case."""
+
+    case: Case
+    name: str
+    value: int
+    low: int
+    most: int
+    turn: Callable[[Record, int], None] = field(repr=False)
+
+    def at(self, value: int) -> Case | None:
+        """The case with another value there; None where it is none, or too large."""
+        if not self.low <= value <= self.most:
+            return None
+        record = spelled(self.case)
+        self.turn(record, value)
+        return read(record)
+
+
+def dials(case: Case) -> list[Dial]:
+    """What can be turned about a case: its lengths, its windows, and the exponent of its gradients."""
+    rank, shape = case.api.spatial_rank, case.shape
+    leading = len(shape) - rank
+    most = [MOST_ELEMENTS] * leading + [_MOST_LENGTH] * rank
+    names = ("N", "C", "D", "H", "W") if rank == 3 else ("N", "C", "H", "W")
+    found = [
+        Dial(case, name, shape[axis], 1, most[axis], _setter("shape", axis))
+        for axis, name in enumerate(names[-len(shape) :])
+    ]
+    for name, values in _lists(case).items():
+        low = 0 if name == "padding" else 1
+        found += [Dial(case, name, value, low, _MOST_LENGTH, _setter(name, axis)) for axis, value in enumerate(values)]
+        found.append(Dial(case, name, max(values), low, _MOST_LENGTH, _setter_of_all(name)))
+    return found
+
+
+def alternatives(case: Case, words: Iterable[Record]) -> Iterator[Case]:
+    """Cases of other ``words`` in fields of their JSON, with other flags, without layouts, and without a batch axis."""
+    changes = [*words]
+    changes += [{name: not getattr(case.attributes, name)} for name in _flags(case)]
+    changes += [{"layouts": {tensor: layout}} for tensor, layout in case.layouts] if len(case.layouts) > 1 else []
+    changes += [{"layouts": {}}] if case.layouts else []
+    changes.append({"shape": list(_other_batch(case))})
+    for change in changes:
+        other = read(spelled(case) | change)
+        if other is not None and other != case:
+            yield other
+
+
+def read(record: Record) -> Case | None:
+    """The case of a record; None where it is none, has an empty window, or is too large."""
+    if prod(record["shape"]) > MOST_ELEMENTS:
+        return None
+    try:
+        case = Case.from_record(record)
+    except CaseError:
+        return None
+    is_small = case.planes * case.plane_windows <= MOST_ELEMENTS
+    return case if is_small and not case.has_empty_window() else None
+
+
+def spelled(case: Case) -> Record:
+    """Its JSON as data, with a value for every axis in each list."""
+    return json.loads(case.to_json()) | {name: list(values) for name, values in _lists(case).items()}
+
+
+def _lists(case: Case) -> dict[str, tuple[int, ...]]:
+    rank, windows = case.api.spatial_rank, case.attributes
+    match windows:
+        case Adaptive():
+            return {"output_size": windows.output_size}
+        case Windowed():
+            kernel = expand(windows.kernel_size, rank)
+            stride = expand(windows.stride, rank, kernel)
+            padding, dilation = expand(windows.padding, rank, (0,)), expand(windows.dilation, rank, (1,))
+            return {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+
+
+def _flags(case: Case) -> list[str]:
+    return [attribute.name for attribute in case.attributes.attributes() if attribute.is_flag]
+
+
+def _other_batch(case: Case) -> tuple[int, ...]:
+    """A batch axis where there is none; one less where it is 1, and all planes in it where it is longer."""
+    rank = case.api.spatial_rank
+    if len(case.shape) == rank + 1:
+        return (1, *case.shape)
+    batch, channels, *spatial = case.shape
+    return (channels, *spatial) if batch == 1 else (channels, batch, *spatial)
+
+
+def _setter(name: str, axis: int) -> Callable[[Record, int], None]:
+    def turn(record: Record, value: int) -> None:
+        values = list(record[name])
+        values[axis] = value
+        record[name] = values
+
+    return turn
+
+
+def _setter_of_all(name: str) -> Callable[[Record, int], None]:
+    def turn(record: Record, value: int) -> None:
+        record[name] = [value] * len(record[name])
+
+    return turn

@@ -1,0 +1,150 @@
+"""A session of pytest whose blocks are judged by a fleet: its loop in the place of pytest's own, and of xdist's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poolproof.reports.rows.evidence import write_programs
+from poolproof.reports.rows.prices import usual_price
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import RowWriter
+from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, patience
+from poolproof.suites.fleet.node import Batch, Single, Work
+from poolproof.suites.judging.asked import Asked, verdict
+from poolproof.suites.running.runner import Tally
+
+Report = Callable[[Work, Tally, str, int, float], None]
+"""Takes some work, what became of it, the error that ended it, the judge, and the seconds that it took."""
+
+
+class Recording:
+    """Where rows and evidence of a fleet go: the folder of a run; ``report`` tells pytest, ``say`` prints a line."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rows: RowWriter,
+        report: Report,
+        say: Callable[[str], None],
+    ) -> None:
+        self._folder = folder
+        self._rows = rows
+        self._report = report
+        self._say = say
+        self._led_to: set[tuple[str, str]] = set()
+        self._has_programs = False
+
+    def take(self, batch: Batch) -> None:
+        for name, content in batch.files.items():
+            self._keep(self._folder / name, content)
+        for row in batch.rows:
+            if not self._is_known(row):
+                self._rows.append(row)
+
+    def _is_known(self, row: Row) -> bool:
+        """Whether another judge was led to the same call: it belongs to no block, and has one row in a run."""
+        if row["block"]:
+            return False
+        key = row["backend"], row["case_id"]
+        known = key in self._led_to
+        self._led_to.add(key)
+        return known
+
+    def _keep(self, path: Path, content: bytes) -> None:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if not self._has_programs:
+            write_programs(self._folder)
+            self._has_programs = True
+
+    def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
+        tally = Tally()
+        for row in rows:
+            tally.add(row)
+        if not isinstance(work, Single) and not error:
+            self._rows.finish_block(work.id)
+        self._report(work, tally, error, judge, seconds)
+
+    def note_death(self, work: Work, case: Asked | None, why: str) -> None:
+        at = "" if case is None else f", at case {case.id}"
+        self._say(f"poolproof: a judge {why} while it was at {work.id}{at}: the rest goes to another")
+
+    def give_up(self, work: Work, case: Asked) -> Row:
+        backend = work.backend if isinstance(work, Single) else work.subject.backend
+        reason = f"{MOST_DEATHS} judges of the fleet died at it, and it was given to no other"
+        row = case.describe() | verdict(Verdict.NOT_RUN, reason)
+        row |= {"checks_judged": [], "judged_at": time.time(), "backend": backend, "product": "", "worker": "fleet"}
+        self._rows.append(row)
+        return row
+
+
+def works_of(items: Iterable[pytest.Item]) -> dict[str, tuple[Work, pytest.Item]]:
+    """What the tests of a session ask for, by id, with the test; those that ask for nothing are left out."""
+    found: dict[str, tuple[Work, pytest.Item]] = {}
+    for item in items:
+        parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        if "block" in parameters:
+            found[parameters["block"].id] = parameters["block"], item
+        elif "question" in parameters:
+            name = item.nodeid
+            found[name] = Single(name, parameters["question"], parameters["backend_name"]), item
+    return found
+
+
+def judge_all(session: pytest.Session, pool: Pool, folder: Path, rows: RowWriter, timeout: float) -> None:
+    """Have all that the tests of a session ask for judged by a pool; other tests run here."""
+    works = works_of(session.items)
+    judged = {item.nodeid for _, item in works.values()}
+    here = [item for item in session.items if item.nodeid not in judged]
+    for number, item in enumerate(here):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=here[number + 1] if number + 1 < len(here) else None)
+
+    def report(work: Work, tally: Tally, error: str, judge: int, seconds: float) -> None:
+        _tell(works[work.id][1], tally, error, judge, seconds)
+
+    recording = Recording(folder, rows, report, session.config.get_terminal_writer().line)
+    costs = {name: _cost(work) for name, (work, _) in works.items()}
+    dispatch = Dispatch(pool, recording, patience(timeout))
+    dispatch.run(by_cost([work for work, _ in works.values()], costs), lambda: not _is_over(session))
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+
+
+def _is_over(session: pytest.Session) -> bool:
+    return bool(session.shouldstop or session.shouldfail)
+
+
+def _cost(work: Work) -> float:
+    return 1.0 if isinstance(work, Single) else work.count * usual_price(work.aspect.id)
+
+
+def _tell(item: pytest.Item, tally: Tally, error: str, judge: int, seconds: float) -> None:
+    """Tell pytest how a test ended that a judge ran."""
+    text = error or (tally.text() if tally.failures else None)
+    stop = time.time()
+    report = pytest.TestReport(
+        item.nodeid,
+        item.location,
+        dict.fromkeys(item.keywords, 1),
+        "passed" if text is None else "failed",
+        text,
+        "call",
+        user_properties=[("poolproof", (dict(tally.aspects), len(tally.failures)))],
+        start=stop - seconds,
+        stop=stop,
+        duration=seconds,
+        worker_id=f"fleet{judge}",
+    )
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
