@@ -45,6 +45,8 @@ class Abilities:
 
     def lacking(self, operator: Operator, shape: tuple[int, ...], windows: Windows) -> str | None:
         """Why a call with that shape of self and those windows is none of them; None if it is."""
+        if self is ALL:
+            return None
         batch = {"unbatched": len(shape) == operator.spatial_rank + 1, "empty_batch": shape[0] == 0}
         return self._without(_asked_by(windows) | batch)
 

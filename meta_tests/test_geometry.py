@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolproof.references.forward import forward_maximum
-from poolproof.references.geometry import adaptive_axis, expand, pooled_size, windowed_axis
+from poolproof.references.geometry import adaptive_axis, expand, misses_input, pooled_size, windowed_axis
 from poolproof.references.operators import FORWARDS, OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
@@ -115,6 +116,17 @@ def test_the_last_window_may_not_start_in_the_trailing_padding() -> None:
 def test_a_dilated_window_can_miss_its_input() -> None:
     assert windowed_axis(2, 2, 1, 1, 3, False).has_empty_window()
     assert not windowed_axis(3, 2, 1, 1, 3, False).has_empty_window()
+
+
+def test_windows_that_miss_their_input_are_known_without_their_table() -> None:
+    told = Counter[bool]()
+    for size, kernel, stride, dilation in product(range(1, 8), range(1, 6), range(1, 6), range(1, 5)):
+        for padding, ceil_mode in product(range(kernel + 1), (False, True)):
+            windows = size, kernel, stride, padding, dilation, ceil_mode
+            if pooled_size(*windows) > 0:
+                assert misses_input(*windows) is windowed_axis(*windows).has_empty_window(), windows
+                told[misses_input(*windows)] += 1
+    assert min(told[False], told[True]) > 100
 
 
 def test_ties_nan_and_infinities_follow_the_rule() -> None:

@@ -36,7 +36,7 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
     maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
     if rule.nans is Nans.IGNORED:
         maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
-    numbers = _in_numbers(rule, values.dtype.name)
+    numbers = _in_numbers(rule, values.dtype)
     maxima[cells < 0] = numbers.nothing
     maxima[:, _without_cells(axes)] = numbers.empty
     return maxima.reshape(indices.shape), indices
@@ -44,7 +44,7 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
 def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
     """The indices alone."""
-    numbers = _in_numbers(rule, values.dtype.name)
+    numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
     for slab in _slabs(flat):
@@ -59,7 +59,7 @@ def judge_forward(
 
     ``values`` are of shape (planes, *sizes), what came out of them of any shape that has one element for each window.
     """
-    planes, numbers = len(values), _in_numbers(rule, values.dtype.name)
+    planes, numbers = len(values), _in_numbers(rule, values.dtype)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
     for slab in _slabs(flat):
@@ -113,8 +113,8 @@ def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=256)
-def _in_numbers(rule: ForwardRule, dtype: str) -> Rule:
-    fmt = FORMATS[dtype]
+def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> Rule:
+    fmt = FORMATS[dtype.name]
     nothing = -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
     empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from math import prod
 from typing import Any
 
@@ -71,12 +72,12 @@ class Axis:
 
     @kept_property
     def _has_empty_window(self) -> bool:
-        return bool((self.choices == 0).any())
+        return bool(np.count_nonzero(self.choices) < self.windows)
 
     @kept_property
     def choices(self) -> Int64:
         """How many coordinates inside the input each window visits, shape (windows,)."""
-        return self.valid.sum(axis=1)
+        return np.add.reduce(self.valid, axis=1, dtype=np.int64)
 
     @kept_property
     def first_taps(self) -> Int64:
@@ -86,7 +87,7 @@ class Axis:
     @kept_property
     def first_cells(self) -> Int64:
         """The first coordinate inside the input that each window visits, shape (windows,)."""
-        return self.positions[np.arange(self.windows), self.first_taps]
+        return self.positions[:, 0] + self.step * self.first_taps
 
     @kept_property
     def step(self) -> int:
@@ -96,7 +97,7 @@ class Axis:
     @kept_property
     def overlaps(self) -> bool:
         """Whether some coordinate is visited by several windows."""
-        return bool(self.coverage().max(initial=0) > 1)
+        return bool(np.count_nonzero(self.coverage() > 1))
 
 
 _MOST_TAPS = 1 << 28
@@ -119,6 +120,22 @@ def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int
     return windows
 
 
+def misses_input(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> bool:
+    """Whether some window of a windowed pool has no coordinate inside the input, as `Axis.has_empty_window` says.
+
+    Only one that begins outside can have none: past the end, or before the input, which it then steps over.
+    """
+    windows = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
+    starts = range(-padding, windows * stride - padding, stride)
+    if starts[-1] >= size:
+        return True
+    for start in takewhile(lambda start: start < 0, starts):
+        first, last = start % dilation, start + (kernel - 1) * dilation
+        if first >= size or first > last:
+            return True
+    return False
+
+
 @lru_cache(maxsize=4096)
 def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Axis:
     """Windows of a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
@@ -131,8 +148,8 @@ def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: i
             f"a kernel of {kernel} (dilation {dilation}) over {size} cells with padding {padding} has no window"
         )
     _check_taps(size, windows, kernel)
-    starts = np.arange(windows) * stride - padding
-    positions = starts[:, None] + np.arange(kernel) * dilation
+    starts = np.arange(-padding, windows * stride - padding, stride)
+    positions = starts[:, None] + np.arange(0, kernel * dilation, dilation)
     return _read_only(size, positions, (positions >= 0) & (positions < size))
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
+from poolproof.references.kept import kept_property
 
 Lengths = tuple[int, ...]
 """An attribute list, or lengths along the spatial axes."""
@@ -153,6 +154,10 @@ class Windowed(Kind):
         return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
 
     def passed(self) -> Self:
+        return self._passed
+
+    @kept_property
+    def _passed(self) -> Self:
         if self.padding and self.dilation:
             return self
         return replace(self, padding=self.padding or (0,), dilation=self.dilation or (1,))

@@ -34,7 +34,7 @@ DEFAULT_FOLDER = Path("poolproof-report")
 
 ROWS_PER_PART = 5000
 
-_compact_json = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` makes one for each row
+_compact_json = json.JSONEncoder(check_circular=False, separators=(",", ":"))  # `json.dumps` makes one for each row
 
 
 class NotARun(BadInput):
@@ -230,12 +230,12 @@ def _append_line(file: Path, line: str) -> None:
 
 def _write_line(end: FileIO, line: str) -> None:
     """Write a line where a file ends, all of it or nothing."""
-    size, rest = end.tell(), line.encode() + b"\n"
+    data, written = line.encode() + b"\n", 0
     try:
-        while rest:
-            rest = rest[end.write(rest) :]
+        while written < len(data):
+            written += end.write(data[written:])
     except OSError:
-        end.truncate(size)
+        end.truncate(end.tell() - written)
         raise
 
 

@@ -212,7 +212,7 @@ class Case:
     @kept_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
-        return self.forms_in({name: self.layout(name) for name in self.api.tensors}, self.index_dtype)
+        return self.forms_in({name: Layout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
 
     def forms_in(self, layouts: Mapping[str, Layout], index_dtype: str) -> dict[str, Form]:
         """The same in other layouts and another dtype of indices; tensors not named are contiguous."""
@@ -231,7 +231,7 @@ class Case:
         """Those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
         return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
-    @property
+    @kept_property
     def has_bit_mask(self) -> bool:
         """Whether the tensor of indices holds bits, whose order is not published."""
         return self.api.indices.are_bits(self.taps)
@@ -254,7 +254,7 @@ class Case:
         """The same of each plane, of the shape of its windows."""
         empty = np.zeros((), bool)
         for axis in self.axes:
-            empty = empty[..., None] | ~axis.valid.any(axis=1)
+            empty = empty[..., None] | (axis.choices == 0)
         return empty
 
     def _check(self) -> None:
@@ -352,7 +352,7 @@ def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in fields(kind))
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 
 
 def _read_integers(name: str, value: Any) -> tuple[int, ...]:

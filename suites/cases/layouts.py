@@ -98,7 +98,7 @@ class Layout(NamedTuple):
 def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placement:
     """Kept, because several ask where the same tensors of one case lie."""
     placed = LAYOUTS[name].place(shape, _letters(shape, spatial_rank))
-    return Placement(placed.strides, placed.start + offset)
+    return Placement(placed.strides, placed.start + offset) if offset else placed
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:

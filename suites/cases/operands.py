@@ -7,7 +7,7 @@ elements lie), so that a check can ask for the same content in another layout, d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +162,8 @@ class Contents:
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
-        return replace(self, gradient=self.gradient * self.gradient.dtype.type(2.0**exponent))
+        gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
+        return Contents(self.case, self.values, gradient, self.indices, self.mask)
 
 
 def _float64(planes: NDArray) -> Float64:

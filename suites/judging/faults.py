@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType
 from typing import Any, cast
@@ -35,7 +37,10 @@ class _ChargedPart:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.charged, name)
-        return _charging(found) if callable(found) else found
+        if not callable(found):
+            return found
+        charging = self.__dict__[name] = _charging(found)
+        return charging
 
 
 class _Charged(_ChargedPart):
@@ -74,7 +79,7 @@ def answer(question: Asked, backend: Backend) -> Row:
     But for `CannotWrite`: that is neither's, and no question can be judged and recorded while it lasts.
     """
     try:
-        return question.judge(cast(Backend, _Charged(backend)))
+        return question.judge(_charged(backend))
     except AdapterFault as fault:
         cause = fault.__cause__
         told = f"the adapter {_raised(cause) if cause else fault}"
@@ -85,29 +90,49 @@ def answer(question: Asked, backend: Backend) -> Row:
         return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", error)
 
 
+@lru_cache(maxsize=1)
+def _charged(backend: Backend) -> Backend:
+    """Kept, because a process asks one backend after another question."""
+    return cast(Backend, _Charged(backend))
+
+
 _OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "status": (Status, "a Status"),
     "code": ((int, NoneType), "an integer or None"),
     "message": (str, "a text"),
     "seconds": ((int, float), "a number"),
-    "results": ((dict, Mapping), "a mapping"),
-    "strides": ((dict, Mapping), "a mapping"),
+    "results": (Mapping, "a mapping"),
+    "strides": (Mapping, "a mapping"),
     "complaints": (tuple, "a tuple of texts"),
 }
-"""What each field of an outcome holds. What a dict is, is told sooner than what any mapping is."""
+"""What each field of an outcome holds."""
 
 
 def _check_outcome(outcome: object, call: Call) -> None:
     """`AdapterFault` where that is nothing that a call can come to."""
     if not isinstance(outcome, Outcome):
         raise AdapterFault(f"returned {outcome!r:.80} from run, not an Outcome")
-    for name, (kinds, wanted) in _OUTCOME_HOLDS.items():
-        given = getattr(outcome, name)
-        if not isinstance(given, kinds):
-            raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
+    held = _fields_of(outcome)
+    kinds = tuple(map(type, held))
+    if kinds not in _RIGHT_KINDS:
+        _check_fields(held)
+        _RIGHT_KINDS.add(kinds)
     strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
     if strangers:
         raise AdapterFault(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
+
+
+_fields_of = attrgetter(*_OUTCOME_HOLDS)
+
+_RIGHT_KINDS: set[tuple[type, ...]] = set()
+"""Types of the fields of outcomes that held what they may: those of most that come after."""
+
+
+def _check_fields(held: Sequence[object]) -> None:
+    """`AdapterFault` where a field of an outcome, in the order of the table, holds what it may not."""
+    for given, (name, (kinds, wanted)) in zip(held, _OUTCOME_HOLDS.items(), strict=True):
+        if not isinstance(given, kinds):
+            raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
 
 
 def _charging(method: Callable[..., Any]) -> Callable[..., Any]:

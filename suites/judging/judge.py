@@ -51,7 +51,7 @@ class Question:
     @property
     def patience(self) -> float:
         """By how much the usual time limit is stretched: a huge plane takes long to judge."""
-        return 1.0 + self.case.planes * self.case.plane_size // (1 << 20)
+        return 1.0 + prod(self.case.shape) // (1 << 20)
 
     @property
     def most_repeats(self) -> int:

@@ -34,6 +34,7 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL
+from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import announce, plugged
@@ -302,6 +303,8 @@ class _Questions:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._waiting: list[Asking] = []
+        self._asked_for: EvidenceFolder | None = None
+        self._limited: EvidenceFolder | None = None
 
     def next(self) -> Asking:
         """The next list; EOFError where nobody asks any more."""
@@ -318,7 +321,9 @@ class _Questions:
         evidence = question.evidence
         if evidence is None or evidence.shrunk_from:
             return question
-        return question.leaving(replace(evidence, wants=self.wants_evidence))
+        if self._limited is None or evidence is not self._asked_for:
+            self._asked_for, self._limited = evidence, replace(evidence, wants=self.wants_evidence)
+        return question.leaving(self._limited)
 
 
 def _answer_all(questions: _Questions, backend: Backend, backend_name: str, asking: Asking) -> bool:
