@@ -13,9 +13,7 @@ import pytest
 
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.replanned import Draw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.comparison import compare
@@ -31,8 +29,8 @@ from poolproof.suites.rerun import judge_again, sample
 from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
 from poolproof.suites.running.plans import Subject
 from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
-from sessions import Ended, run_session
-from shared_runs import made_once
+from shared_runs import WIDE_LANES
+from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
 
 Fails = Callable[[Case], bool]
@@ -219,28 +217,7 @@ def test_a_row_of_no_further_case_is_told(row: Row) -> None:
         asked_by(row)
 
 
-ASKED = ("--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
-DEFECT = {VARIABLE: "wide_lanes_halved"}
-"""Loses planes where N*C leaves a remainder above 16 by 32."""
-
 DRAW = Draw(drawn_again, mandatory, plan_cases, further_again)
-
-
-def judged(folder: Path, *options: str) -> Ended:
-    return run_session(folder, "emulator-a2", *options, asked=(*ASKED, "--no-shrink"), variables=DEFECT)
-
-
-@pytest.fixture(scope="module")
-def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run that one case of twelve fails, ``run``, what was printed, and its ``bundle.zip``."""
-
-    def make(folder: Path) -> None:
-        ended = judged(folder / "run", "--diagnose", "60")
-        assert ended.status == Overall.VIOLATES, ended.output
-        (folder / "printed.txt").write_text(ended.output, encoding="utf-8")
-        package(folder / "run", folder / "bundle.zip")
-
-    return made_once(tmp_path_factory, "diagnosed", make)
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +272,7 @@ def test_a_further_row_says_what_follows_from_its_case(diagnosed: Path, digest: 
 
 
 def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None) -> None:
-    for name, value in DEFECT.items():
+    for name, value in WIDE_LANES.items():
         monkeypatch.setenv(name, value)
     rows = [row for row in sample(digest, 1000, 0) if row["aspect"] == DIAGNOSIS][:10]
     assert len(rows) == 10
