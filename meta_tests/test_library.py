@@ -17,7 +17,8 @@ from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import NotARun
 from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
-from scatter_backends import Lost, Scatter
+from scatter import Scatter
+from scatter_backends import Lost
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "library"
 OPERATOR = "MaxPool2dWithIndicesBackward"
