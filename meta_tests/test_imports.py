@@ -22,6 +22,7 @@ DOORS = (
     "recorder.py",
     "commands.py",
     "plugin.py",
+    "opening.py",
     "cli.py",
     "rerun.py",
     "verify.py",

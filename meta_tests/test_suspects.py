@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -179,6 +180,15 @@ def test_deaths_are_held_against_all_that_survived() -> None:
     (suspect,) = found(rows)
     assert suspect.is_exact
     assert suspect.kinds[0][0] == ("crashed", "survival")
+
+
+def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("poolproof.reports.suspects.suspects"), "MOST_CONFORMING", 100)
+    rows = failing(made_up(), dilated)
+    (suspect,), (again,) = found(rows), found(rows[::-1])
+    number = sum(map(dilated, rows))
+    assert counted(suspect) == counted(again) == (number, 0, 0, 100)
+    assert str(suspect.terms[0]) == "dilation > 1"
 
 
 def test_backends_have_their_own() -> None:

@@ -1,12 +1,13 @@
 """How many suspects one cause makes, and whether the first is named by what brings the defect about.
 
-    python studies/suspects.py [-n 2] [--rounds 1] [--least 3] [DEFECT...]
+    python studies/suspects.py [-n 2] [--rounds 1] [--least 3] [--diagnose 30] [--table FILE] [DEFECT...]
 
 Every seeded defect is asked the first rounds of the smoke plan, on the product that it is at home on, to their end: no
 stop at the first find, and no smaller cases. One cause owes one suspect. For the defects of `TRIGGERS` what brings
 them about is a condition on the call; the sentence names it if it has one of the words for each part of that condition.
 They were written down before the first sentence was read, from the table of defects. Defects that fail fewer than
-``--least`` cases there are counted apart: nothing can be claimed of them. Exits with 1 if the honest emulator has a
+``--least`` cases there are counted apart: nothing can be claimed of them. With ``--diagnose`` further cases are asked,
+as at the end of a session, and what was told before that is counted, too. Exits with 1 if the honest emulator has a
 suspect.
 """
 
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import click
 import pandas as pd
@@ -26,10 +28,13 @@ from poolproof.references.core.compiled import compile_all
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.suspects import Suspect, suspects
+from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.score.hunt import HONEST, answers, backend_name
 from poolproof.score.questions import rounds
 from poolproof.suites.judging.asked import Asked
-from poolproof.suites.running.plans import PLANS
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.diagnosis import Diagnosis
+from poolproof.suites.running.plans import PLANS, Subject
 from poolproof.suites.running.processes import Overdue
 from poolproof.suites.running.sandbox import row_without_answer, survey
 from poolproof.suites.running.serving import may_be_damaged
@@ -122,7 +127,9 @@ class Result:
     defect: str
     rows: int
     failing: int
+    before: tuple[Suspect, ...]
     found: tuple[Suspect, ...]
+    further: int
 
     @property
     def claimed(self) -> str:
@@ -132,16 +139,25 @@ class Result:
     @property
     def names_trigger(self) -> bool | None:
         """None for a defect whose trigger is no condition on the call."""
-        parts = TRIGGERS.get(self.defect)
-        if parts is None:
-            return None
-        said = ", ".join(map(str, self.found[0].terms)) if self.found else ""
-        return all(re.search(part, said) for part in parts)
+        return _named(self.defect, self.found)
+
+    @property
+    def named_before(self) -> bool | None:
+        return _named(self.defect, self.before)
 
     def line(self) -> str:
         named = {None: "-", True: "yes", False: "NO"}[self.names_trigger]
-        counts = f"{self.failing} of {self.rows} fail, suspects {len(self.found)}, named {named}"
+        counts = f"{self.failing} of {self.rows} fail, further {self.further}"
+        counts += f", suspects {len(self.found)}, named {named}"
         return f"{self.defect}: {counts}: {self.claimed}"
+
+
+def _named(defect: str, found: Sequence[Suspect]) -> bool | None:
+    parts = TRIGGERS.get(defect)
+    if parts is None:
+        return None
+    said = ", ".join(map(str, found[0].terms)) if found else ""
+    return all(re.search(part, said) for part in parts)
 
 
 def rows_of(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
@@ -159,31 +175,90 @@ def rows_of(product: str, defect: str, questions: Sequence[Asked], timeout: floa
             at += 1
 
 
-def result(defect: str, product: str, questions: Sequence[Asked], timeout: float) -> Result:
-    rows = pd.DataFrame(rows_of(product, defect, questions, timeout))
-    table = rows.assign(backend=backend_name(product), product=product)
-    return Result(defect, len(rows), int(rows["verdict"].isin(FAILED).sum()), suspects(table))
+class Judged:
+    """The rows of a defect, the further ones among them."""
+
+    def __init__(self, product: str, defect: str, timeout: float) -> None:
+        self._product, self._defect, self._timeout = product, defect, timeout
+        self.rows: list[Row] = []
+
+    def ask(self, questions: Sequence[Asked]) -> None:
+        labels = {"backend": backend_name(self._product), "product": self._product}
+        self.rows += (row | labels for row in rows_of(self._product, self._defect, questions, self._timeout))
+
+    def ask_further(self, question: Question, _backend: str) -> Row:
+        self.ask([question])
+        return self.rows[-1]
+
+    def suspects(self) -> tuple[Suspect, ...]:
+        return suspects(pd.DataFrame(self.rows))
+
+    def inquiries(self) -> list[Inquiry]:
+        return open_ones(self.suspects())
+
+    @property
+    def failing(self) -> int:
+        return sum(row["verdict"] in FAILED for row in self.rows)
+
+
+def result(
+    defect: str, product: str, questions: Sequence[Asked], timeout: float, seconds: float, subjects: Sequence[Subject]
+) -> Result:
+    judged = Judged(product, defect, timeout)
+    judged.ask(questions)
+    planned, before, failed = len(judged.rows), judged.suspects(), judged.failing
+    if judged.failing and seconds:
+        Diagnosis(judged.inquiries, judged.ask_further, subjects, seconds, lambda _: None).run()
+    return Result(defect, planned, failed, before, judged.suspects(), len(judged.rows) - planned)
 
 
 def say(results: Sequence[Result], least: int) -> None:
     shown = [each for each in results if each.defect and each.failing >= least]
     triggers = [each for each in shown if each.names_trigger is not None]
-    few = sum(len(each.found) <= 2 for each in shown)
-    one = sum(len(each.found) == 1 for each in shown)
-    named = sum(bool(each.names_trigger) for each in triggers)
-    click.echo(f"{len(shown)} defects fail {least} cases or more: one suspect {one}, at most two {few}")
-    click.echo(f"{len(triggers)} of them have a trigger that is a condition: named {named}")
-    too_few = [f"{each.defect} ({each.failing})" for each in results if each.defect and each.failing < least]
-    click.echo(f"too few failing cases: {', '.join(too_few) or 'none'}")
+    click.echo(f"{len(shown)} defects fail {least} cases or more, {len(triggers)} by a condition on the call")
+    _say("", [each.before for each in shown], [each.named_before for each in triggers])
+    if any(each.further for each in results):
+        _say("with further cases: ", [each.found for each in shown], [each.names_trigger for each in triggers])
+    few = [each for each in results if each.defect and each.failing < least]
+    told = [each.defect for each in few if any(suspect.is_claimed for suspect in each.found)]
+    click.echo(f"fewer: {', '.join(f'{each.defect} ({each.failing})' for each in few) or 'none'}")
+    click.echo(f"of these with a condition all the same: {', '.join(told) or 'none'}")
+
+
+def _say(begin: str, found: Sequence[tuple[Suspect, ...]], named: Sequence[bool | None]) -> None:
+    one, few = (sum(len(each) <= most for each in found) for most in (1, 2))
+    exact = sum(bool(each) and each[0].is_exact for each in found)
+    click.echo(
+        f"{begin}one suspect {one}, at most two {few}; first one exact {exact}; trigger named {sum(map(bool, named))}"
+    )
+
+
+def markdown(results: Sequence[Result], least: int) -> Iterator[str]:
+    """A line for each defect that fails enough."""
+    yield "| defect | what triggers it | suspects | the first |\n|---|---|--:|---|\n"
+    for each in results:
+        if each.defect and each.failing >= least:
+            trigger, said = defects()[each.defect].trigger, each.claimed
+            yield f"| `{each.defect}` | {trigger} | {len(each.found)} | {said.replace('*', chr(92) + '*')} |\n"
 
 
 @click.command()
 @click.option("--rounds", "most_rounds", default=1, help="of the smoke plan")
 @click.option("--least", default=3, help="failing cases of a defect that counts")
+@click.option("--diagnose", "seconds", default=0.0, help="seconds for further cases about each suspect")
+@click.option("--table", type=click.Path(path_type=Path), help="file for a table in Markdown")
 @click.option("--timeout", default=10.0, help="seconds for one case")
 @click.option("-n", "workers", default=2, help="processes that draw")
 @click.argument("names", nargs=-1)
-def main(names: tuple[str, ...], most_rounds: int, least: int, timeout: float, workers: int) -> None:
+def main(
+    names: tuple[str, ...],
+    most_rounds: int,
+    least: int,
+    seconds: float,
+    table: Path | None,
+    timeout: float,
+    workers: int,
+) -> None:
     chosen = [defects()[name] for name in names or defects()]
     products = list(dict.fromkeys(defect.products[0] for defect in chosen))
     surveys = {product: survey(backend_name(product)) for product in products}
@@ -192,9 +267,12 @@ def main(names: tuple[str, ...], most_rounds: int, least: int, timeout: float, w
     compile_all()
     results = []
     for name, product in [*((HONEST, product) for product in products), *((one.id, one.products[0]) for one in chosen)]:
-        results.append(result(name, product, questions[product], timeout))
+        asked_of = surveys[product].subjects
+        results.append(result(name, product, questions[product], timeout, seconds, asked_of))
         print(results[-1].line() if name else f"honest {product}: {results[-1].failing} fail", flush=True)
     say(results, least)
+    if table is not None:
+        table.write_text("".join(markdown(results, least)), encoding="utf-8")
     sys.exit(any(each.found for each in results if not each.defect))
 
 

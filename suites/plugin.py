@@ -12,84 +12,38 @@ import pickle
 import platform
 import time
 from base64 import b64decode, b64encode
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import pytest
 
-from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical
-from poolproof.references.contract import ContractError
-from poolproof.references.operators import find_operator
+from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
-from poolproof.reports.rows.plugins import Kind, records_of
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.surroundings import CannotWrite, among_ours, told
+from poolproof.reports.rows.surroundings import CannotWrite, among_ours
 from poolproof.reports.rows.text import visible, without_commands
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall
-from poolproof.reports.waivers import Waivers
-from poolproof.reports.waivers.plugged import choose
-from poolproof.suites.cases.case import CaseError
-from poolproof.suites.cases.lists import formats_of_packages, read_lists
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.budget import free_memory, parse_size, share
-from poolproof.suites.options import add_options, budget_of, check_fleet, check_ranges
-from poolproof.suites.plugged import each_once
+from poolproof.suites.judging.budget import share
+from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
+from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import TURNS, Allotment, Budget
-from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.allotment import TURNS, Allotment
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import PLANS, Block, Plan, Subject, not_supported
-from poolproof.suites.running.replanning import to_record
+from poolproof.suites.running.plans import Block, Subject, not_supported
 from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
-from poolproof.suites.running.sandbox import Sandbox, surveyed
-from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.serving import Survey
-from poolproof.suites.running.sharding import Shard
+from poolproof.suites.running.sandbox import Sandbox
 from poolproof.suites.running.spending import Spender
-
-if TYPE_CHECKING:
-    from poolproof.suites.fleet.ray_pool import RayPool
-
-
-@dataclass(frozen=True)
-class Session:
-    """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
-
-    folder: Path
-    selection: Selection
-    waivers: Waivers
-    done: recorder.Done
-    memory_budget: int
-    budget: Budget | None
-
-    def waive(self, row: Row) -> Row:
-        return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
-
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
 
 _LEFT = pytest.StashKey[list[str]]()
 """The ids that a selection of tests has left of the plan, where it left some out."""
-
-_LOADED = pytest.StashKey[dict[str, Sandbox]]()
-"""The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
-
-_FLEET = pytest.StashKey["RayPool"]()
-"""The devices that judge in the place of this process."""
-
-_UNAVAILABLE = (BackendUnavailable, UnknownBackend)
-_BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
-"""What stops a run before it starts, each with a sentence that says why."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -121,24 +75,24 @@ def pytest_configure(config: pytest.Config) -> None:
         share(session.memory_budget, worker["workercount"])
         name = worker["workerid"]
     else:
-        session, name = _begin(config), "main"
+        session, name = begin(config), "main"
     config.stash[_SESSION] = session
     try:
         recorder.open_rows(config, session.folder, name)
     except CannotWrite as error:
-        _stop(str(error))
+        stop(str(error))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Let a fleet judge, where there is one."""
     config = session.config
-    if _FLEET not in config.stash or config.option.collectonly or not session.items:
+    if FLEET not in config.stash or config.option.collectonly or not session.items:
         return None
     from poolproof.suites.fleet.node import Given
     from poolproof.suites.fleet.session import judge_all
 
-    run, pool = config.stash[_SESSION], config.stash[_FLEET]
+    run, pool = config.stash[_SESSION], config.stash[FLEET]
     given = Given(
         waive=run.waive,
         timeout=config.getoption("case_timeout"),
@@ -151,15 +105,15 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     try:
         pool.begin(given)
         judge_all(session, pool, run.folder, recorder.rows_of(config), given.timeout)
-    except (*_UNAVAILABLE, *_BAD_INPUT) as error:
-        _stop(error.args[0])
+    except (*UNAVAILABLE, *BAD_INPUT) as error:
+        stop(error.args[0])
     return True
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if _FLEET in config.stash:
-        config.stash[_FLEET].close()
-    for sandbox in config.stash.get(_LOADED, {}).values():
+    if FLEET in config.stash:
+        config.stash[FLEET].close()
+    for sandbox in config.stash.get(LOADED, {}).values():
         sandbox.close()
 
 
@@ -302,10 +256,10 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     worker = getattr(config, "workerinput", {})
     most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
     shrinks = not config.getoption("no_shrink")
-    loaded = config.stash.get(_LOADED, {})
+    loaded = config.stash.get(LOADED, {})
     with among_ours():
         runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
-    config.stash[_LOADED] = {}
+    config.stash[LOADED] = {}
     yield runner
     runner.close()
 
@@ -415,80 +369,6 @@ def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callabl
     return note
 
 
-def _begin(config: pytest.Config) -> Session:
-    """Check the options, ask the backends about themselves and open the run."""
-    try:
-        check_ranges(config)
-        check_fleet(config)
-        spent = budget_of(config, time.time())
-        given = config.getoption("memory_budget")
-        budget = free_memory() if given is None else parse_size(given)
-        share(budget, 1)
-        check_lines(config.getoption("case") or [])
-        waivers, plugins = choose(config.getoption("waivers") or (), date.today())
-        selection = _selection(config)
-        if not selection.mandatory():
-            _stop("nothing to judge: no backend has an operator and dtypes that the options leave")
-        folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
-        done = recorder.what_is_done(folder)
-        plugins += formats_of_packages().records if config.getoption("case_list") else ()
-        plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
-        plugins += records_of(Kind.BACKEND, selection.surveys)
-        record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
-        record |= _open_budget(folder, selection, done, spent)
-        recorder.begin(config, folder, record, waivers, _to_do(selection, done))
-    except (*_UNAVAILABLE, *_BAD_INPUT) as error:
-        _stop(error.args[0])
-    except OSError as error:
-        _stop(told(error))
-    return Session(folder, selection, waivers, done, budget, spent)
-
-
-def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
-    """How many cases of each aspect are left to do."""
-    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.asked).values())
-    for block in selection.blocks():
-        if block.id not in done.blocks:
-            left[block.aspect.id] += block.count
-    return left
-
-
-def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
-    """What run.json says of a budget that begins; without one, the whole plan is owed."""
-    if budget is None:
-        allotment.forget(folder)
-        return {}
-    begun = {name for name, _ in done.cases}
-    allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
-    seconds, took = recorder.spent(folder)
-    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
-
-
-def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
-    """What run.json says about what is asked of whom."""
-    return {
-        "plan": config.getoption("plan"),
-        "seed": config.getoption("seed"),
-        "arguments": list(config.invocation_params.args),
-        "mandatory": selection.mandatory(),
-        "plan_cases": selection.plan_cases(),
-        "backends": {name: survey.environment for name, survey in selection.surveys.items()},
-        "selection": to_record(selection),
-        "probes": _probes(selection.surveys) if config.getoption("probe") else {},
-    }
-
-
-def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Per backend what `poolproof.suites.probe` says about it."""
-    from poolproof.suites.probe.command import all_accounts
-
-    return {name: [account.to_record() for account in all_accounts(name)] for name in names}
-
-
-def _stop(reason: str) -> NoReturn:
-    pytest.exit(without_commands(visible(reason)), returncode=Overall.COULD_NOT_RUN)
-
-
 def _is_conformance_session(config: pytest.Config) -> bool:
     package = Path(__file__).parent
     for argument in config.args:
@@ -504,55 +384,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         for folder in (path, path.parent):
             if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/judge.py")):
-                _stop(
+                stop(
                     f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
                     "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
                 )
-
-
-def _selection(config: pytest.Config) -> Selection:
-    """What the options ask for; the backends are asked about themselves last, for that takes time."""
-    option = config.getoption
-    plan, cases = PLANS[option("plan")], option("cases")
-    listed = read_lists(option("case_list") or [])
-    lines = (*(option("case") or []), *(entry.to_json() for entry in listed))
-    operators = tuple(find_operator(name).name for name in option("operator") or [])
-    return Selection(
-        _surveys(config),
-        plan if cases is None else Plan(plan.name, cases, plan.purpose),
-        option("seed"),
-        tuple(option("aspect") or ASPECTS),
-        operators,
-        tuple(option("dtype") or []),
-        lines,
-        None if option("shard") is None else Shard.parse(option("shard")),
-    )
-
-
-def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
-    """The devices that judge in the place of this process."""
-    from poolproof.suites.fleet.ray_pool import RayPool, resource_of
-
-    option = config.getoption
-    pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
-    config.stash[_FLEET] = pool
-    return pool
-
-
-def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
-    it is lent to the workers that do.
-    """
-    names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
-    if config.getoption("ray") is not None:
-        return _open_fleet(config, names).survey(names)
-    judges_here = config.getoption("dist", "no") == "no"
-    loaded = config.stash[_LOADED] = {}
-    said = {}
-    for name in names:
-        said[name], sandbox = surveyed(name, lends=not judges_here)
-        if judges_here or said[name].lent_at:
-            loaded[name] = sandbox
-        else:
-            sandbox.close()
-    return said

@@ -6,7 +6,7 @@ of its cases are rows like others, from which the suspects are then told anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +46,9 @@ class Inquiry:
         return tuple(dict.fromkeys((smallest_case(self.failing), str(self.failing["case"]))))
 
     @property
-    def terms(self) -> int:
-        return len(self.suspect.terms)
+    def features(self) -> tuple[str, ...]:
+        """Of its terms."""
+        return tuple(term.feature for term in self.suspect.terms)
 
     @property
     def fails_always(self) -> bool:
@@ -56,8 +57,7 @@ class Inquiry:
     @property
     def thresholds(self) -> tuple[tuple[int, Bound], ...]:
         """(number of a term, what was observed beside its threshold) of those that can be narrowed."""
-        features = [term.feature for term in self.suspect.terms]
-        told = [(features.index(bound.feature), bound) for bound in self.suspect.bounds]
+        told = [(self.features.index(bound.feature), bound) for bound in self.suspect.bounds]
         return tuple((number, bound) for number, bound in told if bound.conforms is not None)
 
     def met(self, row: Row) -> tuple[bool, ...]:
@@ -68,21 +68,20 @@ class Inquiry:
     def value(self, row: Row, feature: str) -> int | None:
         """A number that the row has."""
         value = self._features(row).get(feature)
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def _features(self, row: Row) -> dict[str, Value]:
         return features_of(row | {"product": self.failing.get("product")})
 
 
 def inquiries(folder: Path) -> list[Inquiry]:
-    """Of all suspects of the run in a folder but those that every case meets."""
-    return list(_open(folder))
+    """What is open about the run in a folder."""
+    return open_ones(suspects_of(folder))
 
 
-def _open(folder: Path) -> Iterator[Inquiry]:
-    for suspect in suspects_of(folder):
-        if suspect.terms or not suspect.is_claimed:
-            yield Inquiry(suspect)
+def open_ones(found: Iterable[Suspect]) -> list[Inquiry]:
+    """All suspects but those that every case meets."""
+    return [Inquiry(suspect) for suspect in found if suspect.terms or not suspect.is_claimed]
 
 
 def _holds(term: Term, value: Value) -> bool:

@@ -7,7 +7,7 @@ Each is legal, has no window without cells, and is no larger than what a moment 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -62,17 +62,17 @@ def dials(case: Case) -> list[Dial]:
     return found
 
 
-def alternatives(case: Case, words: Iterable[Record]) -> Iterator[Case]:
-    """Cases of other ``words`` in fields of their JSON, with other flags, without layouts, and without a batch axis."""
-    changes = [*words]
-    changes += [{name: not getattr(case.attributes, name)} for name in _flags(case)]
+def alternatives(case: Case) -> list[Record]:
+    """Other fields of its JSON: another flag, no layouts or one alone, and the batch axis elsewhere."""
+    changes: list[Record] = [{name: not getattr(case.attributes, name)} for name in _flags(case)]
     changes += [{"layouts": {tensor: layout}} for tensor, layout in case.layouts] if len(case.layouts) > 1 else []
     changes += [{"layouts": {}}] if case.layouts else []
-    changes.append({"shape": list(_other_batch(case))})
-    for change in changes:
-        other = read(spelled(case) | change)
-        if other is not None and other != case:
-            yield other
+    return [*changes, {"shape": list(_other_batch(case))}]
+
+
+def changed(case: Case, change: Record) -> Case | None:
+    """The case with other fields; None where there is none such."""
+    return read(spelled(case) | change)
 
 
 def read(record: Record) -> Case | None:

@@ -40,7 +40,7 @@ class NoFleet(BadInput):
 
 
 @dataclass
-class _Actor:
+class Actor:
     """A judge: its handle, where it is, and what it gives while it judges."""
 
     handle: Any
@@ -78,7 +78,7 @@ class RayPool:
         self.size = min(workers or devices, devices)
         self._surveys: dict[str, Survey] = {}
         self._given: Given | None = None
-        self._actors: dict[int, _Actor] = {}
+        self._actors: dict[int, Actor] = {}
         self._joining: dict[int, _Joining] = {}
         self._starts: Counter[int] = Counter()
 
@@ -92,7 +92,7 @@ class RayPool:
         node = self._get(handle.node.remote())
         self._check_suite(node)
         self._surveys = {name: self._get(handle.survey.remote(name)) for name in backends}
-        self._actors[0] = _Actor(handle, node)
+        self._actors[0] = Actor(handle, node)
         return self._surveys
 
     def begin(self, given: Given) -> None:
@@ -172,7 +172,7 @@ class RayPool:
         self._check_suite(node)
         self._check_backends(node, environments)
         self._starts[number] = 0
-        self._actors[number] = _Actor(joining.handle, node)
+        self._actors[number] = Actor(joining.handle, node)
 
     def close(self) -> None:
         """End all judges, and leave the cluster."""

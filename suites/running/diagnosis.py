@@ -20,7 +20,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.cases.varying import Dial, Record, alternatives, dials, read, spelled
+from poolproof.suites.cases.varying import Dial, Record, alternatives, changed, dials
 from poolproof.suites.judging.asked import Aspect
 from poolproof.suites.judging.judge import BY_ITSELF, Question
 from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING, LISTED
@@ -29,6 +29,19 @@ from poolproof.suites.running.plans import Subject
 
 ROUNDS = (120, 50, 30)
 """Most cases that are asked about one suspect in turn: between two rounds the suspects are told anew."""
+
+_AROUND: Sequence[Callable[[int], int]] = (
+    lambda value: value + 1,
+    lambda value: value - 1,
+    lambda value: value + 2,
+    lambda value: value - 2,
+    lambda value: 2 * value,
+    lambda value: value // 2,
+)
+"""Where else a number is looked at that a condition names."""
+
+_BESIDE = 4
+"""How far beside its value a length is tried in steps of 1: a remainder goes no one way."""
 
 _TRIES = 40
 """Changes that are tried until a case is as it is wanted."""
@@ -64,7 +77,7 @@ class Threshold(Protocol):
 
 
 class Inquiry(Protocol):
-    """What is suspected of a ``backend``, as rows tell it: a condition of so many ``terms``."""
+    """What is suspected of a ``backend``, as rows tell it."""
 
     @property
     def backend(self) -> str: ...
@@ -82,7 +95,8 @@ class Inquiry(Protocol):
         """Cases to begin with, the smallest first."""
 
     @property
-    def terms(self) -> int: ...
+    def features(self) -> Sequence[str]:
+        """What its terms are about."""
 
     @property
     def fails_always(self) -> bool:
@@ -184,8 +198,12 @@ class Asking:
         self._lots = random.Random(derive_seed(inquiry.name, start.id))
 
     def all(self) -> None:
-        for number, threshold in self._inquiry.thresholds:
-            self._narrow(number, threshold)
+        narrowed = dict(self._inquiry.thresholds)
+        for number, feature in enumerate(self._inquiry.features):
+            if number in narrowed:
+                self._narrow(number, narrowed[number])
+            else:
+                self._look_around(number, feature)
         self._refute()
 
     @property
@@ -209,6 +227,13 @@ class Asking:
                     fails = value
                 case value, _:
                     conforms = value
+
+    def _look_around(self, number: int, feature: str) -> None:
+        """Cases of values beside the one that fails, of a number that a term names."""
+        value = self._inquiry.value(self._described(self._start), feature)
+        if value is not None:
+            for near in _AROUND:
+                self._outcome_at(number, feature, [near(value)])
 
     def _outcome_at(self, number: int, feature: str, values: Sequence[int]) -> tuple[int, bool] | None:
         """(value, whether it fails) at the first of some values of a feature at which there is a case."""
@@ -243,7 +268,7 @@ class Asking:
 
     def _refute(self) -> None:
         """Cases that meet the condition, and in turn such as miss one of its terms alone; without a condition, more."""
-        terms = range(self._inquiry.terms)
+        terms = range(len(self._inquiry.features))
         for missed in [None, *terms] * (_OF_EACH if terms else _WITHOUT_TERMS):
             if not self._has_room:
                 return
@@ -267,8 +292,7 @@ class Asking:
         if self._lots.random() < 0.6:
             dial = self._lots.choice(dials(case))
             return dial.at(self._lots.choice(_near(dial.value)))
-        others = list(alternatives(case, self._words(case)))
-        return self._lots.choice(others) if others else None
+        return changed(case, self._lots.choice([*self._words(case), *alternatives(case)]))
 
     def _words(self, case: Case) -> list[Record]:
         """What else can stand in the fields of a case, as the aspect draws it and the backend takes it."""
@@ -325,7 +349,7 @@ def _plainer(case: Case) -> Iterator[Case]:
     made = [case]
     changes: list[Record] = [{"shape": [1, case.planes, *case.spatial_shape]}, {"layouts": {}}]
     for change in changes:
-        made += [other for each in tuple(made) if (other := read(spelled(each) | change)) is not None]
+        made += [other for each in tuple(made) if (other := changed(each, change)) is not None]
     yield from dict.fromkeys(made)
 
 
@@ -340,7 +364,8 @@ def _solved(dial: Dial, number_of: Callable[[Case], int | None], wanted: int) ->
         case = dial.at(value)
         return case, None if case is None else number_of(case)
 
-    steps = sorted({dial.low, dial.value, dial.most, *(1 << power for power in range(21))})
+    beside = range(dial.value - _BESIDE, dial.value + _BESIDE + 1)
+    steps = sorted({dial.low, dial.most, *beside, *(1 << power for power in range(21))})
     seen = [(value, case, number) for value in steps for case, number in [told(value)] if number is not None]
     for _, case, number in seen:
         if number == wanted:

@@ -1,0 +1,194 @@
+"""How a session of conformance begins: its options become a selection, a folder and run.json.
+
+The process that controls the session asks the backends about themselves, once; all that it learned is in a `Session`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend, canonical
+from poolproof.references.contract import ContractError
+from poolproof.references.operators import find_operator
+from poolproof.reports import recorder
+from poolproof.reports.rows.plugins import Kind, records_of
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.surroundings import told
+from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.reports.waivers import Waivers
+from poolproof.reports.waivers.plugged import choose
+from poolproof.suites.cases.case import CaseError
+from poolproof.suites.cases.lists import formats_of_packages, read_lists
+from poolproof.suites.judging.budget import free_memory, parse_size, share
+from poolproof.suites.options import budget_of, check_fleet, check_ranges
+from poolproof.suites.plugged import each_once
+from poolproof.suites.running import allotment
+from poolproof.suites.running.allotment import Budget
+from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.plans import PLANS, Plan
+from poolproof.suites.running.replanning import to_record
+from poolproof.suites.running.sandbox import Sandbox, surveyed
+from poolproof.suites.running.selection import Selection
+from poolproof.suites.running.serving import Survey
+from poolproof.suites.running.sharding import Shard
+
+if TYPE_CHECKING:
+    from poolproof.suites.fleet.ray_pool import RayPool
+
+
+LOADED = pytest.StashKey[dict[str, Sandbox]]()
+"""The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
+
+FLEET = pytest.StashKey["RayPool"]()
+"""The devices that judge in the place of this process."""
+
+UNAVAILABLE = (BackendUnavailable, UnknownBackend)
+BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
+"""What stops a run before it starts, each with a sentence that says why."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
+
+    folder: Path
+    selection: Selection
+    waivers: Waivers
+    done: recorder.Done
+    memory_budget: int
+    budget: Budget | None
+
+    def waive(self, row: Row) -> Row:
+        return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
+
+
+def begin(config: pytest.Config) -> Session:
+    """Check the options, ask the backends about themselves and open the run."""
+    try:
+        check_ranges(config)
+        check_fleet(config)
+        spent = budget_of(config, time.time())
+        given = config.getoption("memory_budget")
+        budget = free_memory() if given is None else parse_size(given)
+        share(budget, 1)
+        check_lines(config.getoption("case") or [])
+        waivers, plugins = choose(config.getoption("waivers") or (), date.today())
+        selection = _selection(config)
+        if not selection.mandatory():
+            stop("nothing to judge: no backend has an operator and dtypes that the options leave")
+        folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
+        done = recorder.what_is_done(folder)
+        plugins += formats_of_packages().records if config.getoption("case_list") else ()
+        plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
+        plugins += records_of(Kind.BACKEND, selection.surveys)
+        record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
+        record |= _open_budget(folder, selection, done, spent)
+        recorder.begin(config, folder, record, waivers, _to_do(selection, done))
+    except (*UNAVAILABLE, *BAD_INPUT) as error:
+        stop(error.args[0])
+    except OSError as error:
+        stop(told(error))
+    return Session(folder, selection, waivers, done, budget, spent)
+
+
+def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
+    """How many cases of each aspect are left to do."""
+    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.asked).values())
+    for block in selection.blocks():
+        if block.id not in done.blocks:
+            left[block.aspect.id] += block.count
+    return left
+
+
+def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
+    """What run.json says of a budget that begins; without one, the whole plan is owed."""
+    if budget is None:
+        allotment.forget(folder)
+        return {}
+    begun = {name for name, _ in done.cases}
+    allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
+    seconds, took = recorder.spent(folder)
+    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
+
+
+def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
+    """What run.json says about what is asked of whom."""
+    return {
+        "plan": config.getoption("plan"),
+        "seed": config.getoption("seed"),
+        "arguments": list(config.invocation_params.args),
+        "mandatory": selection.mandatory(),
+        "plan_cases": selection.plan_cases(),
+        "backends": {name: survey.environment for name, survey in selection.surveys.items()},
+        "selection": to_record(selection),
+        "probes": _probes(selection.surveys) if config.getoption("probe") else {},
+    }
+
+
+def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Per backend what `poolproof.suites.probe` says about it."""
+    from poolproof.suites.probe.command import all_accounts
+
+    return {name: [account.to_record() for account in all_accounts(name)] for name in names}
+
+
+def stop(reason: str) -> NoReturn:
+    pytest.exit(without_commands(visible(reason)), returncode=Overall.COULD_NOT_RUN)
+
+
+def _selection(config: pytest.Config) -> Selection:
+    """What the options ask for; the backends are asked about themselves last, for that takes time."""
+    option = config.getoption
+    plan, cases = PLANS[option("plan")], option("cases")
+    listed = read_lists(option("case_list") or [])
+    lines = (*(option("case") or []), *(entry.to_json() for entry in listed))
+    operators = tuple(find_operator(name).name for name in option("operator") or [])
+    return Selection(
+        _surveys(config),
+        plan if cases is None else Plan(plan.name, cases, plan.purpose),
+        option("seed"),
+        tuple(option("aspect") or ASPECTS),
+        operators,
+        tuple(option("dtype") or []),
+        lines,
+        None if option("shard") is None else Shard.parse(option("shard")),
+    )
+
+
+def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
+    """The devices that judge in the place of this process."""
+    from poolproof.suites.fleet.ray_pool import RayPool, resource_of
+
+    option = config.getoption
+    pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
+    config.stash[FLEET] = pool
+    return pool
+
+
+def _surveys(config: pytest.Config) -> dict[str, Survey]:
+    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
+    it is lent to the workers that do.
+    """
+    names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
+    if config.getoption("ray") is not None:
+        return _open_fleet(config, names).survey(names)
+    judges_here = config.getoption("dist", "no") == "no"
+    loaded = config.stash[LOADED] = {}
+    said = {}
+    for name in names:
+        said[name], sandbox = surveyed(name, lends=not judges_here)
+        if judges_here or said[name].lent_at:
+            loaded[name] = sandbox
+        else:
+            sandbox.close()
+    return said
