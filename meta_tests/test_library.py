@@ -85,7 +85,7 @@ def test_hypothesis_finds_what_is_asked_of_a_case() -> None:
 @pytest.mark.parametrize("case", [LINE, Case.from_json(LINE)])
 def test_one_function_judges(case: Case | str) -> None:
     row = judge(case, Scatter())
-    assert (row["verdict"], row["backend"]) == ("conforms", "scatter_backends:Scatter")
+    assert (row["verdict"], row["backend"]) == ("conforms", "scatter:Scatter")
     assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
     assert row["standards_passed"]
     assert set(row) <= {column.name for column in COLUMNS}

@@ -269,7 +269,7 @@ def test_no_package_takes_the_name_of_a_backend_of_the_suite(package: Package) -
     assert not isinstance(create("torch-cpu"), Scatter)
 
 
-_BACKEND = "from scatter_backends import Scatter\nclass Mine(Scatter): pass\n"
+_BACKEND = "from scatter import Scatter\nclass Mine(Scatter): pass\n"
 
 _POINTS = """
 [poolproof.backends]
