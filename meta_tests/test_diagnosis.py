@@ -110,6 +110,19 @@ def test_an_upper_threshold_is_narrowed_too() -> None:
     assert [str(term) for term in after.terms] == ["N*C < 9"]
 
 
+def test_a_threshold_between_whose_sides_few_calls_lie_is_narrowed_as_far_as_they_do() -> None:
+    """Not every number of elements is one of a plane's multiples."""
+
+    def elements(case: Case) -> int:
+        return case.planes * case.plane_size
+
+    kernel = Kernel.planned(lambda case: elements(case) >= 20_000, keep=lambda case: not 9000 < elements(case) < 40_000)
+    after = kernel.diagnose()
+    (bound,) = after.bounds
+    assert bound.feature == "elements"
+    assert 19_000 < (bound.conforms or 0) < 20_000 <= bound.fails < 21_000
+
+
 def test_conditions_that_the_same_cases_meet_are_told_apart() -> None:
     """In the plan nothing has many planes but what has float16."""
     kernel = Kernel.planned(planes(64), keep=lambda case: (case.planes >= 64) == (case.dtype == "float16"))
