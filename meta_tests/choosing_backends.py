@@ -9,7 +9,7 @@ from poolproof.backends.base import Call
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
-from scatter_backends import Scatter, _axes, _planes
+from scatter import Scatter, axes_of, planes_of
 
 ANY = ForwardRule.parse("any+any-nan")
 
@@ -29,7 +29,7 @@ class Choosing(Scatter):
         return super().unsupported(operator, dtype, index_dtype) if operator.is_backward else "no forwards"
 
     def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        planes, axes = _planes(call), _axes(call)
+        planes, axes = planes_of(call), axes_of(call)
         maxima, _ = forward_maximum(planes, axes)
         taps, valid = window_cells(axes)
         size = int(np.prod(planes.shape[1:]))

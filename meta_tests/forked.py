@@ -57,7 +57,7 @@ PATIENCE = 5.0
 """Seconds after which the process that starts commands looks whether anybody is left that may ask for more."""
 
 _LATE = (
-    *("scatter_backends", "hypothesis.internal.observability", "rich.progress", "rich.markdown"),
+    *("scatter_backends", "dying_backends", "hypothesis.internal.observability", "rich.progress", "rich.markdown"),
     *("email.parser", "pdb", "pandas", "pyarrow.acero", "pyarrow.dataset", "pyarrow.parquet"),
     *("encodings.ascii", "encodings.cp437", "faulthandler", "packaging.version", "readline", "termios"),
     *("pandas.io.formats.csvs", "rich._emoji_codes", "tomli_w", "_pytest._argcomplete"),

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dying_backends import KilledOnce
 from poolproof.backends.base import WORKER_VARIABLE, Call, Outcome, Status
-from scatter_backends import FirstCellForEmptyWindow, KilledOnce, Lost, Scatter
+from scatter import Scatter
+from scatter_backends import FirstCellForEmptyWindow, Lost
 
 
 class RefusesEverything(Scatter):

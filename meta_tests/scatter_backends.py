@@ -1,113 +1,24 @@
-"""A correct backend in numpy, and copies of it with one fault each.
+"""Copies of a correct backend with one fault each: each is wrong in what it returns, and returns.
 
 Name them on a command line as ``scatter_backends:honest`` or ``scatter_backends:lost`` with this folder on
-PYTHONPATH. The honest one is a second independent implementation; a fault is a small change to it, so that it is
-known which claim it breaks and where.
+PYTHONPATH. A fault is a small change to the honest one, so that it is known which claim it breaks and where.
 """
 
-from __future__ import annotations
-
 import ctypes
-import os
-import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
+from poolproof.backends.base import Call, Hazard, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
-from poolproof.references.geometry import Axis
-from poolproof.references.indices import MASK
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS
-
-
-class Scatter(Backend):
-    """Float32 accumulation in memory order and one rounding, or the forward maximum. Override one step to break it."""
-
-    survives_fork = True
-
-    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        if operator.indices is MASK:
-            return "no masks"
-        return "no int8 indices" if index_dtype == "int8" else None
-
-    def objection(self, call: Call) -> str:
-        axes = _axes(call)
-        empty = not call.operator.is_backward and any(axis.has_empty_window() for axis in axes)
-        return "windows without a cell are refused" if empty else ""
-
-    def environment(self) -> Mapping[str, str]:
-        return {"numpy": np.__version__}
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        objection = self.objection(call)
-        if objection:
-            return Outcome(Status.REFUSED, code=161002, message=objection)
-        started = time.perf_counter()
-        if call.operator.is_backward:
-            self.backward(call)
-        else:
-            self.forward(call)
-        return Outcome(Status.COMPLETED, seconds=time.perf_counter() - started, results=self.results(call))
-
-    def results(self, call: Call) -> dict[str, tuple[tuple[int, ...], str]]:
-        return {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
-
-    def backward(self, call: Call) -> None:
-        fmt = FORMATS[call.dtype]
-        shape = call.tensors["self"].shape
-        rank = call.operator.spatial_rank
-        plane = int(np.prod(shape[-rank:]))
-        planes = int(np.prod(shape[:-rank]))
-        terms = call.tensors["grad_output"].array.astype(np.float64 if fmt.precision == 53 else np.float32)
-        indices = (
-            call.tensors["indices"].array.astype(np.int64).reshape(planes, -1) if planes else np.zeros((0, 0), np.int64)
-        )
-        cells = (indices + plane * np.arange(planes)[:, None]).ravel()
-        cells, terms = self.route_terms(call, cells, terms.ravel())
-        sums = self.accumulate(call, cells, terms, planes * plane)
-        self.store(call, self.narrow(call, sums).reshape(shape))
-
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return cells, terms
-
-    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
-        sums = np.zeros(size, terms.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.add.at(sums, cells, terms)
-        return sums
-
-    def narrow(self, call: Call, sums: np.ndarray) -> np.ndarray:
-        return FORMATS[call.dtype].round(sums.astype(np.float64))
-
-    def store(self, call: Call, values: np.ndarray) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            call.tensors["grad_input"].array[...] = values
-
-    def forward(self, call: Call) -> None:
-        self.store_forward(call, *forward_maximum(_planes(call), _axes(call)))
-
-    def store_forward(self, call: Call, maxima: np.ndarray, indices: np.ndarray) -> None:
-        out, where = call.tensors["out"], call.tensors["indices"]
-        out.array[...] = maxima.reshape(out.shape)
-        where.array[...] = indices.reshape(where.shape)
-
-
-def _planes(call: Call) -> np.ndarray:
-    """self, as (planes, *sizes)."""
-    values, rank = call.tensors["self"].array, call.operator.spatial_rank
-    return values.reshape(int(np.prod(values.shape[:-rank])), *values.shape[-rank:])
-
-
-def _axes(call: Call) -> list[Axis]:
-    return list(call.attributes.axes(call.tensors["self"].shape[-call.operator.spatial_rank :]))
+from scatter import Scatter, SimulatedStreams, axes_of, planes_of
 
 
 class Lost(Scatter):
@@ -274,7 +185,7 @@ class LastMaximum(Scatter):
         values = call.tensors["self"].array
         shape, rank = values.shape, call.operator.spatial_rank
         planes = values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:])
-        axes = _axes(call)
+        axes = axes_of(call)
         maxima, indices = forward_maximum(planes, axes)
         flat = planes.reshape(len(planes), int(np.prod(shape[-rank:])))
         cells, valid = window_cells(axes)
@@ -297,7 +208,7 @@ class Picking(Scatter):
         return self.declared
 
     def forward(self, call: Call) -> None:
-        self.store_forward(call, *forward_maximum(_planes(call), _axes(call), self.picks))
+        self.store_forward(call, *forward_maximum(planes_of(call), axes_of(call), self.picks))
 
 
 class Able(Scatter):
@@ -336,8 +247,8 @@ class PicksLastAndTakesNoIndices(Picking):
         return Abilities(indices=False)
 
     def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        planes = _planes(call)
-        _, indices = forward_maximum(planes, _axes(call), self.picks)
+        planes = planes_of(call)
+        _, indices = forward_maximum(planes, axes_of(call), self.picks)
         starts = np.arange(len(planes)) * int(np.prod(planes.shape[1:]))
         return (indices.reshape(len(planes), -1) + starts[:, None]).ravel(), terms
 
@@ -358,7 +269,7 @@ class IndexOutsideForEmptyWindow(Scatter):
         return ""
 
     def forward(self, call):  # type: ignore[no-untyped-def]
-        if any(axis.has_empty_window() for axis in _axes(call)):
+        if any(axis.has_empty_window() for axis in axes_of(call)):
             call.tensors["out"].array[...] = -np.inf
             call.tensors["indices"].array[...] = self.index
         else:
@@ -437,28 +348,6 @@ class Disturbed(Scatter):
         self.streams = SimulatedStreams(self, broken or (Hazard.INPUTS_BEING_MADE,))
 
 
-class SimulatedStreams:
-    """Streams without any device: what is ``broken`` goes as it does where a call is not at its place on its stream."""
-
-    hazards = tuple(Hazard)
-
-    def __init__(self, backend: Scatter, broken: tuple[Hazard, ...]) -> None:
-        self._backend = backend
-        self._broken = broken
-
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        if hazard not in self._broken:
-            return self._backend.run(call)
-        if hazard is Hazard.OUTPUTS_READ:
-            return Outcome(Status.COMPLETED, results=self._backend.results(call))
-        for name in call.operator.inputs:
-            call.tensors[name].array[...] = 0
-        return self._backend.run(call)
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        return self._backend.run(first), self._backend.run(second)
-
-
 class Remembers(Scatter):
     """Where another call of the same shapes came before, its result is given again."""
 
@@ -507,106 +396,6 @@ class Leaks(Scatter):
         return self.in_use
 
 
-class Crashing(Scatter):
-    """Dies on the first call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os.kill(os.getpid(), 11)
-        return super().run(call, mode)
-
-
-class CrashingOnOneCell(Scatter):
-    """Dies on planes of one cell."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.tensors["self"].array.size == 1:
-            os.kill(os.getpid(), 11)
-        return super().run(call, mode)
-
-
-class Hanging(Scatter):
-    """Never returns from a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        while call.attributes.rounds_up:
-            time.sleep(1)
-        return super().run(call, mode)
-
-
-class Exiting(Scatter):
-    """Ends its process on a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os._exit(7)
-        return super().run(call, mode)
-
-
-class Raising(Scatter):
-    """The adapter itself raises on a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            raise ValueError("no stream")
-        return super().run(call, mode)
-
-
-class KilledEveryTime(Scatter):
-    """Its process is killed from outside on every call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(call, mode)
-
-
-class KilledOnce(KilledEveryTime):
-    """Its process is killed from outside, on the first call with ceil_mode of all: a file tells that it was."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        flag = Path(os.environ["KILLED_ONCE"])
-        if not call.attributes.rounds_up or flag.exists():
-            return Scatter.run(self, call, mode)
-        flag.touch()
-        return super().run(call, mode)
-
-
-class UnforkableKilledOnce(KilledOnce):
-    """The same, and it cannot be forked."""
-
-    survives_fork = False
-
-
-class KilledOnceAndLosing(KilledOnce):
-    """The same, and it loses a gradient of every call with ceil_mode besides."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return (cells[:-1], terms[:-1]) if call.attributes.rounds_up else (cells, terms)
-
-
-class Unforkable(Crashing):
-    """Crashes, and cannot be forked."""
-
-    survives_fork = False
-
-
-class LosesContext(Scatter):
-    """Reports a device exception for ceil_mode, after which nothing works any more; cannot be forked."""
-
-    survives_fork = False
-    lost = False
-
-    def is_usable(self):  # type: ignore[no-untyped-def]
-        return not self.lost
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        self.lost |= call.attributes.rounds_up
-        if self.lost:
-            return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
-        return super().run(call, mode)
-
-
 class OtherStrides(Scatter):
     """Right in all but that it says that its outputs have strides of their own; those that read so find them."""
 
@@ -627,24 +416,6 @@ class OtherStridesAndPast(OtherStrides):
     def store(self, call, values):  # type: ignore[no-untyped-def]
         super().store(call, values)
         call.tensors["grad_input"].buffer[-1:] = 0
-
-
-class Slow(Scatter):
-    """Takes its time for every call; int64 indices alone."""
-
-    def unsupported(self, operator, dtype, index_dtype):  # type: ignore[no-untyped-def]
-        return "int64 alone" if index_dtype != "int64" else super().unsupported(operator, dtype, index_dtype)
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        time.sleep(0.02)
-        return super().run(call, mode)
-
-
-class Environment(Scatter):
-    """Kernel binaries are not installed."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
 
 
 FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
@@ -682,14 +453,7 @@ FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
 
 honest = Scatter
 no_index_for_empty_window, first_cell_for_empty_window = NoIndexForEmptyWindow, FirstCellForEmptyWindow
-writes_just_behind = WritesJustBehind
+writes_just_behind, writes_where_it_points = WritesJustBehind, WritesWhereItPoints
+other_strides, other_strides_and_past = OtherStrides, OtherStridesAndPast
 for _name, (_factory, _) in FAULTS.items():
     globals()[_name] = _factory
-crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
-loses_context = LosesContext
-slow = Slow
-other_strides, other_strides_and_past = OtherStrides, OtherStridesAndPast
-writes_where_it_points = WritesWhereItPoints
-crashing_on_one_cell, raising = CrashingOnOneCell, Raising
-killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce
-killed_once_and_losing = KilledOnceAndLosing

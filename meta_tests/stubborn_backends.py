@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from poolproof.backends.base import Call, Outcome
-from scatter_backends import Scatter
+from scatter import Scatter
 
 
 class Stubborn(Scatter):

@@ -11,7 +11,7 @@ import numpy as np
 
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.formats import FLOAT32, FORMATS, FloatFormat
-from scatter_backends import Scatter
+from scatter import Scatter
 
 
 def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

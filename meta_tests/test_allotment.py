@@ -191,7 +191,7 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
 
 
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "2000", "--dtype", "float32"]
-SLOW = "scatter_backends:slow"
+SLOW = "dying_backends:slow"
 DRAW = Draw(drawn_again, mandatory, plan_cases)
 
 

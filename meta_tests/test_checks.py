@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from dying_backends import Environment
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.arrow import SCHEMA, to_table
@@ -18,7 +19,8 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from scatter_backends import FAULTS, Environment, Lost, Scatter, WrongResult
+from scatter import Scatter
+from scatter_backends import FAULTS, Lost, WrongResult
 
 DTYPES = ("float32", "float16", "bfloat16")
 CASES = 25

@@ -16,7 +16,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.judge import Question, judge
-from scatter_backends import Scatter
+from scatter import Scatter
 
 CODES = ("base_four_weights", "colour_ids", "binary_weights")
 

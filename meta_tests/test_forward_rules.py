@@ -10,7 +10,8 @@ from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from scatter_backends import Picking, Scatter
+from scatter import Scatter
+from scatter_backends import Picking
 
 RULES = tuple(map(ForwardRule.parse, ("last", "first-nan", "last+leading-nan", "no-nan", "no-nan+lowest")))
 

@@ -39,7 +39,7 @@ QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
 
 
 def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
-    sandbox = Sandbox(f"scatter_backends:{backend}", scratch, "sandbox", timeout)
+    sandbox = Sandbox(backend, scratch, "sandbox", timeout)
     try:
         return list(sandbox.judge(QUESTIONS))
     finally:
@@ -56,11 +56,13 @@ def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
 )
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict: Verdict, words: str) -> None:
-    only_what_rounds_up_is_lost(judged(backend, tmp_path, 1.0 if backend == "hanging" else 20.0), verdict, words)
+    only_what_rounds_up_is_lost(
+        judged(f"dying_backends:{backend}", tmp_path, 1.0 if backend == "hanging" else 20.0), verdict, words
+    )
 
 
 def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
-    only_what_rounds_up_is_lost(judged("crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
+    only_what_rounds_up_is_lost(judged("dying_backends:crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
 
 
 def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:
@@ -79,7 +81,7 @@ def test_what_was_killed_from_outside_once_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    rows = judged(backend, tmp_path)
+    rows = judged(f"dying_backends:{backend}", tmp_path)
     assert [row["case_id"] for row in rows] == [asked.case.id for asked in QUESTIONS]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
     told = [number for number, row in enumerate(rows) if "the first process was killed from outside" in row["reason"]]
@@ -92,7 +94,9 @@ def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
 ) -> None:
     """A bundle whose reasons are other than its findings would not stand."""
     monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    wrong = [row for row in judged("killed_once_and_losing", tmp_path) if row["verdict"] == Verdict.VIOLATES]
+    wrong = [
+        row for row in judged("dying_backends:killed_once_and_losing", tmp_path) if row["verdict"] == Verdict.VIOLATES
+    ]
     assert (tmp_path / "killed").exists()
     assert wrong
     assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
@@ -100,7 +104,7 @@ def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
-    rows = judged("killed_every_time", tmp_path)
+    rows = judged("dying_backends:killed_every_time", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
         killed = asked.case.attributes.rounds_up
         assert row["verdict"] == (Verdict.NOT_RUN if killed else Verdict.CONFORMS)
@@ -110,13 +114,13 @@ def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_an_exception_of_an_adapter_is_no_crash(tmp_path: Path) -> None:
-    rows = judged("raising", tmp_path)
+    rows = judged("dying_backends:raising", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
         if not asked.case.attributes.rounds_up:
             assert row["verdict"] == Verdict.CONFORMS
             continue
         assert row["verdict"] == Verdict.ADAPTER_ERROR
-        assert "the adapter raised ValueError: no stream (scatter_backends.py, line " in row["reason"]
+        assert "the adapter raised ValueError: no stream (dying_backends.py, line " in row["reason"]
         assert "Traceback (most recent call last)" in row["findings"]
         assert row["checks_violated"] == row["checks_judged"] == []
 
@@ -133,13 +137,13 @@ def test_an_exception_of_a_check_is_the_suites_own(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
-    rows = judged("crashing_on_one_cell", tmp_path)
+    rows = judged("dying_backends:crashing_on_one_cell", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
-    rows = judged("loses_context", tmp_path)
+    rows = judged("dying_backends:loses_context", tmp_path)
     assert [row["verdict"] for row in rows] == [
         Verdict.VIOLATES if asked.case.attributes.rounds_up else Verdict.CONFORMS for asked in QUESTIONS
     ]
@@ -147,7 +151,7 @@ def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
-    rows = judged("lost", tmp_path)
+    rows = judged("scatter_backends:lost", tmp_path)
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
 
 
@@ -201,7 +205,7 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
-    sandbox = Sandbox("scatter_backends:hanging", tmp_path, "sandbox", 3.0)
+    sandbox = Sandbox("dying_backends:hanging", tmp_path, "sandbox", 3.0)
     rows = sandbox.judge(QUESTIONS[2:3])
     sandbox.start()
     note = tmp_path / "in-flight-sandbox.json"
@@ -212,7 +216,7 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
     record = json.loads(note.read_text())
     sandbox.close()
     rows.close()
-    assert record["backend"] == "scatter_backends:hanging"
+    assert record["backend"] == "dying_backends:hanging"
     assert Case.from_record(record["case"]) == QUESTIONS[2].case
 
 
@@ -228,7 +232,7 @@ def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(tmp_path: Path) -> None:
-    said, sandbox = surveyed("scatter_backends:crashing")
+    said, sandbox = surveyed("dying_backends:crashing")
     assert said.subjects
     server = sandbox._server
     sandbox.take(tmp_path, "runner", timeout=20.0)

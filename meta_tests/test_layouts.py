@@ -15,7 +15,7 @@ from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout, suitable
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.judging.judge import Question, judge
-from scatter_backends import Scatter
+from scatter import Scatter
 
 SHAPE = (2, 3, 4, 5, 6)
 

@@ -67,7 +67,7 @@ def lending(backend: str) -> Lending:
 
 @pytest.fixture
 def crashing() -> Iterator[Lending]:
-    made = lending("scatter_backends:crashing")
+    made = lending("dying_backends:crashing")
     yield made
     made.owner.close()
 
@@ -139,7 +139,7 @@ def test_a_backend_sees_the_number_of_its_own_worker(tmp_path: Path, monkeypatch
 
 
 def test_what_does_not_survive_a_fork_is_not_lent() -> None:
-    made = lending("scatter_backends:unforkable")
+    made = lending("dying_backends:unforkable")
     made.owner.close()
     assert not made.address
 

@@ -17,7 +17,8 @@ from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import NotARun
 from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
-from scatter_backends import Lost, Scatter
+from scatter import Scatter
+from scatter_backends import Lost
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "library"
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -84,7 +85,7 @@ def test_hypothesis_finds_what_is_asked_of_a_case() -> None:
 @pytest.mark.parametrize("case", [LINE, Case.from_json(LINE)])
 def test_one_function_judges(case: Case | str) -> None:
     row = judge(case, Scatter())
-    assert (row["verdict"], row["backend"]) == ("conforms", "scatter_backends:Scatter")
+    assert (row["verdict"], row["backend"]) == ("conforms", "scatter:Scatter")
     assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
     assert row["standards_passed"]
     assert set(row) <= {column.name for column in COLUMNS}

@@ -16,7 +16,7 @@ from poolproof.suites.cases.operands import Contents, contents
 from poolproof.suites.judging.comparing import trespassed, unchanged, untouched
 from poolproof.suites.judging.slabs import anywhere, are_same_bits
 from poolproof.suites.judging.trial import Trial
-from scatter_backends import Scatter
+from scatter import Scatter
 
 
 def laid_out(layout: str) -> Contents:

@@ -14,7 +14,7 @@ from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.targets import targets
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from scatter_backends import Scatter
+from scatter import Scatter
 
 PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
 

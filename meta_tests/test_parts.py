@@ -20,7 +20,8 @@ from poolproof.suites.judging import decoder, parts, slabs
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.judging.parts import OWES_BITS, REACHED, REJECTED, Parts
-from scatter_backends import FAULTS, Scatter
+from scatter import Scatter
+from scatter_backends import FAULTS
 
 BACKWARD = Case.of(
     operator="MaxPool2dWithIndicesBackward", shape=(2, 3, 9, 11), kernel_size=(3,), stride=(2,), padding=(1,)

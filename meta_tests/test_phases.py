@@ -25,7 +25,7 @@ from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.sandbox import Sandbox
-from scatter_backends import Scatter
+from scatter import Scatter
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
 BOTH = ("phase_two.interleaved",)

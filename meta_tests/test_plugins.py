@@ -30,7 +30,7 @@ from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
 from poolproof.suites.running.sandbox import Sandbox
-from scatter_backends import Scatter
+from scatter import Scatter
 from sessions import ROOT, run_session
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
@@ -180,7 +180,7 @@ MINE = (told("tells", True), Misbehaving(name="mine", source="us", answer=None))
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_an_implementation_that_dies_is_accused_whatever_standards_there_are(package: Package, tmp_path: Path) -> None:
     package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + "MINE = told('mine', True)"})
-    sandbox = Sandbox("scatter_backends:exiting", tmp_path, "sandbox", 20.0)
+    sandbox = Sandbox("dying_backends:exiting", tmp_path, "sandbox", 20.0)
     dying = LINE.replace("}", ',"ceil_mode":true}')
     try:
         rows = list(
@@ -269,7 +269,7 @@ def test_no_package_takes_the_name_of_a_backend_of_the_suite(package: Package) -
     assert not isinstance(create("torch-cpu"), Scatter)
 
 
-_BACKEND = "from scatter_backends import Scatter\nclass Mine(Scatter): pass\n"
+_BACKEND = "from scatter import Scatter\nclass Mine(Scatter): pass\n"
 
 _POINTS = """
 [poolproof.backends]

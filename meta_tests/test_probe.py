@@ -19,7 +19,8 @@ from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
 from poolproof.suites.probe import Account, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
-from scatter_backends import Picking, Scatter, WithoutPadding, _axes, _planes
+from scatter import Scatter, axes_of, planes_of
+from scatter_backends import Picking, WithoutPadding
 from sessions import ROOT
 from switchable_backend import Switchable, Switches, round_by
 
@@ -172,8 +173,8 @@ class _Arbitrary(Picking):
     """Takes now the first, now the last of several maxima, and of several NaN."""
 
     def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        last = forward_indices(_planes(call), _axes(call), ForwardRule.parse("last"))
-        first = forward_indices(_planes(call), _axes(call), ForwardRule.parse("first-nan"))
+        last = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("last"))
+        first = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("first-nan"))
         super().store_forward(call, maxima, np.where(indices % 2, first, last))
 
 
@@ -185,7 +186,7 @@ class _NanWithoutItsPlace(Picking):
     """Gives NaN where there is one in the window, and the index of the greatest number."""
 
     def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        numbers = forward_indices(_planes(call), _axes(call), ForwardRule.parse("no-nan"))
+        numbers = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("no-nan"))
         super().store_forward(call, maxima, numbers)
 
 

@@ -24,7 +24,8 @@ from poolproof.suites.cases.strategies import cases
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
-from scatter_backends import Scatter, Truncating
+from scatter import Scatter
+from scatter_backends import Truncating
 from switchable_backend import Switchable, Switches
 
 OPERATOR = "MaxPool2dWithIndicesBackward"

@@ -189,7 +189,7 @@ def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
 def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
     ended = run(
         "--backend",
-        "scatter_backends:crashing",
+        "dying_backends:crashing",
         "--cases",
         6,
         "--report",
@@ -220,7 +220,7 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
 def test_what_is_no_fault_of_the_implementation_leaves_the_run_incomplete(
     tmp_path: Path, backend: str, sentence: str
 ) -> None:
-    limits = ("--backend", f"scatter_backends:{backend}", "--cases", 6, "--aspect", "values", "--report", "out")
+    limits = ("--backend", f"dying_backends:{backend}", "--cases", 6, "--aspect", "values", "--report", "out")
     ended = run(*limits, *SMALL, cwd=tmp_path)
     assert ended.returncode == 2
     assert sentence in " ".join(ended.stdout.split())

@@ -17,7 +17,8 @@ from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.sandbox import Sandbox
-from scatter_backends import Disturbed, Scatter, SimulatedStreams
+from scatter import Scatter, SimulatedStreams
+from scatter_backends import Disturbed
 
 CASE = Case.from_json(
     '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,9,9],"kernel_size":[3,3],"stride":[2,2],'

@@ -97,8 +97,8 @@ _PRINTS = """
 import sys
 print("loading " * 1000)
 sys.stderr.write("\\x1b[31mwarning")
-import scatter_backends
-Mine = scatter_backends.Scatter
+import scatter
+Mine = scatter.Scatter
 """
 
 

@@ -40,6 +40,8 @@ _AROUND: Sequence[Callable[[int], int]] = (
 )
 """Where else a number is looked at that a condition names."""
 
+_ANY = 1 << 62
+
 _BESIDE = 4
 """How far beside its value a length is tried in steps of 1: a remainder goes no one way."""
 
@@ -173,6 +175,26 @@ class Diagnosis:
         return None
 
 
+@dataclass(frozen=True)
+class Sought:
+    """Integers from ``low`` to ``high``, the nearer to ``best`` the better."""
+
+    best: int
+    low: int
+    high: int
+
+    @classmethod
+    def between(cls, fails: int, conforms: int) -> Sought:
+        """Two values, neither of them."""
+        low, high = sorted((fails, conforms))
+        return cls((low + high) // 2, low + 1, high - 1)
+
+    @classmethod
+    def beyond(cls, fails: int, conforms: int) -> Sought:
+        """A value that conforms, or farther from one that fails."""
+        return cls(conforms, -_ANY, conforms) if conforms < fails else cls(conforms, conforms, _ANY)
+
+
 class Asking:
     """Asks at most so many ``cases`` about one condition ``until`` a monotonic time, around one that fails."""
 
@@ -217,10 +239,13 @@ class Asking:
         one does.
         """
         fails, conforms = threshold.fails, threshold.conforms
-        if conforms is None or self._outcome_at(number, threshold.feature, [conforms]) != (conforms, False):
+        if conforms is None:
+            return
+        seen = self._outcome_at(number, threshold.feature, Sought.beyond(fails, conforms))
+        if seen is None or seen[1]:
             return
         while abs(fails - conforms) > 1 and self._has_room:
-            match self._outcome_at(number, threshold.feature, _between(fails, conforms)):
+            match self._outcome_at(number, threshold.feature, Sought.between(fails, conforms)):
                 case None:
                     return
                 case value, True:
@@ -233,26 +258,31 @@ class Asking:
         value = self._inquiry.value(self._described(self._start), feature)
         if value is not None:
             for near in _AROUND:
-                self._outcome_at(number, feature, [near(value)])
+                self._outcome_at(number, feature, Sought(near(value), near(value), near(value)))
 
-    def _outcome_at(self, number: int, feature: str, values: Sequence[int]) -> tuple[int, bool] | None:
-        """(value, whether it fails) at the first of some values of a feature at which there is a case."""
-        for value in values:
-            if not self._has_room:
-                return None
-            case = next(self._reaching(number, feature, value), None)
-            fails = None if case is None else self._fails(case)
-            if fails is not None:
-                return value, fails
+    def _outcome_at(self, number: int, feature: str, sought: Sought) -> tuple[int, bool] | None:
+        """(value, whether it fails) of a case whose feature is as sought; None where there is none that tells."""
+        for base in _plainer(self._start):
+            for value, case in self._reaching(base, number, feature, sought)[:_MOST_CHANGES]:
+                fails = self._fails(case)
+                if fails is not None:
+                    return value, fails
         return None
 
-    def _reaching(self, number: int, feature: str, value: int) -> Iterator[Case]:
-        """Cases with that value that differ from the first by a length, and meet all terms but perhaps one."""
-        for base in _plainer(self._start):
-            for dial in dials(base):
-                case = _solved(dial, lambda case: self._inquiry.value(self._described(case), feature), value)
-                if case is not None and self._meets(case, but=number) and self._can_be_asked(case):
-                    yield case
+    def _reaching(self, base: Case, number: int, feature: str, sought: Sought) -> list[tuple[int, Case]]:
+        """(value, case): cases that differ from one by a length and meet all terms but perhaps one, the best first."""
+
+        def value_of(case: Case) -> int | None:
+            return self._inquiry.value(self._described(case), feature)
+
+        found: list[tuple[int, Case]] = []
+        for dial in dials(base) if self._has_room else ():
+            made = _nearest(dial, value_of, sought)
+            if made is not None and self._meets(made[1], but=number) and self._can_be_asked(made[1]):
+                found.append(made)
+                if made[0] == sought.best:
+                    break
+        return sorted(found, key=lambda each: abs(each[0] - sought.best))
 
     def _fails(self, case: Case) -> bool | None:
         """Whether it fails, or another of other data; None where nothing is learned."""
@@ -337,13 +367,6 @@ def _missed(met: Sequence[bool]) -> list[int]:
     return [number for number, holds in enumerate(met) if not holds]
 
 
-def _between(fails: int, conforms: int) -> list[int]:
-    """The middle of two integers, then what lies nearer to either."""
-    low, high = sorted((fails, conforms))
-    tried = [(low + high) // 2, *((low * weight + high * (4 - weight)) // 4 for weight in (1, 3)), high - 1, low + 1]
-    return [value for value in dict.fromkeys(tried) if low < value < high]
-
-
 def _plainer(case: Case) -> Iterator[Case]:
     """The case, with all planes along one axis, and without layouts."""
     made = [case]
@@ -357,37 +380,40 @@ def _near(value: int) -> list[int]:
     return [value + 1, value - 1, 2 * value, value // 2, 1, 2, 3, 5, 8, 17, 33, 64, 130]
 
 
-def _solved(dial: Dial, number_of: Callable[[Case], int | None], wanted: int) -> Case | None:
-    """The case with the dial turned to where a number that it moves one way is as wanted; None where it is nowhere."""
+def _nearest(dial: Dial, number_of: Callable[[Case], int | None], sought: Sought) -> tuple[int, Case] | None:
+    """(number, case): the dial turned to where a number is nearest to what is sought; None where it is never.
 
-    def told(value: int) -> tuple[Case | None, int | None]:
+    It is tried beside its value and at powers of two, and between two of them where the number passes what is sought.
+    """
+    seen: dict[int, tuple[int, Case]] = {}
+
+    def told(value: int) -> int | None:
         case = dial.at(value)
-        return case, None if case is None else number_of(case)
+        number = None if case is None else number_of(case)
+        if case is not None and number is not None:
+            seen[value] = number, case
+        return number
 
     beside = range(dial.value - _BESIDE, dial.value + _BESIDE + 1)
-    steps = sorted({dial.low, dial.most, *beside, *(1 << power for power in range(21))})
-    seen = [(value, case, number) for value in steps for case, number in [told(value)] if number is not None]
-    for _, case, number in seen:
-        if number == wanted:
-            return case
-    for (low, _, first), (high, _, last) in pairwise(seen):
-        if min(first, last) < wanted < max(first, last):
-            return _bisected(told, low, high, wanted, rises=first < last)
-    return None
+    for value in sorted({dial.low, dial.most, *beside, *(1 << power for power in range(21))}):
+        told(value)
+    for low, high in pairwise(sorted(seen)):
+        first, last = seen[low][0], seen[high][0]
+        if min(first, last) < sought.best < max(first, last):
+            _bisect(told, low, high, sought.best, rises=first < last)
+            break
+    fitting = [each for each in seen.values() if sought.low <= each[0] <= sought.high]
+    return min(fitting, key=lambda each: abs(each[0] - sought.best), default=None)
 
 
-def _bisected(
-    told: Callable[[int], tuple[Case | None, int | None]], low: int, high: int, wanted: int, *, rises: bool
-) -> Case | None:
+def _bisect(told: Callable[[int], int | None], low: int, high: int, wanted: int, *, rises: bool) -> None:
+    """Have the values told between two, towards where the number is as wanted."""
     while high - low > 1:
         middle = (low + high) // 2
-        case, number = told(middle)
-        if number is None:
-            return None
-        if number == wanted:
-            return case
+        number = told(middle)
+        if number is None or number == wanted:
+            return
         if (number < wanted) == rises:
             low = middle
         else:
             high = middle
-    return None
