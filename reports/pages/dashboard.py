@@ -25,6 +25,7 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
+from poolproof.reports.figures.suspected import courses
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
 from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
@@ -106,6 +107,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         site / "index.html",
         "dashboard.html.j2",
         implementations=implementations,
+        courses=courses(entries),
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
