@@ -99,7 +99,7 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         "SELEC",
         "",
         "SELECT * FROM nowhere",
-        "SELECT beauty FROM runs",
+        "SELECT runs.beauty FROM runs",
         "COPY runs TO 'a-file/x'",
     ),
     ("dashboard", "-o"): ("a-file", *_OUTPUTS),
