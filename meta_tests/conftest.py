@@ -15,7 +15,7 @@ from poolproof.references.core.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
 from poolproof.suites.running.identity import mapped_libraries
 from poolproof.suites.running.processes import Guarded
-from shared_runs import made_once, make_failing_run
+from shared_runs import made_once, make_diagnosed_run, make_failing_run
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,12 @@ def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a real ``run`` that conforms, violates, crashes and waives, and its ``bundle.zip``; to be read."""
     pytest.importorskip("torch")
     return made_once(tmp_path_factory, "failing", make_failing_run)
+
+
+@pytest.fixture(scope="session")
+def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a real ``run`` of a defect that further cases have told the condition of; to be read."""
+    return made_once(tmp_path_factory, "diagnosed", make_diagnosed_run)
 
 
 @pytest.fixture

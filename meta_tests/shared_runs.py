@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
-from sessions import run_session
+from sessions import Ended, run_session
+
+WIDE_LANES = {VARIABLE: "wide_lanes_halved"}
+"""Makes the emulator lose planes where N*C leaves a remainder above 16 by 32."""
 
 _WAIVER = f"""
 [[waiver]]
@@ -53,3 +57,17 @@ def make_failing_run(folder: Path) -> None:
     kinds = set(read_rows(ended.folder, ["verdict"])["verdict"].to_pylist())
     assert {"conforms", "violates", "crashed", "waived"} <= kinds
     package(ended.folder, folder / "bundle.zip")
+
+
+def judged_with_wide_lanes(folder: Path, *options: str) -> Ended:
+    """A session on the emulated NPU with that defect."""
+    asked = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12"]
+    return run_session(folder, "emulator-a2", *options, asked=(*asked, "--no-shrink"), variables=WIDE_LANES)
+
+
+def make_diagnosed_run(folder: Path) -> None:
+    """``run``, which one case of twelve fails, and further cases that tell why; what was printed; ``bundle.zip``."""
+    ended = judged_with_wide_lanes(folder / "run", "--diagnose", "60")
+    assert ended.status == Overall.VIOLATES, ended.output
+    (folder / "printed.txt").write_text(ended.output, encoding="utf-8")
+    package(folder / "run", folder / "bundle.zip")

@@ -13,9 +13,7 @@ import pytest
 
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.replanned import Draw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.comparison import compare
@@ -31,8 +29,8 @@ from poolproof.suites.rerun import judge_again, sample
 from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
 from poolproof.suites.running.plans import Subject
 from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
-from sessions import Ended, run_session
-from shared_runs import made_once
+from shared_runs import WIDE_LANES
+from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
 
 Fails = Callable[[Case], bool]
@@ -93,7 +91,7 @@ def dilated(case: Case) -> bool:
     return any(axis.step > 1 for axis in case.axes)
 
 
-@pytest.mark.parametrize("least", [61, 64, 65])
+@pytest.mark.parametrize("least", [61, 64])
 def test_a_threshold_is_narrowed_to_two_neighbours(least: int) -> None:
     kernel = Kernel.planned(planes(least), keep=lambda case: not 50 <= case.planes <= 75)
     (before,) = kernel.suspects()
@@ -159,11 +157,17 @@ def test_a_death_is_narrowed_as_any_failure_is() -> None:
     assert (after.bounds[0].fails, after.bounds[0].conforms) == (64, 63)
 
 
-def test_no_more_is_asked_than_there_is_room_for() -> None:
+@pytest.fixture(scope="module")
+def asked() -> list[Case]:
+    """The further cases of a run in which 64 planes fail."""
     kernel = Kernel.planned(planes(64))
     kernel.diagnose()
-    assert 0 < len(kernel.asked) <= sum(ROUNDS)
-    assert len(set(kernel.asked)) == len(kernel.asked)
+    return kernel.asked
+
+
+def test_no_more_is_asked_than_there_is_room_for(asked: list[Case]) -> None:
+    assert 0 < len(asked) <= sum(ROUNDS)
+    assert len(set(asked)) == len(asked)
 
 
 def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
@@ -184,18 +188,16 @@ def test_without_time_nothing_is_asked() -> None:
     assert not kernel.asked
 
 
-def test_nothing_that_is_known_is_asked_again() -> None:
-    first, again = Kernel.planned(planes(64)), Kernel.planned(planes(64))
-    first.diagnose()
-    again.diagnose(known={case.id for case in first.asked})
-    assert not set(first.asked) & set(again.asked)
+def test_nothing_that_is_known_is_asked_again(asked: list[Case]) -> None:
+    again = Kernel.planned(planes(64))
+    again.diagnose(known={case.id for case in asked})
+    assert not set(asked) & set(again.asked)
 
 
-def test_the_same_run_is_asked_the_same() -> None:
-    first, again = Kernel.planned(planes(64)), Kernel.planned(planes(64))
-    first.diagnose()
+def test_the_same_run_is_asked_the_same(asked: list[Case]) -> None:
+    again = Kernel.planned(planes(64))
     again.diagnose()
-    assert first.asked == again.asked
+    assert asked == again.asked
 
 
 def test_further_cases_are_calls_that_the_backend_has() -> None:
@@ -232,28 +234,7 @@ def test_a_row_of_no_further_case_is_told(row: Row) -> None:
         asked_by(row)
 
 
-ASKED = ("--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
-DEFECT = {VARIABLE: "wide_lanes_halved"}
-"""Loses planes where N*C leaves a remainder above 16 by 32."""
-
 DRAW = Draw(drawn_again, mandatory, plan_cases, further_again)
-
-
-def judged(folder: Path, *options: str) -> Ended:
-    return run_session(folder, "emulator-a2", *options, asked=(*ASKED, "--no-shrink"), variables=DEFECT)
-
-
-@pytest.fixture(scope="module")
-def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run that one case of twelve fails, ``run``, what was printed, and its ``bundle.zip``."""
-
-    def make(folder: Path) -> None:
-        ended = judged(folder / "run", "--diagnose", "60")
-        assert ended.status == Overall.VIOLATES, ended.output
-        (folder / "printed.txt").write_text(ended.output, encoding="utf-8")
-        package(folder / "run", folder / "bundle.zip")
-
-    return made_once(tmp_path_factory, "diagnosed", make)
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +289,7 @@ def test_a_further_row_says_what_follows_from_its_case(diagnosed: Path, digest: 
 
 
 def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None) -> None:
-    for name, value in DEFECT.items():
+    for name, value in WIDE_LANES.items():
         monkeypatch.setenv(name, value)
     rows = [row for row in sample(digest, 1000, 0) if row["aspect"] == DIAGNOSIS][:10]
     assert len(rows) == 10

@@ -37,6 +37,16 @@ def test_nothing_is_made_that_is_too_large_to_be_judged_in_a_moment() -> None:
     assert planes.at(MOST_ELEMENTS // 64 + 1) is None
 
 
+def test_windows_without_cells_are_made_where_the_case_has_one() -> None:
+    shape, windows = (1, 1, 1, 1), {"kernel_size": (2, 1), "stride": (1,), "padding": (1, 0)}
+    empty = Case.of("MaxPool2dWithIndices", shape=shape, dilation=(2, 1), **windows)
+    whole = Case.of("MaxPool2dWithIndices", shape=shape, dilation=(1, 1), **windows)
+    assert empty.has_empty_window()
+    assert not whole.has_empty_window()
+    assert changed(empty, {"values": "ties"}) is not None
+    assert changed(whole, {"dilation": [2, 1]}) is None
+
+
 def test_alternatives_differ_in_a_flag_a_layout_or_the_batch_axis() -> None:
     case = Case.of(
         "MaxPool2dWithIndicesBackward",

@@ -40,6 +40,44 @@ class Picture:
     columns: int
 
 
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The part of a plane that is drawn, around the ``worst`` cell.
+
+    cells
+        Each with its place (y, x, and ``at``, all coordinates), whether it is ``rejected``, and what was expected, got
+        and differs: as a number, None where it is not finite, and as a text.
+    windows
+        The ``worst`` cell (kind "cell") and the windows that send to it (kind "window"), as boxes from (y, x) to
+        (y2, x2), the ends not included; empty where the evidence has no windows.
+    first
+        The row and column that are drawn first.
+    """
+
+    cells: list[dict[str, Any]]
+    windows: list[dict[str, Any]]
+    first: tuple[int, int]
+    rows: int
+    columns: int
+    worst: tuple[int, int]
+    caption: str
+
+    def reach(self, *columns: str) -> float:
+        """The largest finite magnitude of some of expected, got and difference; 1 where there are but zeros."""
+        return _reach(self.cells, *columns)
+
+
+def plane_of(evidence: Evidence, most: int = MOST_CELLS) -> Plane | None:
+    """The plane around the worst cell, with ``most`` rows and columns; None where the output is no plane."""
+    got = evidence.arrays["got"]
+    if got.ndim < 2 or not got.size:
+        return None
+    worst = worst_element(evidence)
+    crop = _crop(got.shape, worst, most)
+    cells, windows = _cells(evidence, crop), _windows(evidence, worst)
+    return Plane(cells, windows, crop.first, *crop.size, crop.worst, _caption(evidence, crop))
+
+
 @dataclass(frozen=True)
 class _Crop:
     """The drawn part of a plane: which plane, where it starts, and how many rows and columns it has."""
@@ -56,25 +94,21 @@ class _Crop:
 
 def picture(evidence: Evidence) -> Picture | None:
     """The charts of a case, or None where there is no plane to draw."""
-    got = evidence.arrays["got"]
-    if got.ndim < 2 or not got.size:
+    plane = plane_of(evidence)
+    if plane is None:
         return None
-    worst = worst_element(evidence)
-    crop = _crop(got.shape, worst)
-    cells = _cells(evidence, crop)
-    shared, own = _reach(cells, "expected", "got"), _reach(cells, "difference")
+    shared, own = plane.reach("expected", "got"), plane.reach("difference")
     charts = [
-        ("Owed", plane_chart("expected", CELLS_SOURCE, crop.size[1], shared)),
-        ("Got", plane_chart("got", CELLS_SOURCE, crop.size[1], shared)),
-        ("Got − owed", plane_chart("difference", CELLS_SOURCE, crop.size[1], own)),
+        ("Owed", plane_chart("expected", CELLS_SOURCE, plane.columns, shared)),
+        ("Got", plane_chart("got", CELLS_SOURCE, plane.columns, shared)),
+        ("Got − owed", plane_chart("difference", CELLS_SOURCE, plane.columns, own)),
     ]
-    sources = {CELLS_SOURCE: cells}
-    windows = _windows(evidence, worst)
-    if windows:
-        sources[WINDOWS_SOURCE] = windows
+    sources = {CELLS_SOURCE: plane.cells}
+    if plane.windows:
+        sources[WINDOWS_SOURCE] = plane.windows
         title = "Windows that send to the worst cell, with their gradients"
-        charts.append((title, windows_chart(WINDOWS_SOURCE, crop.first, crop.size)))
-    return Picture(sources, tuple(charts), _caption(evidence, crop), *crop.size)
+        charts.append((title, windows_chart(WINDOWS_SOURCE, plane.first, (plane.rows, plane.columns))))
+    return Picture(sources, tuple(charts), plane.caption, plane.rows, plane.columns)
 
 
 def worst_element(evidence: Evidence) -> tuple[int, ...]:
@@ -93,9 +127,9 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(np.where(rejected, outside, -np.inf).argmax(), shape)))
 
 
-def _crop(shape: tuple[int, ...], worst: tuple[int, ...]) -> _Crop:
+def _crop(shape: tuple[int, ...], worst: tuple[int, ...], most: int) -> _Crop:
     """As much as may be drawn, with the worst cell as near to the middle as the edges allow."""
-    size = tuple(min(length, MOST_CELLS) for length in shape[-2:])
+    size = tuple(min(length, most) for length in shape[-2:])
     first = tuple(
         min(max(at - drawn // 2, 0), length - drawn)
         for at, drawn, length in zip(worst[-2:], size, shape[-2:], strict=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -80,9 +82,21 @@ def _environment() -> Environment:
         "cell": _table_cell,
         "plain": _plain,
         "asides": asides,
+        "anchor": _anchor,
+        "shade": _shade,
         "script_json": _script_json,
     }
     return environment
+
+
+def _anchor(names: Sequence[str]) -> str:
+    """The id of an element that some names stand for."""
+    return "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names)
+
+
+def _shade(count: int, most: int) -> float:
+    """From 0 for nothing to 1 for most, logarithmic: a single case is to be seen."""
+    return 0.0 if not count else 0.15 + 0.85 * math.log1p(count) / math.log1p(most)
 
 
 def _breakable(name: str) -> Markup:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from poolproof.reports.figures.asked import grids
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.lists import honesty, standings
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.pages.cards import Card, Square, cards
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.suspects import headline
@@ -27,13 +29,16 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
     ``links`` maps the names of files beside it to what they tell.
     """
-    aspects = aspects_in_order(digest.asked)
+    aspects, shown = aspects_in_order(digest.asked), cards(digest)
+    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
+    told = {"cards": shown, "headline": headline(digest.suspects), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
-        **_common(digest),
+        **(_common(digest) | told),
         aspects=aspects,
-        matrix=_matrix(digest, aspects),
+        matrix=_matrix(digest, aspects, shown),
+        grids=grids(digest.folder),
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
@@ -84,14 +89,23 @@ def _gap(gap: Record) -> Record:
     return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
 
 
-def _matrix(digest: Digest, aspects: list[str]) -> dict[str, list[Record]]:
-    """Per backend one line for each operator and pair of dtypes, with a square for each aspect."""
+def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[str, list[Record]]:
+    """Per backend one line for each operator and pair of dtypes, with a square for each aspect, which names the cards
+    that show in it.
+    """
+    numbers: dict[Square, list[int]] = {}
+    for card in shown:
+        for square in card.squares:
+            numbers.setdefault(square, []).append(card.number)
     matrix: dict[str, list[Record]] = {}
     for line in matrix_lines(digest.asked):
-        squares = [line.aspects.get(aspect, _NOTHING) for aspect in aspects]
+        names = (line.backend, line.operator, line.dtype, line.index_dtype)
+        squares = []
+        for aspect in aspects:
+            counts: Record = line.aspects.get(aspect, _NOTHING)
+            squares.append(counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())})
         matrix.setdefault(line.backend, []).append(
-            {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype}
-            | {"squares": [square | {"kind": paint(square)} for square in squares]}
+            {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype, "squares": squares}
         )
     return matrix
 

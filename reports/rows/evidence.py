@@ -26,6 +26,7 @@ evidence of the smallest case that fails like it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,6 +108,14 @@ class Evidence:
     def rejected(self) -> NDArray[np.bool_]:
         """Which elements are not admissible, judged now from what was stored."""
         return rejected(self.arrays, self.meta.get("limit", np.inf))
+
+    @property
+    def planes_rejected(self) -> NDArray[np.int64]:
+        """How many elements of each plane are not; one number where the writer does not say what a plane is."""
+        got = self.arrays["got"]
+        rank = self.meta.get("spatial_rank", got.ndim)
+        planes = math.prod(got.shape[: max(got.ndim - rank, 0)])
+        return self.rejected.reshape(planes, -1).sum(axis=1) if planes else np.zeros(0, np.int64)
 
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:

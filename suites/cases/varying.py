@@ -1,7 +1,7 @@
 """Cases that differ from one in a single respect: a length, an attribute, a recipe. Whoever narrows a condition asks
 which of them fail.
 
-Each is legal, has no window without cells, and is no larger than what a moment judges.
+Each is legal, has no window without cells where the one has none, and is no larger than what a moment judges.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Dial:
             return None
         record = spelled(self.case)
         self.turn(record, value)
-        return read(record)
+        return read(record, self.case.has_empty_window())
 
 
 def dials(case: Case) -> list[Dial]:
@@ -72,11 +72,11 @@ def alternatives(case: Case) -> list[Record]:
 
 def changed(case: Case, change: Record) -> Case | None:
     """The case with other fields; None where there is none such."""
-    return read(spelled(case) | change)
+    return read(spelled(case) | change, case.has_empty_window())
 
 
-def read(record: Record) -> Case | None:
-    """The case of a record; None where it is none, has an empty window, or is too large."""
+def read(record: Record, may_have_empty_windows: bool) -> Case | None:
+    """The case of a record; None where it is none, or has an empty window and may not, or is too large."""
     if prod(record["shape"]) > MOST_ELEMENTS:
         return None
     try:
@@ -84,7 +84,7 @@ def read(record: Record) -> Case | None:
     except CaseError:
         return None
     is_small = case.planes * case.plane_windows <= MOST_ELEMENTS
-    return case if is_small and not case.has_empty_window() else None
+    return case if is_small and (may_have_empty_windows or not case.has_empty_window()) else None
 
 
 def spelled(case: Case) -> Record:

@@ -43,8 +43,19 @@ def wrong_window(
         axis.positions[number][axis.valid[number]].tolist()
         for axis, number in zip(trial.case.axes, window, strict=True)
     ]
-    because = f"its window visits coordinates {' x '.join(map(str, visited))}"
+    because = f"its window visits coordinates {' x '.join(map(_spelled, visited))}"
     return wrong_element(name, wrong, got, owed, how, because, windows=(window,))
+
+
+_MOST_COORDINATES = 8
+"""Of a window along one axis that are told one by one."""
+
+
+def _spelled(coordinates: list[int]) -> str:
+    """The coordinates of a window along one axis, which lie evenly apart."""
+    if len(coordinates) <= _MOST_COORDINATES:
+        return str(coordinates)
+    return f"[{coordinates[0]}, {coordinates[1]}, ..., {coordinates[-1]}]"
 
 
 def wrong_element(

@@ -1,0 +1,105 @@
+"""The page of a run begins with what is wrong, one card each, from real failing runs; one that conforms has none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.pages.cards import cards
+from poolproof.reports.pages.run import write_run_page
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.failures import replay_line
+from real_runs import FAILING, honest, run_of
+from reports_browser import DESK, PHONE, Visit, chromium
+from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
+
+VALUE = next(real for real in FAILING if real.kind == "value")
+CRASH = next(real for real in FAILING if real.kind == "crash")
+HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
+
+
+@pytest.fixture
+def failing(diagnosed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
+
+
+def page_of(folder: Path, into: Path) -> str:
+    return write_run_page(read_digest(folder), into / "index.html").read_text(encoding="utf-8")
+
+
+def test_each_thing_that_is_wrong_has_a_card(failing: Path, tmp_path: Path) -> None:
+    digest = read_digest(failing)
+    page = page_of(failing, tmp_path)
+    assert digest.things_wrong
+    assert page.count('class="failure suspect"') == len(digest.things_wrong)
+    for suspect in digest.things_wrong:
+        assert suspect.sentence in unescape(page)
+        assert replay_line(suspect.smallest) in unescape(page)
+    assert page.index('id="wrong"') < page.index("table class")
+
+
+def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> None:
+    shown = cards(read_digest(failing))
+    assert shown
+    for card in shown:
+        assert card.drawn in card.suspect.cases
+        assert (failing / card.evidence).is_file()
+        assert card.evidence == evidence_path(failing, card.drawn, card.suspect.backend).relative_to(failing).as_posix()
+        assert [title for title, _ in card.sketches][:3] == ["owed", "got", "got \N{MINUS SIGN} owed"]
+        assert "cells are not admissible" in card.caption
+        assert any(line.startswith("python evidence/call.py") for line in card.programs)
+
+
+def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run", Recipe(verdicts=HALF))
+    (card,) = cards(read_digest(made))
+    page = page_of(made, tmp_path)
+    ids, targets = set(re.findall(r'\bid="([^"]+)"', page)), re.findall(r'href="#([^"]+)"', page)
+    assert len(card.squares) == len(OPERATORS) * len(ASPECTS)
+    assert card.squares.total() == card.suspect.failing
+    assert set(targets) <= ids
+    assert targets.count("suspect-1") == len(card.squares)
+    assert page.count('class="number bad" id=') == len(card.squares)
+
+
+def test_a_case_that_left_nothing_to_draw_has_a_card_without_a_picture(tmp_path: Path) -> None:
+    (card,) = cards(read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF))))
+    assert (card.drawn, card.sketches, card.evidence, card.programs) == ("", (), "", ())
+
+
+def test_a_crash_is_told_without_a_card_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:
+    page = page_of(run_of(CRASH, shared), tmp_path)
+    assert "one case fails, and no condition was found that tells which" in page
+    assert "Violations, one of each kind" in page
+
+
+def test_a_run_that_conforms_has_none_of_it(shared: Path, tmp_path: Path) -> None:
+    page = page_of(run_of(honest(VALUE), shared), tmp_path)
+    assert not re.search('id="wrong"|class="failure|<svg', page)
+    assert "Geometries that were judged" in page
+
+
+def test_a_page_needs_no_script_and_no_other_file(failing: Path, tmp_path: Path) -> None:
+    page = page_of(failing, tmp_path)
+    assert not re.search(r'src="|<link|@import|url\(', page)
+    assert len(page.encode()) < 1_500_000
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_a_browser_goes_from_a_card_to_its_evidence(failing: Path, width: int) -> None:
+    write_run_page(read_digest(failing), failing / "index.html")
+    with chromium() as browser:
+        visit = Visit(browser, width)
+        visit.open(failing / "index.html")
+        page = visit.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        first = page.locator(".suspect, .failure").first
+        assert first.bounding_box()["y"] < 900
+        for link in page.locator(".suspect a[href^='evidence/']").all():
+            assert (failing / link.get_attribute("href")).is_file()
+        assert not visit.complaints

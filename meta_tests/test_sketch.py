@@ -1,0 +1,130 @@
+"""Pictures of failing planes, and the grids of what was asked: every mark stands for what the evidence says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from poolproof.reports.figures.asked import _class, _windows, grids
+from poolproof.reports.pages.sketch import MOST_CELLS, MOST_PLANES, sketches
+from poolproof.reports.rows.evidence import Evidence
+from poolproof.reports.rows.store import RowWriter
+
+
+def evidence(got: Any, owed: Any, **more: Any) -> Evidence:
+    """Of planes with two spatial axes, where everything but what is owed is wrong."""
+    owed = np.asarray(owed, np.float64)
+    arrays = {"got": np.asarray(got, np.float64), "low": owed, "high": owed, "exact": owed}
+    arrays |= {"flags": np.zeros(owed.shape, np.uint8)} | more
+    return Evidence(arrays, {"tensor": "grad_input", "spatial_rank": 2})
+
+
+def titles(of: Evidence) -> list[str]:
+    return [title for title, _ in sketches(of)]
+
+
+def drawing(of: Evidence, title: str) -> str:
+    return str(dict(sketches(of))[title])
+
+
+def test_every_cell_says_what_it_was_owed_and_got() -> None:
+    one = evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]])
+    for title in ("owed", "got", "got \N{MINUS SIGN} owed"):
+        drawn = drawing(one, title)
+        assert re.findall(r"<title>(.*?)</title>", drawn)[0] == "[0, 0, 0]: owed 1, got 0"
+        assert (drawn.count('class="frame worst"'), drawn.count('class="frame wrong"')) == (1, 0)
+
+
+def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
+    one = evidence([[[-8.0, 4.0, np.inf, 0.0]]], [[[0.0, 0.0, 0.0, 0.0]]])
+    found = re.findall(r'<rect class="(\w+)" .*?fill-opacity:([\d.]+)"/>', drawing(one, "got"))
+    assert found == [("low", "0.75"), ("high", "0.38"), ("special", "0.00"), ("high", "0.00")]
+
+
+def test_what_went_elsewhere_is_an_arrow() -> None:
+    moved = evidence([[[0.0, 5.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
+    assert 'class="arrow"' in drawing(moved, "got \N{MINUS SIGN} owed")
+    assert "as if it went there" in drawing(moved, "got \N{MINUS SIGN} owed")
+    lost = evidence([[[0.0, 0.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
+    assert "arrow" not in drawing(lost, "got \N{MINUS SIGN} owed")
+    unclear = evidence([[[0.0, 5.0, 5.0]]], [[[5.0, 0.0, 0.0]]])
+    assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} owed")
+
+
+def test_windows_that_send_to_the_worst_cell() -> None:
+    box = {"window_first": np.array([[0, 0], [0, 1]], np.int32), "window_last": np.array([[1, 1], [1, 2]], np.int32)}
+    more = box | {"indices": np.array([[[1, 1]]]), "gradient": np.array([[[2.0, 3.0]]])}
+    one = evidence([[[0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]], [[[0.0, 5.0, 0.0], [0.0, 0.0, 0.0]]], **more)
+    drawn = drawing(one, "windows that send there")
+    assert re.findall(r"<title>(window [^<]*)</title></rect>", drawn) == [
+        "window 0, gradient 2",
+        "window 1, gradient 3",
+    ]
+    assert drawn.count('class="arrow"') == 2
+
+
+def test_wrong_planes_are_told_apart() -> None:
+    got, owed = np.zeros((2, 3, 1, 2)), np.zeros((2, 3, 1, 2))
+    got[1, 1:] = 1.0
+    drawn = drawing(evidence(got, owed), "wrong planes")
+    assert re.findall(r"fill-opacity:([\d.]+)\"><title>(.*?)<", drawn) == [
+        *(("0.00", f"plane {number}: 0 wrong cells") for number in range(4)),
+        ("1.00", "plane 4: 2 wrong cells"),
+        ("1.00", "plane 5: 2 wrong cells"),
+    ]
+
+
+def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
+    got, owed = np.zeros((1000, 20, 20)), np.zeros((1000, 20, 20))
+    got[999, 19, 19] = 1.0
+    one = evidence(got, owed)
+    drawn = drawing(one, "wrong planes")
+    assert drawn.count("<rect") == 250 <= MOST_PLANES
+    assert "planes 996 to 999: 1 wrong cell<" in drawn
+    cells = drawing(one, "got")
+    assert cells.count("<title>") == MOST_CELLS**2
+    assert "<title>[999, 19, 19]: owed 0, got 1</title>" in cells
+
+
+def test_what_is_no_plane_has_no_picture() -> None:
+    flat = Evidence({name: np.zeros(3) for name in ("got", "low", "high")} | {"flags": np.zeros(3, np.uint8)}, {})
+    assert sketches(flat) == []
+    assert titles(evidence([[[1.0]]], [[[2.0]]])) == ["owed", "got", "got \N{MINUS SIGN} owed"]
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 3], "stride": [2, 2]}, ("kernel > stride", "9+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2, 2]}, ("kernel = stride", "4+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2]}, ("kernel = stride", "4+")),
+        ({"operator": "MaxPool3dWithArgmax", "kernel_size": [2], "stride": [3]}, ("kernel < stride", "4+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [1, 3], "stride": [2, 2]}, ("mixed", "2+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 2], "stride": [2, 2]}, ("kernel > stride", "4+")),
+        ({"operator": "AdaptiveMaxPool2d", "output_size": [5, 7]}, ("adaptive", "32+")),
+    ],
+)
+def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
+    assert _windows(json.dumps(case)) == place
+
+
+def test_classes_begin_where_they_say() -> None:
+    assert [_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)] == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
+
+
+def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "main")
+    case = '{"operator":"MaxPool2dWithIndices","kernel_size":[2,2]}'
+    for verdict, planes, elements in (("conforms", 2, 32), ("violates", 70, 70), ("not run", 2, 32)):
+        row = {"backend": "b", "case": case, "planes": planes, "elements": elements, "verdict": verdict}
+        writer.append({"operator": "o", "dtype": "d", "aspect": "values", **row})
+    writer.close()
+    sizes, windows = grids(tmp_path)["b"]
+    assert [sum(map(sum, grid.counts)) for grid in (sizes, windows)] == [2, 2]
+    assert sizes.counts[list(sizes.rows).index("64+")][list(sizes.columns).index("1+")] == 1
+    assert windows.counts[list(windows.rows).index("kernel = stride")][list(windows.columns).index("4+")] == 2

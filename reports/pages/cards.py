@@ -1,0 +1,111 @@
+"""What is wrong with a run as cards: a sentence, a picture of its smallest case, where it shows, and how to see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup
+
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.pages.plane import plane_of
+from poolproof.reports.pages.sketch import MOST_CELLS, sketches
+from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.evidence import (
+    Evidence,
+    EvidenceError,
+    evidence_path,
+    program_lines,
+    read_evidence,
+    shrunk_path,
+)
+from poolproof.reports.rows.schema import GROUP, Row
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.suspects import Suspect
+
+Square = tuple[str, ...]
+"""The values of the columns of `GROUP`."""
+
+MOST_OPENED = 40
+"""Files of evidence that are looked for, for a card whose smallest case left none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One thing that is wrong.
+
+    ``sketches`` are titles and drawings of the case ``drawn``, ``caption`` says which part of it; both are empty where
+    no case left evidence of a plane. ``evidence`` is the path of that in the folder of the run, ``programs`` are the
+    commands there that make its call and judge it. ``squares`` count its cases by the squares of the matrix.
+    """
+
+    number: int
+    suspect: Suspect
+    drawn: str = ""
+    caption: str = ""
+    sketches: Sequence[tuple[str, Markup]] = ()
+    evidence: str = ""
+    programs: Sequence[str] = ()
+    squares: Counter[Square] = field(default_factory=Counter)
+
+
+def cards(digest: Digest) -> list[Card]:
+    """A card for each thing that is wrong, in the order that the terminal tells them."""
+    things = digest.things_wrong
+    squares = _squares(digest.folder, things)
+    return [_card(digest.folder, number, suspect, squares[number - 1]) for number, suspect in enumerate(things, 1)]
+
+
+def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square]) -> Card:
+    told = Card(number, suspect, squares=squares)
+    case_id = _with_evidence(folder, suspect)
+    if not case_id:
+        return told
+    path = evidence_path(folder, case_id, suspect.backend)
+    programs = program_lines(folder, case_id, suspect.backend)
+    evidence = _readable(folder, case_id, suspect.backend)
+    plane = plane_of(evidence, MOST_CELLS) if evidence else None
+    return Card(
+        number,
+        suspect,
+        drawn=case_id,
+        caption=plane.caption if plane else "",
+        sketches=sketches(evidence) if evidence else (),
+        evidence=path.relative_to(folder).as_posix(),
+        programs=programs,
+        squares=squares,
+    )
+
+
+def _with_evidence(folder: Path, suspect: Suspect) -> str:
+    """The smallest case where that left evidence, else another; empty where none did."""
+    others = (case for case in sorted(suspect.cases)[: MOST_OPENED * 100] if case != suspect.smallest["case_id"])
+    for case_id in (suspect.smallest["case_id"], *others):
+        if evidence_path(folder, case_id, suspect.backend).exists():
+            return str(case_id)
+    return ""
+
+
+def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
+    """The evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
+    shrunk, own = shrunk_path(folder, case_id, backend), evidence_path(folder, case_id, backend)
+    try:
+        return read_evidence(shrunk if shrunk.exists() else own)
+    except EvidenceError:
+        return None
+
+
+def _squares(folder: Path, things: Sequence[Suspect]) -> list[Counter[Square]]:
+    """For each suspect how many of its cases lie in which square; further cases lie in none."""
+    if not things:
+        return []
+    rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
+    counted: list[Counter[Square]] = [Counter() for _ in things]
+    for row in rows:
+        for count, suspect in zip(counted, things, strict=True):
+            if row["aspect"] != DIAGNOSIS and row["backend"] == suspect.backend and row["case_id"] in suspect.cases:
+                count[tuple(str(row[name]) for name in GROUP)] += 1
+    return counted
