@@ -13,7 +13,7 @@ from poolproof.reports.rows.store import content_hash
 
 
 def empty_pages(digest: Digest, folder: Path) -> dict[str, Path]:
-    """In place of `publish`, which takes most of the time of a bundle: its pages by their names, with nothing in them."""
+    """In place of `publish`, which takes most of the time of a bundle: its pages by their names, and empty."""
     for page in PAGES:
         (folder / page.name).touch()
     return {page.name: folder / page.name for page in PAGES}
