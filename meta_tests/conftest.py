@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import forked
-from derived import DerivedOnce
+from derived import DerivedOnce, empty_pages
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.references.core.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
@@ -72,6 +72,12 @@ def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -
     """Tables and pages of the same record are made once in all such tests, by who packs and by who verifies."""
     for module in (packing, verification):
         monkeypatch.setattr(module, "derived_files", _derived_once)
+
+
+@pytest.fixture
+def pages_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that pack what they verify, and in which something else than pages is at stake."""
+    monkeypatch.setattr(packing, "publish", empty_pages)
 
 
 @pytest.fixture

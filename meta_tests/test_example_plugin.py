@@ -51,7 +51,18 @@ class Environment:
         return ended.stdout
 
     def judge(self, *options: object, asked: Sequence[object] = _ASKED) -> tuple[int, str]:
-        suite = ("-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider", "--no-shrink")
+        suite = (
+            "-m",
+            "pytest",
+            "--pyargs",
+            "poolproof.suites",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--no-shrink",
+            "--diagnose",
+            "0",
+        )
         ended = self.run(*suite, "--backend", "example", *asked, *options)
         return ended.returncode, ended.stdout
 

@@ -31,7 +31,8 @@ ASPECTS = ("--aspect", "values", "--aspect", "layouts", "--aspect", "state")
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "pytest", str(ROOT / "suites"), "-q", "-p", "no:cacheprovider", *map(str, arguments)]
+    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
+    return [sys.executable, "-m", "pytest", str(ROOT / "suites"), *quick, *map(str, arguments)]
 
 
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -87,6 +87,7 @@ SMALL = (
     "--aspect=values",
     "--cases=2",
     "--no-shrink",
+    "--diagnose=0",
     "--ci=none",
 )
 """Options of a session that is over soon."""

@@ -46,6 +46,7 @@ BASE: Mapping[str, Mapping[str, str]] = {
     "waive": {"run": RUN, "case_id": FAILING_CASE, "--reason": "known", "--owner": "us", "--expires": _DAY},
     "package": {"run": RUN, "-o": "new.zip"},
     "verify": {"bundle": BUNDLE},
+    "merge": {"runs": RUN, "-o": "whole"},
     "compare": {"before": RUN, "after": RUN},
     "history add": {"folder": HISTORY, "runs": RUN},
     "history list": {"folder": HISTORY},
@@ -91,13 +92,14 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("verify", "--fingerprint"): ("00", "", "fingerprint"),
     ("verify", "--signer"): _INPUTS,
     ("verify", "--attestation"): (),
+    ("merge", "-o"): ("a-file", *_OUTPUTS),
     ("compare", "--markdown"): ("a-folder", *_OUTPUTS),
     ("compare", "--page"): ("a-folder", *_OUTPUTS),
     ("history query", "sql"): (
         "SELEC",
         "",
         "SELECT * FROM nowhere",
-        "SELECT beauty FROM runs",
+        "SELECT runs.beauty FROM runs",
         "COPY runs TO 'a-file/x'",
     ),
     ("dashboard", "-o"): ("a-file", *_OUTPUTS),
@@ -116,6 +118,9 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("score", "--fail-under"): ("x", "-1", "nan", "101"),
 }
 """What is wrong for an option by what it means, where its type does not say it."""
+
+_HANDED_ON = frozenset({"run"})
+"""Commands whose options are those of the session, which is tried with them."""
 
 
 def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -158,6 +163,8 @@ def _spelled(parameter: click.Parameter) -> str:
 
 def listed() -> Iterator[Given]:
     for words, command in commands():
+        if words in _HANDED_ON:
+            continue
         for parameter in command.params:
             yield from _of_parameter(words, parameter)
         yield _command(
@@ -165,6 +172,8 @@ def listed() -> Iterator[Given]:
         )
     yield Given("no such command", "poolproof", ("judge",), names=("judge",))
     yield Given("no such command of a history", "poolproof", ("history", "drop"), names=("drop",))
+    handed_on = ("run", "-p", "no:cacheprovider", "--cases=x")
+    yield Given("run: 'x'", "poolproof", handed_on, ("--cases",), Ending.USAGE, "poolproof run options")
     yield from _session_options()
 
 
@@ -236,6 +245,10 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
         "1000000000000": Ending.REFUSED,
         "1" + "0" * 40: Ending.REFUSED,
     },
+    "--shard": dict.fromkeys(("x", "3/2", "0/2", "1/0", ""), Ending.REFUSED),
+    "--ray": dict.fromkeys(("nowhere", ""), Ending.REFUSED),
+    "--ray-resource": {"": Ending.HARMLESS},
+    "--ray-workers": {"x": Ending.USAGE, "0": Ending.REFUSED, "-1": Ending.REFUSED},
     "--seed": {"x": Ending.USAGE, "1e3": Ending.USAGE, "": Ending.USAGE},
     "--report": dict.fromkeys(("a-file", "full", "a-device", *_OUTPUTS), Ending.REFUSED),
     "--resume": {},
