@@ -3,9 +3,10 @@
     python studies/suspects.py FOLDER [--diagnose 10] [--rounds 2] [--table FILE] [DEFECT...]
 
 Every seeded defect is asked the smoke plan on the product that it is at home on, with no stop at the first find and no
-smaller cases: a first share of all that a round asks, and of what is left what is about the operators that failed.
-The rounds after the first are for defects that have failed fewer than `ENOUGH` cases. Then further cases are asked, as
-at the end of a session. One cause owes one suspect, and a sentence that names what brings it about (`triggers`).
+smaller cases: a first share of all that a round asks, and of what is left what is about the operators that failed,
+until `MANY` cases have. The rounds after the first are for defects that have failed fewer than `ENOUGH`. Then
+further cases are asked, as at the end of a session. One cause owes one suspect, and a sentence that names what brings
+it about (`triggers`).
 
 FOLDER keeps the rows of each defect, and what was told of them, a line of JSON each: what is there is not done again.
 Without ``told.jsonl`` there, all is told anew from the rows. Defects that fail fewer than ``--least`` cases are counted
@@ -28,7 +29,6 @@ from pathlib import Path
 
 import click
 import pandas as pd
-from triggers import TRIGGERS
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
 from poolproof.reports.rows.schema import Row
@@ -43,9 +43,13 @@ from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.plans import PLANS, Subject
 from poolproof.suites.running.sandbox import Sandbox, survey
 from poolproof.suites.running.serving import Survey
+from triggers import TRIGGERS
 
-ENOUGH = 12
-"""Failing cases after which no further round is asked."""
+ENOUGH, MANY = 12, 80
+"""Failing cases after which no further round is asked, and nothing more of a round."""
+
+_AT_ONCE = 150
+"""Questions that are asked until the failing cases are counted again."""
 
 _OF_ALL = 4
 """A share of one in so many of a round is asked of every operator."""
@@ -168,14 +172,16 @@ class Rounds:
 
 
 def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Asked]]) -> list[Row]:
-    """Answers to a first share of each round, and to what else it asks of operators that failed."""
+    """Answers to a first share of each round, and to what else it asks of operators that failed, until many have."""
     rows: list[Row] = []
     for questions in asked:
         share = len(questions) // _OF_ALL
         rows += _answers(sandbox, questions[:share])
         operators = {row["operator"] for row in rows if row["verdict"] in FAILED}
         others = [each for each in questions[share:] if not operators or each.describe()["operator"] in operators]
-        rows += _answers(sandbox, others)
+        while others and _failing(rows) < MANY:
+            rows += _answers(sandbox, others[:_AT_ONCE])
+            del others[:_AT_ONCE]
         if _failing(rows) >= ENOUGH:
             break
     return rows
