@@ -257,10 +257,14 @@ class _Search:
 
     def _smallest(self, group: Mask) -> Row:
         rows = ({str(name): value for name, value in row.items()} for row in self._rows[group].to_dict("records"))
-        return min(rows, key=_size)
+        return min(rows, key=size_of)
 
 
-def _size(row: Row) -> tuple[bool, float, float, int]:
+SIZED = ("operator", "case", "shrunk")
+"""Columns that `size_of` reads."""
+
+
+def size_of(row: Row) -> tuple[bool, float, float, int]:
     """Whether the case of a row was not made smaller, then its elements, its windows, and the length of its line."""
     line, operator = smallest_case(row), str(row["operator"])
     windows = windows_of(operator, case := read_case(line))
