@@ -22,7 +22,7 @@ MODULES = {
 }
 """Of each framework what has to be installed."""
 
-EVERY = ("torch 2.13.0, CPU", "torch 2.13.0, compiled", *MODULES)
+EVERY = ("torch 2.13.0, CPU", "torch 2.13.0, compiled", "torch 2.13.0, tensors", *MODULES)
 
 ALL = [
     pytest.param(

@@ -68,7 +68,7 @@ def test_a_single_case_of_what_the_adaptive_backward_ignores_is_waived_as_a_whol
     assert waivers.apply(row, backend.environment())["verdict"] == Verdict.WAIVED
 
 
-PROGRAMS = programs("torch 2.13.0, CPU")
+PROGRAMS = programs("torch 2.13.0, CPU") + programs("torch 2.13.0, tensors of oneDNN")
 
 
 def run_forked(program: Program) -> Ended:

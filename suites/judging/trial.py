@@ -111,9 +111,9 @@ class Trial:
         if rule.leaves_open:
             if not self.backend.is_deterministic(call):
                 raise NotMade("which of tied maxima it takes cannot be told, for it may be others in each call")
-            return replace(content, indices=chosen_indices(content, rule, self._sums_of))
+            return content.on_indices(chosen_indices(content, rule, self._sums_of))
         planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return replace(content, indices=forward_indices(planes, self.case.axes, rule))
+        return content.on_indices(forward_indices(planes, self.case.axes, rule))
 
     def _sums_of(self, content: Contents) -> Float64 | None:
         """What the backend makes of other gradients; None where it makes nothing."""
