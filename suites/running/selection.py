@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from poolproof.reports.rows.prices import usual_price
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.allotment import going_on
 from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.serving import Survey
@@ -30,7 +31,8 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 class Selection:
     """``aspects``, ``operators`` and ``dtypes`` choose from the plan; of the last two, none stands for all.
 
-    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part.
+    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part. ``beyond``
+    says how many cases there are that no plan has, by the id of the block that they go on from.
     """
 
     surveys: Mapping[str, Survey]
@@ -41,6 +43,7 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
+    beyond: Mapping[str, int] = field(default_factory=dict)
 
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
@@ -75,6 +78,11 @@ class Selection:
         return [subject for subject in self.subjects() if subject.unsupported is not None and tells]
 
     def blocks(self) -> list[Block]:
+        planned = self.planned()
+        return planned + [more for block in planned for more in going_on(block, self.beyond.get(block.id, 0))]
+
+    def planned(self) -> list[Block]:
+        """Those of the plan."""
         return [block for block in self._all_blocks() if self._has(block.id)]
 
     def plan_cases(self) -> int:
@@ -84,7 +92,7 @@ class Selection:
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
         whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=(), shard=None)
-        return sum(block.count for block in whole.blocks())
+        return sum(block.count for block in whole.planned())
 
     def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
         """The groups of rows with the number of cases that a complete run judges in each.
