@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -42,6 +42,10 @@ class Selection:
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the blocks, which a worker makes sooner than it is sent them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
         return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
@@ -75,7 +79,7 @@ class Selection:
         return [subject for subject in self.subjects() if subject.unsupported is not None and tells]
 
     def blocks(self) -> list[Block]:
-        return [block for block in self._all_blocks() if self._has(block.id)]
+        return [block for block in self._all_blocks if self._has(block.id)]
 
     def plan_cases(self) -> int:
         """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
@@ -113,7 +117,7 @@ class Selection:
         """The ids of what this shard has."""
         assert self.shard is not None
         costs = dict.fromkeys(self._all_questions(), 1.0)
-        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks()}
+        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks}
         return self.shard.names(costs)
 
     def _all_questions(self) -> dict[str, tuple[Asked, str]]:
@@ -123,6 +127,7 @@ class Selection:
             for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
+    @cached_property
     def _all_blocks(self) -> list[Block]:
         aspects = [ASPECTS[name] for name in self.aspects]
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))
