@@ -109,7 +109,7 @@ class Digest:
     def precision(self) -> pd.DataFrame:
         """Precision per backend, operator, dtype and accumulation model."""
         by = ["backend", "operator", "dtype", "model"]
-        return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION]), by)
+        return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION], tables.PLANNED), by)
 
 
 def read_digest(folder: Path) -> Digest:
