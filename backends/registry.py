@@ -33,6 +33,7 @@ _BUILT_IN = {
     "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
+    "torch-mkldnn": "poolproof.backends.frameworks.torch_mkldnn:TorchMkldnn",
 }
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}

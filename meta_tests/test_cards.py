@@ -14,6 +14,8 @@ from poolproof.reports.pages.cards import cards
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.suspects.counting import SIZED, size_of
 from real_runs import FAILING, honest, run_of
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
@@ -53,6 +55,25 @@ def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> Non
         assert [title for title, _ in card.sketches][:3] == ["owed", "got", "got \N{MINUS SIGN} owed"]
         assert "cells are not admissible" in card.caption
         assert any(line.startswith("python evidence/call.py") for line in card.programs)
+
+
+def test_where_the_smallest_case_left_nothing_the_smallest_that_did_is_drawn(failing: Path) -> None:
+    card = max(cards(read_digest(failing)), key=lambda card: len(card.suspect.cases))
+    rows = read_rows(failing, [*SIZED, "case_id", "verdict"]).to_pylist()
+    sizes = {row["case_id"]: size_of(row) for row in rows if row["case_id"] in card.suspect.cases}
+    few = sorted(set(sizes) - {card.drawn})[:6]
+    for case_id in few:
+        shutil.copyfile(failing / card.evidence, evidence_path(failing, case_id, card.suspect.backend))
+    for case_id in set(sizes) - set(few):
+        evidence_path(failing, case_id, card.suspect.backend).unlink(missing_ok=True)
+    (again,) = [one for one in cards(read_digest(failing)) if one.number == card.number]
+    assert sizes[again.drawn] == min(sizes[case_id] for case_id in few) < max(sizes[case_id] for case_id in few)
+
+
+def test_the_page_says_how_many_further_cases_were_asked(failing: Path, tmp_path: Path) -> None:
+    told = read_digest(failing).conclusion.further_told
+    assert re.match(r"\d+ further cases asked", told)
+    assert f"<span>{told}</span>" in page_of(failing, tmp_path)
 
 
 def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import choosing_backends as choosing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import contents
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.trial import Trial
@@ -39,6 +42,16 @@ def test_any_of_the_tied_is_right() -> None:
     rows = [answer(question, backend) for block in asked for question in block.first(2)]
     assert len(rows) > 40
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}, [row["reason"] for row in rows if row["reason"]][:3]
+
+
+@pytest.mark.parametrize("backend", [choosing.Choosing, choosing.DeclaresFirst])
+def test_gradients_are_made_for_the_cells_that_were_taken(backend: type[choosing.Choosing]) -> None:
+    """Of this recipe one cell has two gradients that are not zero, wherever a case's own indices would lead."""
+    content = Trial(replace(TIES, gradient="rounding_probe", indices="in_window"), backend()).content
+    landing = content.landing
+    assert np.array_equal(content.terms != 0, landing.rank < 2)
+    elsewhere = contents(replace(TIES, indices="in_window")).landing
+    assert not np.array_equal(content.terms != 0, elsewhere.rank < 2)
 
 
 def test_what_was_taken_is_told_from_the_rules_own() -> None:

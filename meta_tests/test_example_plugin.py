@@ -16,11 +16,14 @@ import pytest
 
 from poolproof import reports
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cases.case import Case
 from sessions import ROOT
 
 EXAMPLE = ROOT / "examples" / "plugin"
 
 
+POOL = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,8,9],"kernel_size":[3,2],"stride":[2]}'
+PADDED = POOL.replace("}", ',"padding":[1]}')
 _ASKED = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "20")
 
 
@@ -103,6 +106,16 @@ def test_the_example_is_installed_listed_judged_and_removed(environment: Environ
     assert status == Overall.INCOMPLETE, said
     assert "row 3 of ours.pools (3): stride: it is missing" in " ".join(said.split())
     assert reports.load(tmp_path / "listed").verdicts["conforms"].sum() == 1
+
+    said = environment.poolproof(
+        "export", "--format", "example-pools", *("--case", PADDED, "--case", POOL), "-o", tmp_path / "written.pools"
+    )
+    assert "1 left out: what is neither shape, kernel nor stride" in said
+    assert (tmp_path / "written.pools").read_text() == "pools of the example\n2x3x8x9 kernel 3x2 stride 2\n"
+    environment.poolproof(
+        "export", "--format", "json", "--case-list", tmp_path / "written.pools", "-o", tmp_path / "again.jsonl"
+    )
+    assert Case.from_json((tmp_path / "again.jsonl").read_text()).id == Case.from_json(POOL).id
 
     environment.pip("uninstall", "--yes", "poolproof-example")
     assert "example" not in environment.poolproof("plugins")

@@ -1,66 +1,71 @@
-"""What FINDINGS.md says about JAX and ONNX Runtime: each plain program still shows it, where that is installed.
+"""What FINDINGS.md says about frameworks: each plain program still shows it, where that framework is installed.
 
-A program whose fault was mended upstream no longer gives what stands behind `# got`; its waiver is then to be removed.
+Inductor's programs, which compile for half a minute, are those of `inductor_findings.py`.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
-import sys
-import textwrap
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 
-from sessions import ROOT
+from finding_programs import Program, programs, run_afresh
 
-FINDINGS = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
-
-BEGINNINGS = {
-    "JAX": ("jax", "import jax, jax.numpy as jnp\nfrom jax import lax\n"),
-    "ONNX Runtime": ("onnxruntime", "import numpy as np, onnx, onnxruntime\n"),
+MODULES = {
+    "JAX": "jax",
+    "MindSpore": "mindspore",
+    "ONNX Runtime": "onnxruntime",
+    "PaddlePaddle": "paddle",
+    "tinygrad": "tinygrad",
 }
-"""Of each framework what has to be installed, and how its programs begin."""
+"""Of each framework what has to be installed."""
 
-
-def programs(framework: str) -> list[str]:
-    """The program of each finding; what stands in several parts is one."""
-    section = re.split(rf"^## {framework} .*\n", FINDINGS, flags=re.MULTILINE)[1].partition("\n## ")[0]
-    findings = re.split(r"^\d\. ", section, flags=re.MULTILINE)[1:]
-    return ["".join(map(textwrap.dedent, re.findall(r"```python\n(.*?)```", each, re.DOTALL))) for each in findings]
-
-
-def missing(program: str, printed: str) -> list[str]:
-    """What a program is said to give, and did not."""
-    return [line for line in re.findall(r"# got (.*)", program) if line not in printed]
-
+EVERY = ("torch 2.13.0, CPU", "torch 2.13.0, compiled", "torch 2.13.0, tensors", *MODULES)
 
 ALL = [
     pytest.param(
-        framework,
         program,
         id=f"{module}-{number}",
         marks=pytest.mark.skipif(find_spec(module) is None, reason=f"{framework} is not installed"),
     )
-    for framework, (module, _) in BEGINNINGS.items()
+    for framework, module in MODULES.items()
     for number, program in enumerate(programs(framework), 1)
 ]
 
 
-@pytest.mark.parametrize("framework", BEGINNINGS)
-def test_every_finding_has_a_program_that_says_what_it_gives(framework: str) -> None:
-    assert programs(framework)
-    assert [each for each in programs(framework) if not missing(each, "")] == []
+@pytest.mark.parametrize("heading", EVERY)
+def test_every_finding_has_a_program_that_says_what_it_gives(heading: str) -> None:
+    assert programs(heading)
+    assert all(program.text and program.beginning for program in programs(heading))
+    assert all(program.said or program.dies for program in programs(heading))
 
 
-def test_what_a_mended_framework_gives_is_noticed() -> None:
-    assert missing("print(index)  # got -2\n", "0\n") == ["-2"]
-    assert missing("print(index)  # got -2\n", "-2\n") == []
+PRINTS = Program("print(index)  # got -2\n")
+RAISES = Program("pool()  # got IndexError: -2\n")
+DIES = Program("print(index)  # got -2\npool()  # dies\n")
 
 
-@pytest.mark.parametrize(("framework", "program"), ALL)
-def test_the_plain_program_still_shows_it(framework: str, program: str) -> None:
-    begun = BEGINNINGS[framework][1] + program
-    ended = subprocess.run([sys.executable, "-c", begun], capture_output=True, text=True, check=False, timeout=120)
-    assert missing(program, ended.stdout + ended.stderr) == [], ended.stdout + ended.stderr
+@pytest.mark.parametrize(
+    ("program", "status", "output", "errors"),
+    [
+        (PRINTS, 0, "-2\n", "a warning\n"),
+        (RAISES, 1, "", "Traceback\nIndexError: -2\n"),
+        (DIES, -6, "-2\n", "corrupted\n"),
+    ],
+)
+def test_what_a_mended_framework_gives_is_noticed(program: Program, status: int, output: str, errors: str) -> None:
+    ended = subprocess.CompletedProcess([], status, output, errors)
+    assert program.still_shows(ended)
+    assert not program.still_shows(subprocess.CompletedProcess([], 0, "0\n", ""))
+    assert not program.still_shows(subprocess.CompletedProcess([], status, output + "more\n", errors))
+    for other in {0, 1, -6} - {status}:
+        assert not program.still_shows(subprocess.CompletedProcess([], other, output, errors))
+    assert not replace(program, text=program.text + "print(out)  # got nan").still_shows(ended)
+
+
+@pytest.mark.parametrize("program", ALL)
+def test_the_plain_program_still_shows_it(program: Program) -> None:
+    ended = run_afresh(program)
+    assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)

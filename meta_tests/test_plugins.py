@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from poolproof.backends.registry import create, names
 from poolproof.reports.bundle.packing import package as pack
@@ -22,7 +23,8 @@ from poolproof.reports.waivers.plugged import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists import Entry, ListError, packages, read_lists
+from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
+from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.plugged import Plugged, load_plugins
@@ -377,6 +379,55 @@ def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: s
         listed(package, module, tmp_path, text)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def export(package: Package, module: str, path: Path, *options: str) -> Result:
+    """How the command ends that writes the case of `LINE` in the format ``mine``."""
+    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
+    packages.plugged.cache_clear()
+    try:
+        return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE, *options])
+    finally:
+        packages.plugged.cache_clear()
+
+
+def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
+    ended = export(package, FORMAT, tmp_path / "list")
+    assert (ended.exit_code, ended.output) == (0, f"1 of 1 cases written to {tmp_path / 'list'}\n")
+    assert Case.from_json((tmp_path / "list").read_text()) == Case.from_json(LINE)
+
+
+WRITES = """
+    def write(self, case, number):
+        {}
+
+MINE = """
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (
+            FORMAT.replace("\nMINE = ", WRITES.format("1 / 0")),
+            "format 'mine' cannot write these cases: it raised ZeroDivisionError",
+        ),
+        (
+            FORMAT.replace("\nMINE = ", WRITES.format("return [][0]")),
+            "format 'mine' cannot write these cases: it raised IndexError",
+        ),
+        ("1 / 0", "choose from atk, ttk, json; case list format 'mine' of theirs 1.0 is left out: it raised Zero"),
+        (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, ttk, json, yours"),
+    ],
+)
+def test_a_format_that_cannot_write_is_one_line(package: Package, tmp_path: Path, module: str, said: str) -> None:
+    ended = export(package, module, tmp_path / "list")
+    assert ended.exit_code == Overall.COULD_NOT_RUN
+    assert said in " ".join(ended.output.split())
+    assert not (tmp_path / "list").exists()
+
+
+def test_formats_of_ours_are_known_by_their_names() -> None:
+    assert format_named("atk").name == "atk"
 
 
 def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -86,6 +87,19 @@ def test_the_histogram_holds_every_cell(run: Path) -> None:
     for one in precision_by_model(run):
         assert sum(one.counts[column] for column, _ in HISTOGRAM) == one.counts["n"] > 1000
         assert one.cases > 25
+
+
+def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    further = RowWriter(tmp_path / "run", "further")
+    for row in read_rows(run).to_pylist()[:40]:
+        further.append(row | {"aspect": "diagnosis", "block": "diagnosis-precision", "case_id": "f" + row["case_id"]})
+    further.close()
+    assert precision_by_model(tmp_path / "run") == precision_by_model(run)
+    assert agreements(tmp_path / "run") == agreements(run)
+    assert duels(tmp_path / "run") == duels(run)
+    told, planned = (read_digest(folder).precision for folder in (tmp_path / "run", run))
+    assert told.equals(planned)
 
 
 def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(run: Path) -> None:

@@ -56,6 +56,38 @@ def test_what_went_elsewhere_is_an_arrow() -> None:
     assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} owed")
 
 
+def fault(kind: str, cell: list[int], home: list[int]) -> dict[str, Any]:
+    return {"kind": kind, "cell": cell, "home": home, "window": [0, 0, 0]}
+
+
+def with_faults(*faults: Any) -> Evidence:
+    two = evidence([[[0.0, 5.0, 5.0]], [[1.0, 0.0, 0.0]]], [[[5.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]])
+    return Evidence(two.arrays, {**two.meta, "element": [0, 0, 0], "faults": list(faults)})
+
+
+def test_where_the_decoder_knows_it_arrows_show_where_each_gradient_went() -> None:
+    told = with_faults(fault("misrouted", [0, 0, 2], [0, 0, 0]), fault("copied", [0, 0, 1], [0, 0, 0]))
+    drawn = drawing(told, "got \N{MINUS SIGN} owed")
+    assert re.findall(r'class="arrow"><title>(.*?)</title>', drawn) == ["arrived here, not there", "arrived here, too"]
+    assert re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn) == [("11.0", "55.0"), ("11.0", "33.0")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        fault("misrouted", [1, 0, 0], [0, 0, 0]),
+        fault("lost", [0, 0, 0], [0, 0, 0]),
+        fault("misrouted", [0, 0, 3], [0, 0, 0]),
+        fault("misrouted", [0, 0], [0, 0, 0]),
+        fault("misrouted", ["0", None, 0], [0, 0, 0]),  # type: ignore[list-item]
+        {"kind": ["misrouted"]},
+        "misrouted",
+    ],
+)
+def test_of_another_plane_and_of_what_is_no_account_nothing_is_drawn(told: Any) -> None:
+    assert 'class="arrow"' not in drawing(with_faults(told), "got \N{MINUS SIGN} owed")
+
+
 def test_windows_that_send_to_the_worst_cell() -> None:
     box = {"window_first": np.array([[0, 0], [0, 1]], np.int32), "window_last": np.array([[1, 1], [1, 2]], np.int32)}
     more = box | {"indices": np.array([[[1, 1]]]), "gradient": np.array([[[2.0, 3.0]]])}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from datetime import date
 
 import pytest
 
 import forked
+from finding_programs import Ended, Program, programs, run_afresh
 from forked import Command
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import Verdict
@@ -71,26 +68,15 @@ def test_a_single_case_of_what_the_adaptive_backward_ignores_is_waived_as_a_whol
     assert waivers.apply(row, backend.environment())["verdict"] == Verdict.WAIVED
 
 
-FINDINGS = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
-SECTION = FINDINGS.partition("## torch 2.13.0, CPU\n")[2].partition("\n## ")[0]
-PROGRAMS = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)]
+PROGRAMS = programs("torch 2.13.0, CPU") + programs("torch 2.13.0, tensors of oneDNN")
 
 
-def test_every_finding_has_a_program() -> None:
-    assert len(PROGRAMS) == len(re.findall(r"^\d\. ", SECTION, re.MULTILINE)) > 0
-
-
-def run_afresh(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
-
-
-def run_forked(text: str) -> subprocess.CompletedProcess[str]:
+def run_forked(program: Program) -> Ended:
     """In a process that has torch already: to load it takes longer than any of the programs."""
-    return forked.run(Command("python", [text], ROOT, surroundings()))
+    return forked.run(Command("python", [program.whole], ROOT, surroundings()))
 
 
 @pytest.mark.parametrize(("program", "run"), [(PROGRAMS[0], run_afresh), *((each, run_forked) for each in PROGRAMS)])
-def test_the_plain_program_still_shows_it(program: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    ended = run(f"import torch, torch.nn.functional as F\n{program}")
-    assert [line for line in re.findall(r"# got (.*)", program) if line not in ended.stdout + ended.stderr] == []
-    assert (ended.returncode < 0) == ("# dies" in program)
+def test_the_plain_program_still_shows_it(program: Program, run: Callable[[Program], Ended]) -> None:
+    ended = run(program)
+    assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from poolproof.backends.base import Backend, Call, Outcome
@@ -9,6 +11,7 @@ from poolproof.backends.frameworks import torch_routes
 from poolproof.backends.frameworks.torch_routes import CHANNELS_LAST, VALUES_ALONE, TorchAutograd
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import Verdict
+from poolproof.reports.waivers import Waivers, load, shipped
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 
@@ -18,6 +21,31 @@ FOREIGN = [
     Case.of("AdaptiveMaxPool2dBackward", shape=(1, 2, 7, 6), output_size=(3, 4), indices="last", dtype="bfloat16"),
     Case.of("AdaptiveMaxPool3dBackward", shape=(1, 2, 4, 5, 6), output_size=(2, 3, 4), indices="in_window"),
 ]
+
+
+ONEDNN = [
+    Case.of("MaxPool2dWithIndicesBackward", shape=(2, 19, 9, 8), kernel_size=(3,), stride=(2,), padding=(1,)),
+    Case.of("MaxPool2dWithIndicesBackward", shape=(1, 3, 7, 6), kernel_size=(2, 3), stride=(1,), dtype="bfloat16"),
+    Case.of("MaxPool3dWithArgmaxBackward", shape=(1, 16, 4, 5, 6), kernel_size=(2,), stride=(1,), values="nan"),
+]
+NOTHING_GREATER = Case.of(
+    "MaxPool2dWithIndicesBackward", shape=(1, 1, 3, 3), kernel_size=(3,), padding=(1,), values="negative_infinity"
+)
+
+
+@pytest.mark.parametrize("case", ONEDNN, ids=lambda case: case.dtype + case.operator)
+def test_gradients_of_onednn_go_by_its_own_rule(case: Case) -> None:
+    row = judge(case, create("torch-mkldnn"))
+    assert (row["verdict"], "interval" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
+
+
+def test_a_gradient_that_onednn_loses_to_the_padding_is_found_and_waived() -> None:
+    backend = create("torch-mkldnn")
+    row = judge(NOTHING_GREATER, backend) | {"backend": "torch-mkldnn"}
+    assert "are lost" in row["reason"] or "were lost" in row["reason"]
+    known = Waivers([waiver for path in shipped() for waiver in load(path)], date(2026, 12, 1))
+    assert known.apply(row, backend.environment())["verdict"] == Verdict.WAIVED
+    assert known.apply(row | {"values": "ties"}, backend.environment())["verdict"] == Verdict.VIOLATES
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
+from poolproof.reports.waivers.patterns import matches_any
 from poolproof.suites.running.aspects import ALL_CHECKS
 
 TODAY = date(2026, 11, 21)
@@ -114,6 +115,44 @@ def test_versions_bound_a_waiver(tmp_path: Path) -> None:
     assert known.apply(ROW, {})["verdict"] == "violates"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "held"),
+    [
+        (">= 100", [100, 2.5e3]),
+        ("> 100", [2.5e3]),
+        ("<=1e2", [7, 100]),
+        ("< 100", [7]),
+        ("< -1", []),
+        ("100", [100]),
+        ("*", [7, 100, 2.5e3, None, True, "200"]),
+    ],
+)
+def test_a_bound_matches_the_numbers_within_it(pattern: str, held: list[object]) -> None:
+    values = [7, 100, 2.5e3, None, True, "200"]
+    assert [value for value in values if matches_any(value, [pattern])] == held
+
+
+QUADRATIC = {"operator": "MaxPool2dWithIndicesBackward", "planes": 1, "elements": 72000, "windows": 72000}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, Verdict.WAIVED),
+        ({"verdict": "crashed"}, Verdict.CRASHED),
+        ({"operator": "MaxPool3dWithArgmaxBackward"}, Verdict.TIMED_OUT),
+        ({"operator": "MaxPool2dWithIndices"}, Verdict.TIMED_OUT),
+        ({"planes": 4}, Verdict.TIMED_OUT),
+        ({"elements": 1600, "windows": 1600}, Verdict.TIMED_OUT),
+        ({"windows": 7200}, Verdict.TIMED_OUT),
+    ],
+)
+def test_time_outs_of_mindspore_are_waived_on_large_planes_alone(change: dict[str, object], verdict: Verdict) -> None:
+    known = Waivers([waiver for path in shipped() for waiver in load(path)], TODAY)
+    row = ROW | {"backend": "mindspore", "verdict": "timed out", "checks_violated": []} | QUADRATIC | change
+    assert known.apply(row, {"mindspore": "2.10.0"})["verdict"] == verdict
+
+
 def test_an_expired_waiver_waives_nothing(tmp_path: Path) -> None:
     late = waivers(tmp_path, today=date(2027, 2, 1))
     assert late.apply(ROW, {})["verdict"] == "violates"
@@ -135,6 +174,10 @@ def test_what_conforms_is_left_alone(tmp_path: Path) -> None:
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={planet="x"}', "column names"),
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={}', "column names"),
         ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator=3}', "must be a pattern"),
+        (
+            '[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={elements=[">= 5", "> many"]}',
+            "elements: '> many' is no bound",
+        ),
         (
             '[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator="x"}\ncolour="red"',
             "unknown entry 'colour'",

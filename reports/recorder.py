@@ -24,7 +24,7 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
-from poolproof.reports.rows.differing import first_difference
+from poolproof.reports.rows.differing import first_difference, first_key
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
@@ -395,14 +395,14 @@ _FIXED = ("suite", "selection", "backends")
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
     """How the waivers of two records differ, by the first that does; empty where they do not."""
     was, found = ({each["id"]: each for each in waivers} for waivers in (before, now))
-    for id in (*was, *found):  # noqa: A001
-        if id not in found:
-            return f"with waiver {id!r}, which is not given now"
-        if id not in was:
-            return f"without waiver {id!r}, which is given now"
-        if was[id] != found[id]:
-            return f"with another waiver {id!r} than is given now"
-    return ""
+    key = first_key(was, found)
+    if key is None:
+        return ""
+    if key not in found:
+        return f"with waiver {key!r}, which is not given now"
+    if key not in was:
+        return f"without waiver {key!r}, which is given now"
+    return f"with another waiver {key!r} than is given now"
 
 
 def _empty(folder: Path) -> None:

@@ -28,13 +28,13 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.cases.lists import FORMATS
+from poolproof.suites.cases.lists import format_named
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
-from poolproof.suites.running.exporting import listed_cases, planned_cases, spelled_cases, written
+from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
 from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
 from poolproof.suites.running.sandbox import Sandbox, survey
@@ -241,7 +241,14 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 
 
 @click.command()
-@click.option("--format", "name", type=click.Choice(sorted(FORMATS)), required=True, help="What to write.")
+@click.option(
+    "--format",
+    "name",
+    required=True,
+    metavar="NAME",
+    shell_complete=completion.formats,
+    help="What to write: atk, json, ttk, or a format that an installed package brings.",
+)
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @click.option(
     "--backend",
@@ -295,7 +302,7 @@ def export(
     reason.
     """
     check_replaceable(path)
-    chosen = FORMATS[name]
+    chosen = format_named(name)
     if their_data and not chosen.has_data:
         raise BadInput(f"--their-data: no tool makes data for {name}")
     given = [*spelled_cases(lines), *listed_cases(lists)]
@@ -303,13 +310,15 @@ def export(
         plan = PLANS[plan_name]
         plan = plan if number is None else replace(plan, cases=number)
         given = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
-    cases = [replace(case, **chosen.with_their_data(case)) for case in given] if their_data else given
-    rows, left_out = written(chosen, cases)
+    with faults_told(name):
+        cases = [replace(case, **chosen.with_their_data(case)) for case in given] if their_data else given
+        rows, left_out = written(chosen, cases)
+        text = chosen.document(rows) if rows else ""
     for reason, count in left_out.most_common():
         click.echo(f"{count:>8,} left out: {reason}")
     if not rows:
         raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
-    path.write_text(chosen.document(rows), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
 
 

@@ -1,4 +1,4 @@
-"""What a shell completes where a command takes the name of a backend, an operator or a dtype.
+"""What a shell completes where a command takes the name of a backend, an operator a dtype or a format.
 
 Click completes commands, options, files and choices by itself.
 """
@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from poolproof.backends.registry import canonical, names
 from poolproof.references.operators import OPERATORS
+from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.running.plans import DTYPES
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -39,3 +40,5 @@ class BackendName(click.ParamType):
 BACKEND = BackendName()
 operators = _among(lambda: OPERATORS)
 dtypes = _among(lambda: DTYPES)
+formats = _among(lambda: FORMATS)
+"""Those of packages are not loaded for it."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import CopyingBackend, Question
+from poolproof.backends.frameworks.flushing import SUMS, flushes
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -50,23 +51,14 @@ class Jax(CopyingBackend):
             return np.asarray(self.ask(_gradient, question.values, question.gradient, windows))
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        return _SUMS[call.dtype]
+        return SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
         """``select_and_scatter`` keeps what it selected while that is ``ge``, which no NaN is, and nothing to NaN."""
-        return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
+        return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=flushes(call.dtype))
 
     def environment(self) -> Mapping[str, str]:
         return {"jax": jax.__version__}
-
-
-_SUMS = {
-    "float64": AccumulationModel("acc32", flushes_subnormals=True),
-    "float32": AccumulationModel("acc32", flushes_subnormals=True),
-    "float16": AccumulationModel("native"),
-    "bfloat16": AccumulationModel("native", flushes_subnormals=True),
-}
-"""As measured: its threads flush, which float16, whose arithmetic is emulated, does not feel."""
 
 
 @partial(jax.jit, static_argnums=2)

@@ -23,6 +23,7 @@ try:
     import paddle
 except ImportError as error:
     raise BackendUnavailable("PaddlePaddle is not installed: pip install 'poolproof[paddle]'") from error
+paddle.disable_signal_handler()  # it allocates, and so waits for ever where a heap is corrupted: no crash, but a hang
 
 
 class Paddle(CopyingBackend):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.backends.frameworks.flushing import SUMS, flushes
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -48,22 +49,13 @@ class TensorFlow(CopyingBackend):
         return _first(made.numpy())
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        return _SUMS[call.dtype]
+        return SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        return ForwardRule(nans=Nans.LEADING, flushes_subnormals=call.dtype != "float16")
+        return ForwardRule(nans=Nans.LEADING, flushes_subnormals=flushes(call.dtype))
 
     def environment(self) -> Mapping[str, str]:
         return {"tensorflow": tf.__version__}
-
-
-_SUMS = {
-    "float64": AccumulationModel("acc32", flushes_subnormals=True),
-    "float32": AccumulationModel("acc32", flushes_subnormals=True),
-    "float16": AccumulationModel("native"),
-    "bfloat16": AccumulationModel("native", flushes_subnormals=True),
-}
-"""As the probe found it: its threads flush, which float16, whose arithmetic is emulated, does not feel."""
 
 
 def _windows(question: Question) -> tuple[Lengths, Lengths]:

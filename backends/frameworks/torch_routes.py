@@ -81,10 +81,10 @@ class TorchAutograd(TorchRoute):
     def forward(self, question: Question) -> tuple[NDArray, NDArray]:
         """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
         values = self.tensor(question.values, question)
-        out, indices = self.ask(_pool(self.torch, question), values, return_indices=True)
+        out, indices = self.ask(pool_of(self.torch, question), values, return_indices=True)
         if question.mode == VALUES_ALONE:
-            out = self.ask(_pool(self.torch, question), values)
-        return _array(self.torch, out), _array(self.torch, indices)
+            out = self.ask(pool_of(self.torch, question), values)
+        return array_of(self.torch, out), array_of(self.torch, indices)
 
     def backward(self, question: Question) -> NDArray:
         assert question.indices is not None
@@ -92,11 +92,11 @@ class TorchAutograd(TorchRoute):
         values = self.tensor(question.values, question).requires_grad_()
         indices, gradient = (self.tensor(each, question) for each in (question.indices, question.gradient))
         with self.torch.autograd.graph.saved_tensors_hooks(_as_it_is, partial(_unless_indices, indices)):
-            out = self.ask(_pool(self.torch, question), values, return_indices=question.mode != VALUES_ALONE)
+            out = self.ask(pool_of(self.torch, question), values, return_indices=question.mode != VALUES_ALONE)
             out = out if question.mode == VALUES_ALONE else out[0]
             self.ask(out.backward, gradient)
         assert values.grad is not None
-        return _array(self.torch, values.grad)
+        return array_of(self.torch, values.grad)
 
 
 class TorchCompile(TorchRoute):
@@ -115,11 +115,11 @@ class TorchCompile(TorchRoute):
     def forward(self, question: Question) -> tuple[NDArray, NDArray]:
         """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
         values = self.tensor(question.values, question)
-        both = self._compiled(question, "both", partial(_pool(self.torch, question), return_indices=True))
+        both = self._compiled(question, "both", partial(pool_of(self.torch, question), return_indices=True))
         out, indices = self.ask(both, values)
         if question.mode == VALUES_ALONE:
-            out = self.ask(self._compiled(question, "values", _pool(self.torch, question)), values)
-        return _array(self.torch, out), _array(self.torch, indices)
+            out = self.ask(self._compiled(question, "values", pool_of(self.torch, question)), values)
+        return array_of(self.torch, out), array_of(self.torch, indices)
 
     def backward(self, question: Question) -> NDArray:
         assert question.indices is not None
@@ -128,7 +128,7 @@ class TorchCompile(TorchRoute):
             self.tensor(each, question) for each in (question.gradient, question.values, question.indices)
         )
         compiled = self._compiled(question, "backward", _backward(self.torch, question))
-        return _array(self.torch, self.ask(compiled, gradient, values, indices))
+        return array_of(self.torch, self.ask(compiled, gradient, values, indices))
 
     def forward_rule(self, call: Call) -> ForwardRule:
         """Of several NaN the first, where the operator that runs uncompiled takes the last.
@@ -171,7 +171,7 @@ def _arguments(question: Question) -> tuple[Any, ...]:
     return question.kernel_size, question.stride, question.padding, question.dilation, question.ceil_mode
 
 
-def _pool(torch: Any, question: Question) -> Callable[..., Any]:
+def pool_of(torch: Any, question: Question) -> Callable[..., Any]:
     """The pool of `torch.nn.functional`, which takes values and ``return_indices``."""
     functional, rank, arguments = torch.nn.functional, question.operator.spatial_rank, _arguments(question)
     if question.output_size:
@@ -197,7 +197,7 @@ def _unless_indices(indices: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:
     return saved.clone().copy_(indices) if saved.dtype == indices.dtype else saved
 
 
-def _array(torch: Any, tensor: torch.Tensor) -> NDArray:
+def array_of(torch: Any, tensor: torch.Tensor) -> NDArray:
     """Of shape (N, C, *spatial), contiguous, on the host."""
     made = tensor.detach().cpu().contiguous()
     if made.dtype == torch.bfloat16:

@@ -1,7 +1,7 @@
 """How precise a run's results are: per operator, dtype and model, beside the standards of others, and side by side.
 
-Only rows with statistics count, those of backwards that ran. A row is *right* if it conforms, *wrong* if an element
-lies outside its interval; one that breaks another claim is neither.
+Only rows with statistics count, those of backwards that ran, and none of further cases. A row is *right* if it
+conforms, *wrong* if an element lies outside its interval; one that breaks another claim is neither.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.tables import PLANNED, Record, records
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -46,7 +46,7 @@ _COLUMNS = (
     *(*_TOGETHER, "case_id", "verdict", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
     *(*_LARGEST, *_CLASSES, *_REPEATED),
 )
-HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
+HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 """In the order in which they are shown."""

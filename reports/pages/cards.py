@@ -25,12 +25,10 @@ from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.suspects import Suspect
+from poolproof.reports.suspects.counting import SIZED, size_of
 
 Square = tuple[str, ...]
 """The values of the columns of `GROUP`."""
-
-MOST_OPENED = 40
-"""Files of evidence that are looked for, for a card whose smallest case left none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +79,16 @@ def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square])
 
 
 def _with_evidence(folder: Path, suspect: Suspect) -> str:
-    """The smallest case where that left evidence, else another; empty where none did."""
-    others = (case for case in sorted(suspect.cases)[: MOST_OPENED * 100] if case != suspect.smallest["case_id"])
-    for case_id in (suspect.smallest["case_id"], *others):
-        if evidence_path(folder, case_id, suspect.backend).exists():
-            return str(case_id)
-    return ""
+    """The smallest of its cases that left evidence; empty where none did."""
+    own_smallest = str(suspect.smallest["case_id"])
+    if evidence_path(folder, own_smallest, suspect.backend).exists():
+        return own_smallest
+    left = {path.name for path in (folder / "evidence").glob("*.npz")}
+    own = [case for case in suspect.cases if evidence_path(folder, case, suspect.backend).name in left]
+    wanted = having("case_id", sorted(own)) & having("backend", [suspect.backend]) & having("verdict", FAILED)
+    rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
+    smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
+    return smallest_first[0][1] if smallest_first else ""
 
 
 def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from poolproof.reports.rows.evidence import Evidence
 
 MOST_CELLS = 32
 """Rows and columns that are drawn at most; around the worst cell."""
+
+Place = tuple[int, int]
+"""Row and column of a plane."""
 
 CELLS_SOURCE, WINDOWS_SOURCE = "cells", "windows"
 
@@ -52,6 +55,8 @@ class Plane:
         (y2, x2), the ends not included; empty where the evidence has no windows.
     first
         The row and column that are drawn first.
+    astray
+        (from, to, whether it arrived in both): gradients that went from a drawn cell to another, each a row and column.
     """
 
     cells: list[dict[str, Any]]
@@ -61,6 +66,7 @@ class Plane:
     columns: int
     worst: tuple[int, int]
     caption: str
+    astray: list[tuple[Place, Place, bool]]
 
     def reach(self, *columns: str) -> float:
         """The largest finite magnitude of some of expected, got and difference; 1 where there are but zeros."""
@@ -75,7 +81,8 @@ def plane_of(evidence: Evidence, most: int = MOST_CELLS) -> Plane | None:
     worst = worst_element(evidence)
     crop = _crop(got.shape, worst, most)
     cells, windows = _cells(evidence, crop), _windows(evidence, worst)
-    return Plane(cells, windows, crop.first, *crop.size, crop.worst, _caption(evidence, crop))
+    caption, astray = _caption(evidence, crop), list(_astray(evidence, crop))
+    return Plane(cells, windows, crop.first, *crop.size, crop.worst, caption, astray)
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,12 @@ class _Crop:
     first: tuple[int, int]
     size: tuple[int, int]
     worst: tuple[int, int]
+
+    def place_of(self, at: tuple[int, ...]) -> Place | None:
+        """The row and column of an element; None where it is not drawn."""
+        axes = zip(at[-2:], self.first, self.size, strict=True)
+        is_drawn = at[:-2] == self.leading and all(0 <= here - start < size for here, start, size in axes)
+        return (at[-2], at[-1]) if is_drawn else None
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         rows, columns = (slice(start, start + size) for start, size in zip(self.first, self.size, strict=True))
@@ -175,6 +188,13 @@ def _windows(evidence: Evidence, worst: tuple[int, ...]) -> list[dict[str, Any]]
         box = _box(first[sender][-2:], last[sender][-2:])
         lines.append({"kind": "window", "window": str(int(sender)), "gradient": text, **box})
     return lines
+
+
+def _astray(evidence: Evidence, crop: _Crop) -> Iterator[tuple[Place, Place, bool]]:
+    for one in evidence.astray:
+        home, cell = crop.place_of(one.home), crop.place_of(one.cell)
+        if home is not None and cell is not None:
+            yield home, cell, one.is_copy
 
 
 def _box(first: Sequence[int] | NDArray[Any], last: Sequence[int] | NDArray[Any]) -> dict[str, int]:

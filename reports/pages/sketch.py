@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.pages.plane import Plane, plane_of
+from poolproof.reports.pages.plane import Place, Plane, plane_of
 from poolproof.reports.rows.evidence import Evidence
 
 MOST_CELLS = 12
@@ -24,6 +24,7 @@ MOST_PLANES = 256
 _PLANES_ACROSS, _PLANE = 16, 9.0
 
 _CELL = 22.0
+_MOST_ARROWS = 24
 _MOST_TEXTS = 6
 """Columns up to which a cell has room for its number."""
 
@@ -48,7 +49,7 @@ def sketches(evidence: Evidence) -> list[tuple[str, Markup]]:
 def _grid(plane: Plane, name: str, title: str, reach: float) -> Markup:
     marks = [_cell(plane, cell, name, reach) for cell in plane.cells]
     if name == "difference":
-        marks += _moved(plane)
+        marks += _astray(plane) or _moved(plane)
     return _svg(plane, title, marks)
 
 
@@ -75,8 +76,17 @@ def _frame(x: float, y: float, kind: str) -> str:
     return f'<rect class="frame{kind}" x="{x + 1:g}" y="{y + 1:g}" width="{_CELL - 2:g}" height="{_CELL - 2:g}"/>'
 
 
+def _astray(plane: Plane) -> list[str]:
+    """An arrow for each gradient of which the decoder knows where it went."""
+    said = {False: "arrived here, not there", True: "arrived here, too"}
+    return [
+        _arrow(_centre(plane, home), _centre(plane, cell), said[is_copy])
+        for home, cell, is_copy in plane.astray[:_MOST_ARROWS]
+    ]
+
+
 def _moved(plane: Plane) -> Iterator[str]:
-    """An arrow from the worst cell to the one that has what it lacks, where just one has: there it went."""
+    """Without its account: from the worst cell to the one that has what it lacks, where just one has. There it went."""
     by_place = {(cell["y"], cell["x"]): cell for cell in plane.cells}
     worst = by_place.get(plane.worst)
     if worst is None or not worst["difference"]:
@@ -163,8 +173,11 @@ def _place(plane: Plane, cell: dict[str, Any]) -> tuple[float, float]:
 
 
 def _middle(plane: Plane, cell: dict[str, Any]) -> tuple[float, float]:
-    x, y = _place(plane, cell)
-    return x + _CELL / 2, y + _CELL / 2
+    return _centre(plane, (cell["y"], cell["x"]))
+
+
+def _centre(plane: Plane, place: Place) -> tuple[float, float]:
+    return (place[1] - plane.first[1] + 0.5) * _CELL, (place[0] - plane.first[0] + 0.5) * _CELL
 
 
 def _short(text: str) -> str:

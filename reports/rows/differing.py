@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeVar
+
+K = TypeVar("K", bound=Hashable)
 
 
 def first_difference(name: str, was: object, now: object) -> tuple[str, object, object] | None:
@@ -10,6 +13,11 @@ def first_difference(name: str, was: object, now: object) -> tuple[str, object, 
     if was == now:
         return None
     if isinstance(was, Mapping) and isinstance(now, Mapping):
-        key = next(key for key in (*was, *now) if was.get(key) != now.get(key))
+        key = first_key(was, now)
         return first_difference(f"{name} {key}", was.get(key), now.get(key))
     return name, was, now
+
+
+def first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
+    """The first key under which two records have not the same, None where they are equal."""
+    return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)

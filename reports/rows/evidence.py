@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeGuard, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -81,6 +81,8 @@ class Meta(TypedDict, total=False):
         Coordinates of the worst element.
     limit
         Magnitude to which a saturating cast may clamp; exempt from the lattice.
+    faults
+        The windows whose coded gradients went astray, as the column ``decoded_faults`` has them.
     backend
         Name of the backend that made the call.
     call
@@ -93,8 +95,21 @@ class Meta(TypedDict, total=False):
     spatial_rank: int
     element: list[int]
     limit: float
+    faults: list[dict[str, Any]]
     backend: str
     call: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Astray:
+    """A coded gradient that arrived in the cell ``cell``, and belongs into ``home`` (coordinates of grad_input).
+
+    ``is_copy`` where it arrived there as well.
+    """
+
+    cell: tuple[int, ...]
+    home: tuple[int, ...]
+    is_copy: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +131,13 @@ class Evidence:
         rank = self.meta.get("spatial_rank", got.ndim)
         planes = math.prod(got.shape[: max(got.ndim - rank, 0)])
         return self.rejected.reshape(planes, -1).sum(axis=1) if planes else np.zeros(0, np.int64)
+
+    @property
+    def astray(self) -> list[Astray]:
+        """The gradients of which the writer knows from where to where they went."""
+        told = self.meta.get("faults") or []
+        read = [_astray(fault, self.arrays["got"].shape) for fault in told] if isinstance(told, list) else []
+        return [one for one in read if one is not None]
 
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
@@ -182,6 +204,29 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
 def file_name(backend: str) -> str:
     """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
+
+
+def _astray(fault: object, shape: tuple[int, ...]) -> Astray | None:
+    """None for a fault of another kind, and for what is no record of one."""
+    if not isinstance(fault, dict) or fault.get("kind") not in _WENT:
+        return None
+    cell, home = fault.get("cell"), fault.get("home")
+    if not (_lies_in(cell, shape) and _lies_in(home, shape)):
+        return None
+    return Astray(tuple(cell), tuple(home), fault["kind"] == _COPIED)
+
+
+_COPIED = "copied"
+_WENT = ("misrouted", _COPIED)
+"""Kinds of faults in which a gradient arrived elsewhere."""
+
+
+def _lies_in(coordinates: object, shape: tuple[int, ...]) -> TypeGuard[list[int]]:
+    return (
+        isinstance(coordinates, list)
+        and len(coordinates) == len(shape)
+        and all(isinstance(at, int) and 0 <= at < size for at, size in zip(coordinates, shape, strict=True))
+    )
 
 
 def _dtype(name: str, path: Path) -> str:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from poolproof.reports.rows.differing import first_key
 from poolproof.reports.rows.text import visible
 
 
@@ -103,14 +104,14 @@ def told(record: Mapping[str, Any]) -> str:
 def other_plugins(before: Sequence[Mapping[str, str]], now: Sequence[Mapping[str, str]]) -> str:
     """How the plugins of a run differ from those that are here, by the first that does; empty where they do not."""
     was, found = ({(each["kind"], each["name"]): each for each in records} for records in (before, now))
-    for key in (*was, *found):
-        if key not in found:
-            return f"with {_titled(was[key])}, which is not installed here"
-        if key not in was:
-            return f"without {_titled(found[key])}, which is installed now"
-        if was[key] != found[key]:
-            return f"with {_titled(was[key])}, and now it would be with {_titled(found[key])}"
-    return ""
+    key = first_key(was, found)
+    if key is None:
+        return ""
+    if key not in found:
+        return f"with {_titled(was[key])}, which is not installed here"
+    if key not in was:
+        return f"without {_titled(found[key])}, which is installed now"
+    return f"with {_titled(was[key])}, and now it would be with {_titled(found[key])}"
 
 
 def _titled(record: Mapping[str, str]) -> str:

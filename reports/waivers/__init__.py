@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
-from poolproof.reports.rows.schema import COLUMNS, Row
+from poolproof.reports.rows.schema import COLUMNS, Kind, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
+from poolproof.reports.waivers.patterns import Patterns, bound, matches, matches_any
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
@@ -30,8 +30,8 @@ _LONGEST = 2
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
-Patterns = Mapping[str, tuple[str, ...]]
-"""A name and the shell-style patterns of which its value must match one."""
+_NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (Kind.COUNT, Kind.REAL))
+"""Columns of numbers, whose patterns may be bounds."""
 
 
 class WaiverError(BadInput, ValueError):
@@ -43,7 +43,8 @@ class Waiver:
     """One accepted deviation.
 
     scope
-        Column name -> shell-style pattern, or list of patterns of which one must match.
+        Column name -> shell-style pattern, or list of patterns of which one must match; of a column of numbers also a
+        bound, such as ``">= 50000"``.
     checks
         Check ids it covers; empty for all but those of `GRAVE`. Crashes and time-outs are the check ``survival``.
     versions
@@ -63,14 +64,14 @@ class Waiver:
 
     def covers(self, row: Row, environment: Mapping[str, str]) -> bool:
         """Whether the row and the backend's environment lie in the scope."""
-        return _matches(self.scope, row) and _matches(self.versions, environment)
+        return matches(self.scope, row) and matches(self.versions, environment)
 
     def covers_check(self, check: str) -> bool:
         return check in self.checks if self.checks else check not in GRAVE
 
     def concerns(self, backend: str, environment: Mapping[str, str]) -> bool:
         """Whether it can cover anything on a backend that describes itself so."""
-        return matches_any(backend, self.scope.get("backend", ("*",))) and _matches(self.versions, environment)
+        return matches_any(backend, self.scope.get("backend", ("*",))) and matches(self.versions, environment)
 
     def has_expired(self, today: date) -> bool:
         return self.expires < today
@@ -163,6 +164,7 @@ def parse(table: Mapping[str, Any], where: str) -> Waiver:
     foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
     if foreign or not scope:
         raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
+    _check_bounds(scope, f"{where}, scope")
     return Waiver(
         id=table["id"],
         reason=table["reason"],
@@ -199,12 +201,6 @@ def _day(record: Mapping[str, Any], where: str) -> date:
         raise WaiverError(f"{where}: a waiver needs a day like 2027-03-31 in expires") from error
 
 
-def matches_any(value: Any, patterns: Sequence[str]) -> bool:
-    """Whether the text of a value, empty for None, matches one of the shell-style patterns."""
-    text = "" if value is None else str(value)
-    return any(fnmatchcase(text, pattern) for pattern in patterns)
-
-
 def _checks(given: Any, where: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise WaiverError(f'{where}: checks must be a list of names like ["interval"]')
@@ -226,5 +222,10 @@ def _patterns(table: Any, where: str) -> Patterns:
     return patterns
 
 
-def _matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
-    return all(matches_any(values.get(name), choices) for name, choices in patterns.items())
+def _check_bounds(scope: Patterns, where: str) -> None:
+    for name in sorted(_NUMBERS.intersection(scope)):
+        for pattern in scope[name]:
+            try:
+                bound(pattern)
+            except ValueError as error:
+                raise WaiverError(f"{where}: {name}: {error}") from error

@@ -159,6 +159,12 @@ class Contents:
         placed = ~self.case.empty_windows_of_plane.ravel()
         return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
+    def on_indices(self, indices: Int64) -> Contents:
+        """The same call on other indices, with the gradients that its recipe makes of where these lead."""
+        fmt, literal = FORMATS[self.case.dtype], dict(self.case.literals).get("grad_output")
+        gradient = _gradient(self.case, fmt, self.values, indices, literal)
+        return Contents(self.case, self.values, gradient, indices, self.mask)
+
     def scaled(self, exponent: int) -> Contents:
         """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None

@@ -96,6 +96,8 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     fitting = [element for element in elements if element is not None and len(element) == len(shape)]
     if fitting:
         meta["element"] = list(fitting[0])
+    if findings and trial.case.api.is_backward:
+        meta["faults"] = trial.faults_told
     call = allocate(trial.content, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))

@@ -29,12 +29,8 @@ def measure_output(trial: Trial) -> Row:
     output = np.ascontiguousarray(trial.first.output("grad_input"))
     row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
-        row["decoded_faults"] = json.dumps([fault.to_record(trial.case) for fault in trial.faults[:_MOST_FAULTS]])
+        row["decoded_faults"] = json.dumps(trial.faults_told)
     return row | _repetitions(trial)
-
-
-_MOST_FAULTS = 100
-"""Windows gone astray that one row tells of."""
 
 
 def _repetitions(trial: Trial) -> Row:

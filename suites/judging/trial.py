@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.owed import refusal, unsupported
 from poolproof.suites.judging.parts import OWES_BITS, Parts
 from poolproof.suites.judging.slabs import are_same_bits
+
+_MOST_FAULTS = 100
+"""Windows gone astray that are told of one case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +111,9 @@ class Trial:
         if rule.leaves_open:
             if not self.backend.is_deterministic(call):
                 raise NotMade("which of tied maxima it takes cannot be told, for it may be others in each call")
-            return replace(content, indices=chosen_indices(content, rule, self._sums_of))
+            return content.on_indices(chosen_indices(content, rule, self._sums_of))
         planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return replace(content, indices=forward_indices(planes, self.case.axes, rule))
+        return content.on_indices(forward_indices(planes, self.case.axes, rule))
 
     def _sums_of(self, content: Contents) -> Float64 | None:
         """What the backend makes of other gradients; None where it makes nothing."""
@@ -185,6 +189,11 @@ class Trial:
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
+
+    @property
+    def faults_told(self) -> list[dict[str, Any]]:
+        """The first of them as rows and evidence tell them."""
+        return [fault.to_record(self.case) for fault in self.faults[:_MOST_FAULTS]]
 
     @kept_property
     def maximum(self) -> tuple[NDArray, Int64]:

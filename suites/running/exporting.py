@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from poolproof.reports.rows.plugins import raised
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import ListFormat, NotExpressible, read_lists
+from poolproof.suites.cases.lists import FORMATS, ListFormat, NotExpressible, read_lists
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import Plan, Subject, blocks
 
@@ -30,6 +32,17 @@ def written(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Co
         except NotExpressible as reason:
             left_out[str(reason)] += 1
     return rows, left_out
+
+
+@contextmanager
+def faults_told(name: str) -> Iterator[None]:
+    """What the format of a package raises, as `BadInput`; what one of ours raises is a fault of this suite."""
+    try:
+        yield
+    except Exception as error:
+        if name in FORMATS:
+            raise
+        raise BadInput(f"case list format {name!r} cannot write these cases: {raised(error)}") from error
 
 
 def spelled_cases(lines: Iterable[str]) -> Iterator[Case]:

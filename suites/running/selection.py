@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -44,6 +44,10 @@ class Selection:
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
     beyond: Mapping[str, int] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the blocks, which a worker makes sooner than it is sent them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
@@ -83,7 +87,7 @@ class Selection:
 
     def planned(self) -> list[Block]:
         """Those of the plan."""
-        return [block for block in self._all_blocks() if self._has(block.id)]
+        return [block for block in self._all_blocks if self._has(block.id)]
 
     def plan_cases(self) -> int:
         """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
@@ -121,7 +125,7 @@ class Selection:
         """The ids of what this shard has."""
         assert self.shard is not None
         costs = dict.fromkeys(self._all_questions(), 1.0)
-        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks()}
+        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks}
         return self.shard.names(costs)
 
     def _all_questions(self) -> dict[str, tuple[Asked, str]]:
@@ -131,6 +135,7 @@ class Selection:
             for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
+    @cached_property
     def _all_blocks(self) -> list[Block]:
         aspects = [ASPECTS[name] for name in self.aspects]
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))

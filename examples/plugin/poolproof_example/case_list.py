@@ -6,11 +6,12 @@ from poolproof.suites.cases.lists.entry import OwnStandard, RowError
 from poolproof.suites.cases.lists.lines import Lines
 
 FIRST_LINE = "pools of the example"
+OPERATOR = "MaxPool2dWithIndicesBackward"
 
 
 class Pools(Lines):
     name = "example-pools"
-    suffix = ".pools"
+    has_data = True  # our tool makes all data itself
 
     def recognises(self, text):
         return text.startswith(FIRST_LINE)
@@ -21,17 +22,36 @@ class Pools(Lines):
     def read(self, row, name):
         shape, *words = row.split()
         try:
-            lengths = dict(zip(words[::2], ([int(word)] for word in words[1::2]), strict=True))
-            record = {"shape": [int(length) for length in shape.split("x")]}
-            record |= {"kernel_size": lengths["kernel"], "stride": lengths["stride"]}
-            return Case.from_record({"operator": "MaxPool2dWithIndicesBackward"} | record), OwnStandard(), {}
+            lengths = dict(zip(words[::2], map(numbers, words[1::2]), strict=True))
+            record = {"shape": numbers(shape), "kernel_size": lengths["kernel"], "stride": lengths["stride"]}
+            return Case.from_record({"operator": OPERATOR} | record), OwnStandard(), {}
         except KeyError as error:
             raise RowError(f"{error.args[0]}: it is missing") from error
         except (ValueError, CaseError) as error:
             raise RowError(f"pool: {error}") from error
 
     def write(self, case, number):
-        raise NotExpressible("anything: these lists are only read")
+        if case.operator != OPERATOR:
+            raise NotExpressible(f"other operators than {OPERATOR}")
+        windows = case.attributes
+        row = f"{text(case.shape)} kernel {text(windows.kernel_size)} stride {text(windows.stride or (1,))}"
+        if self.read(row, "")[0] != case:
+            raise NotExpressible("what is neither shape, kernel nor stride")
+        return row
+
+    def document(self, rows):
+        return f"{FIRST_LINE}\n{super().document(rows)}"
+
+    def with_their_data(self, case):
+        return {"values": "normal", "gradient": "integers", "indices": "forward", "scale": 0, "seed": 0, "literals": ()}
+
+
+def numbers(word):
+    return [int(number) for number in word.split("x")]
+
+
+def text(lengths):
+    return "x".join(map(str, lengths))
 
 
 POOLS = Pools()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import raised
+from poolproof.reports.rows.plugins import raised, told
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
@@ -17,15 +17,37 @@ from poolproof.suites.cases.lists.packages import plugged, recognising
 from poolproof.suites.cases.lists.ttk import Ttk
 from poolproof.suites.plugged import Plugged
 
-__all__ = ["FORMATS", "Entry", "ListError", "ListFormat", "NotExpressible", "OwnStandard", "read_entry", "read_lists"]
+__all__ = [
+    "FORMATS",
+    "Entry",
+    "ListError",
+    "ListFormat",
+    "NotExpressible",
+    "OwnStandard",
+    "format_named",
+    "read_entry",
+    "read_lists",
+]
 
 FORMATS: Mapping[str, ListFormat] = {each.name: each for each in (Atk(), Ttk(), Lines())}
-"""Every format of ours by the name that ``poolproof export --format`` takes."""
+"""Every format of ours, by its name."""
 
 
 def formats_of_packages() -> Plugged[ListFormat]:
     """The formats that installed packages bring."""
     return plugged(frozenset(FORMATS))
+
+
+def format_named(name: str) -> ListFormat:
+    """A format of ours or of an installed package; `ListError` lists those there are, and those that are broken."""
+    if name in FORMATS:
+        return FORMATS[name]
+    plugins = formats_of_packages()
+    if name in plugins.used:
+        return plugins.used[name]
+    faults = (told(record) for record in plugins.records if record["fault"])
+    known = ", ".join((*FORMATS, *plugins.used))
+    raise ListError("; ".join((f"unknown format {name!r}: choose from {known}", *faults)))
 
 
 def read_lists(paths: Iterable[Path]) -> list[Entry]:

@@ -1,0 +1,117 @@
+"""Which seeded defects are brought about by a condition on the call, the condition, and the words that name it.
+
+They were written down from the table of defects, before the first sentence about them was read; only for
+`stride_field_wraps` the table says less than the switch does, which also moves adaptive windows. A defect that is not
+here is brought about by what no row tells: a gradient in one cell, a race, what an earlier call has left behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HALF = "half precision|float16|dtype"
+_FORWARD = "a forward|operator|maximum|index_rule|index_points"
+_PLANES = r"N\*C|\bN\b|\bC\b|planes|elements"
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A condition on the call; ``parts`` are patterns, one for each of its parts, of what may be said to name it."""
+
+    condition: str
+    parts: tuple[str, ...]
+
+    def is_named_by(self, terms: Sequence[str], fails: str) -> bool:
+        """Whether the terms of a condition have one of the words for each part.
+
+        That a call is a forward is said as well by a check that only forwards have, of those that ``fails`` names.
+        """
+        said = ", ".join(terms)
+        return all(re.search(part, f"{said}, {fails}" if part == _FORWARD else said) for part in self.parts)
+
+
+def _when(condition: str, *parts: str) -> Trigger:
+    return Trigger(condition, parts)
+
+
+TRIGGERS = {
+    "decode_by_output_width": _when("W_out != W", "windows per row|stride|W"),
+    "decode_by_padded_width": _when("padding along W > 0", "padding"),
+    "extents_exchanged": _when("H != W", "H unlike W|differ"),
+    "gradient_of_first_plane": _when("N*C > 1", _PLANES),
+    "plane_offset_dropped": _when("N*C > 1, a route that scatters", _PLANES, "route"),
+    "stride_of_last_axis": _when("strides that differ by axis", "stride that differs|stride"),
+    "index_in_padded_plane": _when("padding > 0, a forward", "padding", _FORWARD),
+    "channels_last_batch_order": _when("NHWC, N > 1, C > 1", "NHWC|nhwc"),
+    "uint16_plane_index": _when("D*H*W > 65,536", "plane cells|elements|^[HWD] "),
+    "uint16_plane_counter": _when("N*C >= 65,536", r"N\*C|\bC\b|\bN\b"),
+    "repeat_counter_wraps": _when("W_out > 255", "windows per"),
+    "stride_field_wraps": _when("stride along W >= 32, or adaptive windows", "stride|adaptive|output"),
+    "uint8_window_offset": _when("kernel cells > 256, a forward", "kernel"),
+    "kernel_field_wraps": _when("kernel >= 1,024 along an axis", "kernel"),
+    "assign_not_accumulate": _when("two windows choose one cell", "overlapping|stride|gradients in one cell"),
+    "half_accumulator": _when(
+        "half precision, three gradients in a cell",
+        _HALF,
+        "gradients in one cell|overlapping|indices recipe|gradient recipe",
+    ),
+    "phases_rounded_down": _when("kernel > stride, kernel mod stride != 0", "multiple|overlapping"),
+    "upsampling_assigns": _when("adaptive, output > input", "longer|overlapping"),
+    "unwritten_tail": _when("elements mod 16 != 0", "mod"),
+    "plane_tail_dropped": _when("N*C > 64, N*C mod 64 != 0", r"N\*C"),
+    "width_tail_dropped": _when("W_out > 64, W_out mod 64 != 0", "windows per row"),
+    "row_tail_not_flushed": _when("tile of W > 8, W mod 8 != 0", "W mod|W >=|tile"),
+    "padded_lane_adds": _when("W_out mod 8 != 0", "windows per row"),
+    "wide_lanes_halved": _when("N*C mod 32 > 16", r"N\*C"),
+    "overhang_reads_next_row": _when("a window beyond the row's end", "beyond"),
+    "adaptive_windows_of_one_size": _when("adaptive, output does not divide the input", "divide"),
+    "last_ceil_window_dropped": _when("ceil_mode, a window beyond the input", "ceil_mode"),
+    "ceil_clip_missing": _when("ceil_mode, last window begins beyond the input", "ceil_mode"),
+    "overhang_read_as_zero": _when("a forward, a window beyond the input", "beyond|padding", _FORWARD),
+    "dilation_blind_overlap": _when("kernel <= stride < dilated kernel", "dilat|stride >= kernel"),
+    "dilation_of_first_axis": _when("dilations that differ by axis", "dilation that differs|dilation along"),
+    "dilation_blind_phases": _when("dilation > 1, windows that meet", "dilat"),
+    "nan_dropped": _when("a NaN gradient", "gradient recipe"),
+    "opposite_infinities_cancel": _when("infinite gradients", "gradient recipe"),
+    "nan_loses": _when("NaN in self", "values recipe"),
+    "minus_infinity_unset": _when("self of -inf", "values recipe"),
+    "last_maximum_wins": _when("equal maxima, a forward", "values recipe (=|among)|forward"),
+    "first_nan_wins": _when("several NaN in self", "values recipe"),
+    "argmax_recomputed": _when("indices that are not the forward's", "indices recipe"),
+    "compares_rounded_data": _when("float32, a forward", "float32", _FORWARD),
+    "bfloat16_truncated": _when("bfloat16", "bfloat16"),
+    "bfloat16_through_float16": _when("bfloat16", "bfloat16"),
+    "float16_half_away": _when("float16", "float16"),
+    "float16_subnormals_flushed": _when("float16", "float16"),
+    "int64_read_as_int32": _when("int64 indices", "int64"),
+    "float32_as_tf32": _when("float32", "float32"),
+    "gradient_strides_ignored": _when("a strided gradOutput", "grad_output"),
+    "indices_strides_ignored": _when("strided indices", "indices"),
+    "zero_stride_advances": _when("an expanded input", "expanded|layout"),
+    "offset_ignored": _when("indices with an offset", "offset of indices|layout of indices"),
+    "offset_in_bytes": _when("gradOutput with an offset", "offset of grad_output|layout of grad_output"),
+    "output_strides_ignored": _when("a strided gradInput", "grad_input"),
+    "gaps_overwritten": _when("a gradInput with gaps", "grad_input"),
+    "expanded_plane_ignored": _when("an input expanded along D, H or W", "expanded|layout"),
+    "plane_gap_ignored": _when("a gap between planes", "layout|strided"),
+    "narrowed_rows_lost": _when("a strided input with an offset", "layout|offset"),
+    "merged_rows_collide": _when("NHWC, few channels, overlap along H", "NHWC|nhwc"),
+    "empty_refused": _when("N = 0", "empty|N <|N ="),
+    "half_padding_refused": _when("even kernel, padding = kernel / 2", "half|padding"),
+    "unbatched_refused": _when("no N", "batch axis|rank"),
+    "determinism_ignored": _when("determinism on", "deterministic"),
+    "deterministic_width_tail": _when("determinism on, W_out mod 8 != 0", "deterministic"),
+    "order_by_address": _when("determinism on", "deterministic"),
+    "simt_count_wraps": _when("256 windows in a plane", "windows per plane = 256|windows"),
+    "unit_kernel_ignores_stride": _when("kernel 1, stride > 1", "kernel of one|kernel"),
+    "crash_on_uneven_cores": _when("N*C mod cores = 1", r"N\*C"),
+    "write_past_output": _when("bytes of gradInput mod 32 != 0", "mod 32|mod 16|mod 8"),
+    "indices_made_global": _when("N*C > 1", _PLANES),
+    "zero_stride_accepted": _when("a stride of 0", "clause|stride"),
+    "null_result_as_invalid": _when("a null gradInput", "clause|null"),
+    "uint32_indices_accepted": _when("UINT32 indices", "clause|dtype of indices"),
+    "dilation_accepted": _when("dilation 2 in 2-D", "clause|dilation"),
+}
+"""By the id of the defect."""
