@@ -28,6 +28,9 @@ _WORDS = ("clause", "aspect", "dtype", "index_dtype", "follows", "gradient", "in
 _FLAGS = ("batched", "overlapping", "deterministic")
 
 
+_NUMBERS = (1 << 22) - 3
+"""A prime, of which as many behaviours are told apart: a run of days sees a million, and takes a few for others."""
+
 Behaviours = frozenset[int]
 """What a case shows."""
 
@@ -38,8 +41,8 @@ def behaviours(row: Row) -> Behaviours:
     facts = [_number(fact) for fact in _facts(row)]
     if row.get("planes") is None:
         clause = facts.pop(0)
-        return frozenset((clause * 31 + fact * 17 + operator) & 0xFFFFFFFF for fact in facts)
-    return frozenset((first * 31 + second * 17 + operator) & 0xFFFFFFFF for first, second in combinations(facts, 2))
+        return frozenset((clause * 31 + fact * 17 + operator) % _NUMBERS for fact in facts)
+    return frozenset((first * 31 + second * 17 + operator) % _NUMBERS for first, second in combinations(facts, 2))
 
 
 class Sightings:
@@ -47,14 +50,14 @@ class Sightings:
 
     def __init__(self) -> None:
         self._alone: dict[int, str] = {}
-        self._seen: set[int] = set()
+        self._seen = bytearray(_NUMBERS)
         self._singles: Counter[str] = Counter()
         self._all: Counter[str] = Counter()
 
     def new_to(self, shown: Iterable[Iterable[int]]) -> tuple[list[int], list[int]]:
         """Of what some cases show, what nobody saw before, and what was seen once until now."""
         counts = Counter(behaviour for case in shown for behaviour in case)
-        first = [behaviour for behaviour in counts if behaviour not in self._seen]
+        first = [behaviour for behaviour in counts if not self._seen[behaviour]]
         new = set(first)
         again = [each for each, count in counts.items() if each in self._alone or (each in new and count > 1)]
         return first, again
@@ -62,7 +65,7 @@ class Sightings:
     def note(self, block: str, first: Iterable[int], again: Iterable[int], count: int) -> None:
         """Learn what some cases of a block showed, ``count`` behaviours in all: see `new_to`."""
         for behaviour in first:
-            self._seen.add(behaviour)
+            self._seen[behaviour] = True
             self._alone[behaviour] = block
             self._singles[block] += 1
         for behaviour in again:
