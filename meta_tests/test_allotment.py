@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from made_blocks import Clock, Made
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
@@ -51,70 +52,14 @@ def test_durations_are_told_in_words() -> None:
     assert [duration(seconds) for seconds in (0.2, 12.4, 600.0, 90.0)] == ["0 s", "12 s", "10 min", "1 min 30 s"]
 
 
-@dataclass(frozen=True)
-class Made:
-    """A block that only has cases, and the seconds that each takes."""
-
-    id: str
-    count: int
-    seconds: float
-    least: int = 1
-    grain: int = 1
-
-    @property
-    def subject(self) -> SimpleNamespace:
-        return SimpleNamespace(backend="made")
-
-
-class Clock:
-    """Processes that take turns: each has a time of its own, and whose is least goes on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, made: list[Made], seconds: float, workers: int):
-        self.times = [0.0] * workers
-        self.now = 0.0
-        self.portions: list[Portion] = []
-        monkeypatch.setattr(allotment, "time", SimpleNamespace(time=lambda: self.now))
-        given = cast(list[Block], made)
-        self.allotments = [Allotment(folder, given, Budget(seconds, 0.0), workers) for _ in self.times]
-        for number, block in enumerate(given):
-            self._judge(number % workers, self.allotments[number % workers].first(block))
-
-    def spend(self) -> None:
-        idle: set[int] = set()
-        while len(idle) < len(self.times):
-            worker = min(set(range(len(self.times))) - idle, key=self.times.__getitem__)
-            self.now = self.times[worker]
-            portion = self.allotments[worker].next()
-            if portion is None:
-                idle.add(worker)
-            else:
-                self._judge(worker, portion)
-
-    def _judge(self, worker: int, portion: Portion) -> None:
-        cases = portion.stop - portion.start
-        seconds = cases * cast(Made, portion.block).seconds
-        self.times[worker] += seconds
-        self.now = self.times[worker]
-        self.allotments[worker].took(portion, cases, seconds)
-        self.portions.append(portion)
-
-    def taken(self) -> Counter[str]:
-        return Counter({name: max(p.stop for p in self.portions if p.block.id == name) for name in self._names()})
-
-    def _names(self) -> set[str]:
-        return {portion.block.id for portion in self.portions}
-
-
 UNEVEN = [Made(f"{number}", 40 + 40 * (number % 5), 0.05 * (1 + number % 7)) for number in range(60)]
 """60 blocks of 40 to 200 cases that take 0.05 s to 0.35 s: 1,400 s for all."""
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("seconds", [100.0, 300.0])
-def test_a_budget_is_spent_evenly_and_to_its_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: float, workers: int
-) -> None:
-    clock = Clock(monkeypatch, tmp_path, UNEVEN, seconds, workers)
+def test_a_budget_is_spent_evenly_and_to_its_end(tmp_path: Path, seconds: float, workers: int) -> None:
+    clock = Clock(tmp_path, UNEVEN, seconds, workers)
     clock.spend()
     assert all(0.9 * seconds <= time <= seconds for time in clock.times)
     parts = [clock.taken()[block.id] / block.count for block in UNEVEN]
@@ -124,23 +69,23 @@ def test_a_budget_is_spent_evenly_and_to_its_end(
     assert judged.total() == clock.taken().total()
 
 
-def test_a_plan_that_fits_is_asked_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    clock = Clock(monkeypatch, tmp_path, UNEVEN, 2000.0, 1)
+def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
+    clock = Clock(tmp_path, UNEVEN, 2000.0, 1)
     clock.spend()
     assert clock.taken() == {block.id: block.count for block in UNEVEN}
     assert allotment.asked(tmp_path, cast(list[Block], UNEVEN)) == {}
 
 
-def test_the_least_is_asked_whatever_the_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
     slow = [Made(f"{number}", 80, 3.0) for number in range(10)]
-    clock = Clock(monkeypatch, tmp_path, slow, 10.0, 1)
+    clock = Clock(tmp_path, slow, 10.0, 1)
     clock.spend()
     assert set(clock.taken().values()) == {1}
     assert clock.times == [30.0]
 
 
-def test_what_no_longer_fits_is_not_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    clock = Clock(monkeypatch, tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 50.0, 1)
+def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
+    clock = Clock(tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 50.0, 1)
     clock.spend()
     assert 45.0 <= clock.times[0] <= 50.0
 
@@ -153,8 +98,8 @@ def test_what_was_taken_is_owed_and_begun_with(tmp_path: Path) -> None:
         journal.write('{"block": "a", "taken": 40}\n{"block": "a", "tak')
     assert allotment.asked(tmp_path, made) == {"a": (40, 100), "b": (1, 100)}
     again = Allotment(tmp_path, made, Budget(3e9, 0.0), 1)
-    assert again.first(made[0]) == Portion(made[0], 0, 40)
-    assert again.first(made[1]) == Portion(made[1], 0, 1)
+    assert again.first(made[0]) == [Portion(made[0], 0, 40)]
+    assert again.first(made[1]) == [Portion(made[1], 0, 1)]
     lines = (tmp_path / allotment.FILE).read_text().splitlines()
     assert [json.loads(line) for line in lines[-2:]] == [{"block": "a", "taken": 40}, {"block": "b", "taken": 1}]
 

@@ -15,7 +15,7 @@ from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.suspects.suspects import SIZED, size_of
+from poolproof.reports.suspects.counting import SIZED, size_of
 from real_runs import FAILING, honest, run_of
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run

@@ -66,7 +66,7 @@ class Kernel:
         row = question.describe() | {"backend": backend, "checks_judged": ["interval"], "checks_violated": []}
         row |= {"verdict": str(Verdict.CONFORMS)}
         if self.fails(question.case):
-            violated = ["interval"] if self.verdict is Verdict.VIOLATES else ["survival"]
+            violated = ["survival"] if self.verdict is Verdict.CRASHED else ["interval"]
             row |= {"verdict": str(self.verdict), "checks_violated": violated}
         self.kernel_rows.append(row)
         return row
@@ -211,6 +211,18 @@ def test_further_cases_are_calls_that_the_backend_has() -> None:
         assert able.lacking(case.api, case.shape, case.attributes) is None
         assert case.dtype in ("float32", "float16")
         assert not case.layouts
+
+
+def test_of_a_further_case_that_is_waived_nothing_is_learned() -> None:
+    kernel = Kernel.planned(planes(64))
+    (before,) = kernel.suspects()
+    kernel.verdict = Verdict.WAIVED
+    after = kernel.diagnose()
+    waived = [row for row in kernel.kernel_rows if row["verdict"] == Verdict.WAIVED]
+    assert waived
+    assert (after.failing, after.cases, after.bounds[0].fails) == (before.failing, before.cases, before.bounds[0].fails)
+    assert not after.conforming
+    assert not after.cases & {row["case_id"] for row in waived}
 
 
 def test_calls_of_the_contract_are_left_as_they_are() -> None:

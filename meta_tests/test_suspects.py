@@ -254,3 +254,54 @@ def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, sh
     assert sum(number for suspect in told for _, number in suspect.kinds) == len(_failing(run))
     assert 1 <= len(told) <= 2
     assert all(suspect.smallest["case_id"] in set(_failing(run)["case_id"]) for suspect in told)
+
+
+def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = failing(made_up(800), dilated)
+    rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
+    everything = found(rows)
+    monkeypatch.setattr(import_module("poolproof.reports.suspects.suspects"), "MOST_FAILING", 150)
+    monkeypatch.setattr(import_module("poolproof.reports.suspects.counting"), "AT_ONCE", 64)
+    some = found(rows)
+    assert [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in some if dilated(each.smallest)] == [
+        (each.terms, each.failing, each.cases, dict(each.kinds)) for each in everything if dilated(each.smallest)
+    ]
+    assert sum(each.failing for each in some) == sum(row["verdict"] == "violates" for row in rows)
+    assert frozenset().union(*(each.cases for each in some)) == frozenset().union(*(each.cases for each in everything))
+    assert not set(some[0].cases) & set(some[1].cases)
+
+
+def test_what_no_row_tells_is_one_suspect_and_not_one_for_each_thing_that_goes_with_it() -> None:
+    def fails(row: Row) -> bool:
+        """By what the row does not say, which is frequent where planes are many, and where windows are far apart."""
+        chance = int(row["case_id"][:2], 16) / 256
+        case = json.loads(row["case"])
+        return chance < (0.55 if planes(row) >= 60 else 0.45 if case["stride"][-1] == 3 else 0.01)
+
+    rows = failing(made_up(800), fails)
+    number = sum(map(fails, rows))
+    claimed, *others = found(rows)
+    assert claimed.is_claimed
+    assert not any(each.is_claimed for each in others)
+    assert sum(len(each.cases) for each in (claimed, *others)) == number
+    assert len(claimed.cases) > claimed.failing
+    assert f"{claimed.failing_others} of " in claimed.sentence
+
+
+def test_what_fails_in_another_way_is_another_suspect_however_vague() -> None:
+    def chance(row: Row) -> float:
+        return int(row["case_id"][:2], 16) / 256
+
+    rows = failing(made_up(800), lambda row: planes(row) >= 60 and chance(row) < 0.6)
+    rows = failing(rows, lambda row: planes(row) < 40 and dilated(row) and chance(row) > 0.5, "repeat")
+    claimed = [each for each in found(rows) if each.is_claimed]
+    assert len(claimed) == 2
+    assert {each.kinds[0][0][1] for each in claimed} == {"interval", "repeat"}
+
+
+def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
+    rows = failing(made_up(1600), lambda row: dilated(row) and planes(row) >= 2)
+    rows[next(number for number, row in enumerate(rows) if row["verdict"] == "violates")]["verdict"] = "conforms"
+    (suspect,) = found(rows)
+    assert sorted(map(str, suspect.terms)) == ["N*C >= 2", "dilation > 1"]
+    assert (suspect.conforming, suspect.failing_others) == (1, 0)

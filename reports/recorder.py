@@ -76,10 +76,20 @@ class _Run:
         }
         write_run(self.folder, self.record)
 
-    def allot(self, asked: Mapping[str, Sequence[int]], mandatory: Sequence[Mapping[str, Any]], seconds: float) -> None:
-        """Owe ``mandatory`` only: of the blocks in ``asked``, so many of so many cases were asked in these seconds."""
+    def allot(
+        self,
+        asked: Mapping[str, Sequence[int]],
+        beyond: Mapping[str, int],
+        mandatory: Sequence[Mapping[str, Any]],
+        seconds: float,
+    ) -> None:
+        """Owe ``mandatory`` only: of the blocks in ``asked``, so many of so many cases were asked in these seconds, and
+        of those in ``beyond`` so many that the plan does not have.
+        """
         budget = self.record["budget"]
         budget |= {"asked": dict(asked), "took": budget["took"] + seconds}
+        if beyond:
+            budget["beyond"] = dict(beyond)
         self.record["mandatory"] = list(mandatory)
         write_run(self.folder, self.record)
 
@@ -255,10 +265,14 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
 
 
 def allot(
-    config: pytest.Config, asked: Mapping[str, Sequence[int]], mandatory: Sequence[Mapping[str, Any]], seconds: float
+    config: pytest.Config,
+    asked: Mapping[str, Sequence[int]],
+    beyond: Mapping[str, int],
+    mandatory: Sequence[Mapping[str, Any]],
+    seconds: float,
 ) -> None:
     """Let the run owe what a budget of time was enough for, and say so wherever it is shown."""
-    config.stash[_RUN].allot(asked, mandatory, seconds)
+    config.stash[_RUN].allot(asked, beyond, mandatory, seconds)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:

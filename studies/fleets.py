@@ -1,11 +1,12 @@
 """What it costs to judge a plan in other ways than in one session, and whether it comes to the same.
 
-    python studies/fleets.py [--workers 2] [--ray-workers 4] [--kills 0] -- OPTIONS
+    python studies/fleets.py [--workers 2] [--ray-workers 2,4] [--kills 0] [--no-ways] -- OPTIONS
 
 OPTIONS are those of the session. One session, xdist, four shards one after another and merged, and Ray judge the same
 plan in turn; a line for each says its seconds from start to end, those of judging alone (pytest's own count), and
 whether its rows (case, verdict, checks, waivers, bits) are those of the first. With ``--kills`` Ray judges it once more
-while so many of its judges are killed, and once while its driver is, three times. Exits with 1 if anything differs.
+while so many of its judges are killed, and once while its driver is, three times; ``--no-ways`` leaves out the others,
+but for the first. Exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -61,10 +62,20 @@ class Way:
         return Counter(tuple(str(row[name]) for name in COLUMNS) for row in rows if row["block"])
 
 
-def judges() -> list[int]:
-    """Processes that judge on Ray now."""
-    said = subprocess.run(["pgrep", "-f", "^ray::Judge.judge"], capture_output=True, text=True, check=False).stdout
-    return [int(pid) for pid in said.split()]
+def judges(driver: int) -> list[int]:
+    """Processes that judge now on the Ray that a driver started."""
+    said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(None, 2) for line in said.splitlines()[1:]]
+    parents = {int(pid): int(parent) for pid, parent, _ in lines}
+    judging = [int(pid) for pid, _, what in lines if what.startswith("ray::Judge.judge")]
+    return [pid for pid in judging if driver in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found = set()
+    while pid := parents.get(pid, 0):
+        found.add(pid)
+    return found
 
 
 def killed(way: Way, options: list[str], kills: int, random: Random) -> int:
@@ -72,7 +83,7 @@ def killed(way: Way, options: list[str], kills: int, random: Random) -> int:
     begun, driver, done = time.monotonic(), way.begin(*options), 0
     while driver.poll() is None and done < kills:
         time.sleep(random.uniform(0.5, 4.0))
-        if there := judges():
+        if there := judges(driver.pid):
             os.kill(random.choice(there), signal.SIGKILL)
             done += 1
     way.ended(driver.communicate()[0], time.monotonic() - begun)
@@ -84,7 +95,7 @@ def resumed(way: Way, options: list[str], times: int, random: Random) -> int:
     done = 0
     for number in range(times):
         driver = way.begin(*options, *(["--resume"] if number else []))
-        while driver.poll() is None and not judges():
+        while driver.poll() is None and not judges(driver.pid):
             time.sleep(0.2)
         time.sleep(random.uniform(1.0, 4.0))
         done += driver.poll() is None
@@ -99,56 +110,73 @@ def resumed(way: Way, options: list[str], times: int, random: Random) -> int:
 @click.option("--workers", default=2, help="Of xdist.")
 @click.option("--ray-workers", default="2,4", help="Of Ray, in turn.")
 @click.option("--kills", default=0, help="Of judges.")
+@click.option("--no-ways", is_flag=True, help="Of the ways one session alone, to hold kills against.")
 @click.option("--seed", default=0, help="Of the moments of kills.")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def main(workers: int, ray_workers: str, kills: int, seed: int, options: tuple[str, ...]) -> None:
+def main(workers: int, ray_workers: str, kills: int, no_ways: bool, seed: int, options: tuple[str, ...]) -> None:
     random = Random(seed)
     os.environ["RAY_AUTH_MODE"] = "disabled"  # a cluster of this machine, which ends with this program
     with TemporaryDirectory() as scratch:
-        differing = judge(Path(scratch), workers, ray_workers, kills, random, list(options))
-    sys.exit(1 if differing else 0)
+        judged = Judged(Path(scratch), list(options))
+        if not no_ways:
+            judged.in_other_ways(workers, [int(number) for number in ray_workers.split(",")])
+        if kills:
+            judged.disturbed(kills, random)
+    sys.exit(1 if judged.differing else 0)
 
 
-def judge(scratch: Path, workers: int, ray_workers: str, kills: int, random: Random, options: list[str]) -> int:
-    first = Way("one session", scratch / "one")
-    first.session(*options)
-    rows, differing = first.rows(), 0
-    tell(first, first, rows, 0)
+class Judged:
+    """A plan that one session has judged, and what others make of it."""
 
-    def done(way: Way, note: str = "") -> None:
-        nonlocal differing
-        others = (way.rows() - rows).total() + (rows - way.rows()).total()
-        differing += others
-        tell(way, first, rows, others, note)
+    def __init__(self, scratch: Path, options: list[str]) -> None:
+        self._scratch, self._options = scratch, options
+        self._first = Way("one session", scratch / "one")
+        self._first.session(*options)
+        self._rows = self._first.rows()
+        self.differing = 0
+        self._done(self._first)
 
-    xdist = Way(f"xdist, {workers} workers", scratch / "xdist")
-    xdist.session("-n", str(workers), *options)
-    done(xdist)
-    shards = Way("4 shards, one after another, merged", scratch / "merged")
-    parts = [scratch / f"shard{number}" for number in range(1, 5)]
-    for number, part in enumerate(parts, 1):
-        shards.session("--shard", f"{number}/4", *options, folder=part)
-    begun = time.monotonic()
-    merge = ["poolproof", "merge", *map(str, parts), "-o", str(shards.folder)]
-    subprocess.run(merge, capture_output=True, check=False)
-    shards.seconds += time.monotonic() - begun
-    done(shards)
-    for number in ray_workers.split(","):
-        # more judges than cores: Ray is told of as many as are asked for
-        ray = Way(f"Ray, {number} workers", scratch / f"ray{number}")
-        started = ["ray", "start", "--head", "--num-cpus", number, "--port", "6391", "--disable-usage-stats"]
+    def in_other_ways(self, workers: int, ray_workers: list[int]) -> None:
+        xdist = Way(f"xdist, {workers} workers", self._scratch / "xdist")
+        xdist.session("-n", str(workers), *self._options)
+        self._done(xdist)
+        self._done(self._merged())
+        for number in ray_workers:
+            self._done(self._on_ray(number))
+
+    def disturbed(self, kills: int, random: Random) -> None:
+        options = ["--ray", "auto", *self._options]
+        way = Way("Ray, judges killed", self._scratch / "killed")
+        self._done(way, f"{killed(way, options, kills, random)} killed")
+        way = Way("Ray, driver killed and resumed", self._scratch / "resumed")
+        self._done(way, f"{resumed(way, options, 3, random)} killed")
+
+    def _merged(self) -> Way:
+        way = Way("4 shards, one after another, merged", self._scratch / "merged")
+        parts = [self._scratch / f"shard{number}" for number in range(1, 5)]
+        for number, part in enumerate(parts, 1):
+            way.session("--shard", f"{number}/4", *self._options, folder=part)
+        begun = time.monotonic()
+        merge = ["poolproof", "merge", *map(str, parts), "-o", str(way.folder)]
+        subprocess.run(merge, capture_output=True, check=False)
+        way.seconds += time.monotonic() - begun
+        return way
+
+    def _on_ray(self, workers: int) -> Way:
+        """More judges than cores, too: Ray is told of as many as are asked for."""
+        way = Way(f"Ray, {workers} workers", self._scratch / f"ray{workers}")
+        started = ["ray", "start", "--head", "--num-cpus", str(workers), "--port", "6391", "--disable-usage-stats"]
         subprocess.run(started, capture_output=True, check=True)
         try:
-            ray.session("--ray", "127.0.0.1:6391", *options)
+            way.session("--ray", "127.0.0.1:6391", *self._options)
         finally:
             subprocess.run(["ray", "stop", "--force"], capture_output=True, check=False)
-        done(ray)
-    if kills:
-        way = Way("Ray, judges killed", scratch / "killed")
-        done(way, f"{killed(way, ['--ray', 'auto', *options], kills, random)} killed")
-        way = Way("Ray, driver killed and resumed", scratch / "resumed")
-        done(way, f"{resumed(way, ['--ray', 'auto', *options], 3, random)} killed")
-    return differing
+        return way
+
+    def _done(self, way: Way, note: str = "") -> None:
+        others = (way.rows() - self._rows).total() + (self._rows - way.rows()).total()
+        self.differing += others
+        tell(way, self._first, self._rows, others, note)
 
 
 def tell(way: Way, first: Way, rows: Counter[tuple[str, ...]], others: int, note: str = "") -> None:

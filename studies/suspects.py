@@ -9,8 +9,9 @@ further cases are asked, as at the end of a session. One cause owes one suspect,
 it about (`triggers`).
 
 FOLDER keeps the rows of each defect, and what was told of them, a line of JSON each: what is there is not done again.
-Without ``told.jsonl`` there, all is told anew from the rows. Defects that fail fewer than ``--least`` cases are counted
-apart: nothing can be claimed of them. Exits with 1 if the honest emulator has a suspect.
+Without ``told.jsonl`` there, all is told anew from the rows, those of further cases among them. Defects that fail fewer
+than ``--least`` cases are counted apart: nothing can be claimed of them. Exits with 1 if the honest emulator has a
+suspect.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import pandas as pd
 from poolproof.backends.emulator.defects import VARIABLE, defects
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects import NEEDED, Suspect, suspects
+from poolproof.reports.suspects import NEEDED, Suspect, kinds_of, suspects
 from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
@@ -64,6 +65,7 @@ class Told:
 
     sentence: str
     terms: tuple[str, ...]
+    fails: str
     is_claimed: bool
     is_exact: bool
     cases: int
@@ -71,7 +73,8 @@ class Told:
     @classmethod
     def of(cls, suspect: Suspect) -> Told:
         terms = tuple(map(str, suspect.terms))
-        return cls(suspect.sentence, terms, suspect.is_claimed, suspect.is_exact, len(suspect.cases))
+        fails = kinds_of(suspect)
+        return cls(suspect.sentence, terms, fails, suspect.is_claimed, suspect.is_exact, len(suspect.cases))
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Result:
         trigger = TRIGGERS.get(self.defect)
         if trigger is None:
             return None
-        return bool(found) and trigger.is_named_by(found[0].terms)
+        return bool(found) and trigger.is_named_by(found[0].terms, found[0].fails)
 
     def line(self) -> str:
         named = {None: "-", True: "yes", False: "NO"}[self.names_trigger(self.found)]
@@ -141,15 +144,17 @@ class Judged:
         return self.suspects()
 
 
-def result(defect: str, product: str, rows: list[Row], sandbox: Sandbox, seconds: float, asked_of: Survey) -> Result:
-    begun, planned = time.process_time(), len(rows)
-    failing = _failing(rows)
-    judged = Judged(rows, sandbox, asked_of.subjects)
+def told_of(defect: str, product: str, judged: Judged, further: list[Row] | None, seconds: float) -> Result:
+    """With the ``further`` cases that were asked before, else with such as are asked now."""
+    begun, planned, failing = time.process_time(), len(judged.rows), _failing(judged.rows)
     before = found = judged.suspects()
-    if failing and seconds:
+    if further is not None:
+        judged.rows += further
+        found = judged.suspects()
+    elif failing and seconds:
         found = judged.diagnose(before, seconds)
     told = tuple(map(Told.of, before)), tuple(map(Told.of, found))
-    return Result(defect, product, planned, failing, len(rows) - planned, *told, time.process_time() - begun)
+    return Result(defect, product, planned, failing, len(judged.rows) - planned, *told, time.process_time() - begun)
 
 
 class Rounds:
@@ -289,12 +294,15 @@ def main(
     wanted = [*((HONEST, product) for product in products), *((one.id, one.products[0]) for one in chosen)]
     for name, product in [each for each in wanted if each not in done]:
         with emulator(product, name, timeout) as sandbox:
-            file = folder / f"{name or product}.rows.gz"
-            rows = kept(file)
+            planned, further = (folder / f"{name or product}.{part}.gz" for part in ("rows", "further"))
+            rows = kept(planned)
             if rows is None:
                 rows = rows_of(sandbox, asked.of(product))
-                keep(file, rows)
-            done[name, product] = result(name, product, rows, sandbox, seconds, surveys[product])
+                keep(planned, rows)
+            judged = Judged(rows, sandbox, surveys[product].subjects)
+            done[name, product] = one = told_of(name, product, judged, kept(further), seconds)
+            if seconds and not further.exists():
+                keep(further, judged.rows[one.rows :])
         with told.open("a", encoding="utf-8") as end:
             end.write(json.dumps(asdict(done[name, product])) + "\n")
         print(done[name, product].line(), flush=True)

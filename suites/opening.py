@@ -57,6 +57,10 @@ BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
 """What stops a run before it starts, each with a sentence that says why."""
 
 
+class CannotGoOn(BadInput):
+    """A run that options do not fit; the text says which do."""
+
+
 @dataclass(frozen=True)
 class Session:
     """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
@@ -111,14 +115,21 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
 
 
 def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
-    """What run.json says of a budget that begins; without one, the whole plan is owed."""
+    """What run.json says of a budget that begins; without one, the whole plan is owed.
+
+    `CannotGoOn` where an earlier session went beyond the plan, and this one would not.
+    """
+    goes_beyond = budget is not None and budget.way.goes_beyond
+    if not goes_beyond and allotment.beyond(folder, selection.planned()):
+        raise CannotGoOn(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
         allotment.forget(folder)
         return {}
     begun = {name for name, _ in done.cases}
     allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
-    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
+    spent = {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}
+    return {"budget": spent | ({"way": "where most is new"} if goes_beyond else {})}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:

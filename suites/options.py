@@ -9,10 +9,11 @@ import pytest
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MOST_SECONDS
-from poolproof.suites.running.allotment import Budget, parse_time
+from poolproof.suites.running.allotment import Budget, parse_time, seconds_of
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.given import USUAL_TIMEOUT
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
+from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one suspect."""
@@ -43,6 +44,14 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="TIME",
         help="time that the session may take, such as 90s, 10m or 2h: every block of the plan is asked one case, then "
         "as much of each as there is time for; with --resume, time for more of an earlier run",
+    )
+    add(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="minutes that the session may take, spent where most is new: every block of the plan is asked one case, "
+        "then those that still show behaviour which no case has shown, beyond the plan where there is time; with "
+        "--resume, time for more of an earlier run",
     )
     add(
         "--shard",
@@ -143,13 +152,16 @@ def add_options(parser: pytest.Parser) -> None:
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:
     """The budget of a session that begins ``now``, None without one; `BadInput` for what is none."""
-    given = config.getoption("budget")
-    if given is None:
+    even, new = config.getoption("budget"), config.getoption("minutes")
+    if even is None and new is None:
         return None
+    if even is not None and new is not None:
+        raise OutOfRange(f"--budget {even} and --minutes {new:g} are two ways to spend a time: take one of them")
+    given = f"--minutes {new:g}" if even is None else f"--budget {even}"
     for option in ("case", "case_list"):
         if config.getoption(option):
-            raise OutOfRange(f"--budget {given}: a budget is spent on a plan, not on the cases of --{_spelled(option)}")
-    return Budget(parse_time(given), now)
+            raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{_spelled(option)}")
+    return Budget(seconds_of(new), now, WHERE_MOST_IS_NEW) if even is None else Budget(parse_time(even), now, EVENLY)
 
 
 def check_fleet(config: pytest.Config) -> None:
@@ -161,8 +173,9 @@ def check_fleet(config: pytest.Config) -> None:
         return
     if config.getoption("dist", "no") != "no":
         raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
-    if config.getoption("budget"):
-        raise OutOfRange(f"--ray {address}: a --budget is shared by the processes of one machine: take a --shard")
+    for option in ("budget", "minutes"):
+        if config.getoption(option):
+            raise OutOfRange(f"--ray {address}: --{option} is shared by the processes of one machine: take a --shard")
 
 
 def _spelled(option: str) -> str:

@@ -13,6 +13,7 @@ import platform
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from poolproof.suites.judging.budget import share
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import TURNS, Allotment
+from poolproof.suites.running.allotment import Allotment
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
@@ -38,6 +39,7 @@ from poolproof.suites.running.plans import Block, Subject, not_supported
 from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
 from poolproof.suites.running.sandbox import Sandbox
 from poolproof.suites.running.spending import Spender
+from poolproof.suites.running.ways import EVENLY
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -150,11 +152,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     selection = session.selection
     if "block" in metafunc.fixturenames:
         to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
-        to_do.sort(key=lambda block: block.aspect.id)
+        to_do = (session.budget.way if session.budget else EVENLY).ordered(to_do)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "turn" in metafunc.fixturenames:
         workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
-        metafunc.parametrize("turn", range(TURNS * workers) if session.budget else ())
+        metafunc.parametrize("turn", range(session.budget.turns * workers) if session.budget else ())
     if "question" in metafunc.fixturenames:
         asked = selection.unanswered(session.done.asked)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
@@ -222,7 +224,9 @@ def _allot(config: pytest.Config) -> None:
     ]
     parts = allotment.asked(session.folder, blocks)
     asked = {name: part for name, (part, _) in parts.items()}
-    recorder.allot(config, parts, session.selection.mandatory(left, asked), time.time() - session.budget.began)
+    beyond = allotment.beyond(session.folder, blocks)
+    owed = replace(session.selection, beyond=beyond).mandatory(left, asked)
+    recorder.allot(config, parts, beyond, owed, time.time() - session.budget.began)
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:

@@ -267,6 +267,10 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
         **dict.fromkeys(("-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED),
     },
     "--budget": dict.fromkeys(("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h"), Ending.REFUSED),
+    "--minutes": {
+        "x": Ending.USAGE,
+        **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400", "10081"), Ending.REFUSED),
+    },
     "--memory-budget": dict.fromkeys(("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB"), Ending.REFUSED),
     "--aclnn-library": {},
     "--probe": {},

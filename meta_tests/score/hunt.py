@@ -227,14 +227,14 @@ Say = Callable[[object], None]
 
 
 def _do(product: str, defect: str, function: Callable[[Backend], Any], say: Say) -> None:
-    say(function(_load(product, defect)))
+    say(function(load(product, defect)))
 
 
 def _hunt(
     result: Result, questions: Sequence[Asked], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
 ) -> None:
     """The hunt: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
-    backend = _load(result.product, result.defect)
+    backend = load(result.product, result.defect)
     for question in questions:
         row = question.judge(backend)
         if row["verdict"] in FAILED:
@@ -246,12 +246,12 @@ def _hunt(
 
 
 def _answer_all(product: str, defect: str, questions: Sequence[Asked], say: Say) -> None:
-    backend = _load(product, defect)
+    backend = load(product, defect)
     for question in questions:
         say(question.judge(backend))
 
 
-def _load(product: str, defect: str) -> Backend:
+def load(product: str, defect: str) -> Backend:
     """The emulator with its defect: it reads that once, when it is loaded."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.disable()

@@ -120,16 +120,24 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
     shard = f", shard {asked['shard']}" if "shard" in asked else ""
     if asked.get("lines"):
         return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}{shard}"
-    part = f"narrowed: {planned:,} of {count_of(whole, 'case')} of plan {run['plan']}" if planned < whole else ""
-    return part + shard + _allotted(run.get("budget", {}))
+    budget = run.get("budget", {})
+    beyond = sum(budget.get("beyond", {}).values())
+    of_plan = planned - beyond
+    part = f"narrowed: {of_plan:,} of {count_of(whole, 'case')} of plan {run['plan']}" if of_plan < whole else ""
+    if beyond:
+        part = f"{part}{' and ' if part else ''}{count_of(beyond, 'case')} beyond {'it' if part else 'the plan'}"
+    return part + shard + _allotted(budget)
 
 
 def _allotted(budget: Mapping[str, Any]) -> str:
     """What a budget of time left of the blocks that it was not enough for."""
-    if not (parts := budget.get("asked")):
+    parts = budget.get("asked", {})
+    if not parts and "beyond" not in budget:
         return ""
-    least = min(asked / of for asked, of in parts.values())
     took, given = duration(budget["took"]), duration(budget["seconds"])
+    if "way" in budget:
+        return f", in {took} of {given} that were spent {budget['way']}: at least 1 case of each block"
+    least = min(asked / of for asked, of in parts.values())
     return f", in {took} of a budget of {given}: at least 1 case and {100 * least:.1f} % of each block"
 
 

@@ -83,6 +83,8 @@ class Digest:
     @cached_property
     def unexplained(self) -> pd.DataFrame:
         """One failed row of each kind, of those that no suspect with a condition explains."""
+        if not self.things_wrong:
+            return self.failures
         explained: dict[str, frozenset[str]] = {}
         for suspect in self.things_wrong:
             explained[suspect.backend] = explained.get(suspect.backend, frozenset()) | suspect.cases

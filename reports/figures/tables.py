@@ -20,7 +20,7 @@ from poolproof.reports.figures.quantities import NEEDED, add_quantities
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
-from poolproof.reports.rows.schema import COMBINED, GROUP
+from poolproof.reports.rows.schema import COLUMNS, COMBINED, GROUP
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 
@@ -186,13 +186,16 @@ def failures(folder: Path, kind: Sequence[str] = KIND, but: Mapping[str, Collect
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
     for backend, ids in but.items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
+    key = ["backend", "aspect", "case_id"]
+    if failed.empty:  # as of most runs: what follows takes as long for no row as for some
+        others = (column.name for column in COLUMNS if column.name not in key)
+        return pd.DataFrame(columns=[*key, "violated", "cases", *others])
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}
     stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
     failed["bare"] = ~stems.isin(left)
     smallest = failed.sort_values(["grown", "once", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
-    key = ["backend", "aspect", "case_id"]
     chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
     chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)

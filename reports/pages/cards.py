@@ -25,7 +25,7 @@ from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.suspects import SIZED, size_of
+from poolproof.reports.suspects.counting import SIZED, size_of
 
 Square = tuple[str, ...]
 """The values of the columns of `GROUP`."""

@@ -291,5 +291,19 @@ def _budget(parts: Sequence[Part]) -> dict[str, Any]:
     for several in by_shard.values():
         for name in set.intersection(*(set(each) for each in several)):
             asked[name] = max(each[name] for each in several)
-    total = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
-    return {**total, "until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
+    total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
+    total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
+    if beyond := _beyond(budgets):
+        total["beyond"] = beyond
+    if len(ways := {budget.get("way") for budget in budgets}) == 1 and ways != {None}:
+        total["way"] = ways.pop()
+    return total
+
+
+def _beyond(budgets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many cases were asked beyond each block; sessions of one shard asked the same, as far as they came."""
+    beyond: dict[str, int] = {}
+    for budget in budgets:
+        for name, cases in budget.get("beyond", {}).items():
+            beyond[name] = max(cases, beyond.get(name, 0))
+    return dict(sorted(beyond.items()))

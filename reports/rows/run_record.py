@@ -58,10 +58,16 @@ def _plugin(value: Any) -> bool:
 
 
 def _budget(value: Any) -> bool:
-    """Seconds, how many of them it took, when they end, and of some blocks how many of how many cases were asked."""
+    """Seconds, how many of them it took, when they end, and of some blocks how many of how many cases were asked, and
+    how many beyond them.
+    """
     if not isinstance(value, dict) or not all(_time(value.get(name)) for name in ("seconds", "took", "until")):
         return False
-    return _mapping_to(_part)(value.get("asked", {}))
+    return _mapping_to(_part)(value.get("asked", {})) and _mapping_to(_count)(value.get("beyond", {}))
+
+
+def _count(value: Any) -> bool:
+    return _integer(value) and value > 0
 
 
 def _part(value: Any) -> bool:
@@ -96,7 +102,7 @@ ENTRIES: dict[str, tuple[Holds, str]] = {
 
 LATER: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
-    "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many]"),
+    "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
     "merged": (_list_of(_part_of), "a list of parts, each with shard, id, host, started, finished and rows"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),

@@ -16,7 +16,7 @@ from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.suspects.features import Value, features_of
 from poolproof.reports.suspects.reading import suspects_of
-from poolproof.reports.suspects.suspects import Bound, Suspect
+from poolproof.reports.suspects.suspect import Bound, Suspect
 from poolproof.reports.suspects.terms import Column, Term
 
 

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects.suspects import NEEDED, Suspect, suspects
+from poolproof.reports.suspects.suspect import Suspect
+from poolproof.reports.suspects.suspects import NEEDED, suspects
 
 MOST_READ = 200_000
 """Conforming rows of a run that are read."""

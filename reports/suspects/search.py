@@ -78,17 +78,29 @@ def best_condition(columns: Sequence[Column], failing: Mask) -> Condition | None
 
 
 def _shortest(found: dict[Chosen, float], kept: Said, labels: _Labels) -> Chosen:
-    """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too."""
+    """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too.
+
+    What has half of its exceptions is no longer nearly as good, where chance would hardly give that.
+    """
     best = max(found, key=found.__getitem__)
     least = min(found[best], _NEARLY * found[best])
     near = [chosen for chosen, margin in found.items() if margin >= least]
-    if _is_exact(best, kept, labels):
-        near = [chosen for chosen in near if _is_exact(chosen, kept, labels)]
-    return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
+    if not _exceptions(best, kept, labels):
+        near = [chosen for chosen in near if not _exceptions(chosen, kept, labels)]
+    shortest = _first(near, found)
+    allowed, least = _exceptions(shortest, kept, labels) / 2, found[shortest] + LEAST_MARGIN
+    better = [chosen for chosen in near if found[chosen] >= least and _exceptions(chosen, kept, labels) <= allowed]
+    return _first(better, found) if better else shortest
 
 
-def _is_exact(chosen: Chosen, kept: Said, labels: _Labels) -> bool:
-    return np.array_equal(_all([kept[number][0].mask for number in chosen], labels), labels.failing)
+def _first(of: list[Chosen], found: dict[Chosen, float]) -> Chosen:
+    """The best of the shortest."""
+    return min(of, key=lambda chosen: (len(chosen), -found[chosen]))
+
+
+def _exceptions(chosen: Chosen, kept: Said, labels: _Labels) -> int:
+    """Rows that meet a condition and conform, or fail and do not meet it."""
+    return int((_all([kept[number][0].mask for number in chosen], labels) != labels.failing).sum())
 
 
 class _Labels:

@@ -11,7 +11,7 @@ from poolproof.reports.suspects.terms import spelled_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from poolproof.reports.suspects.suspects import Bound, Suspect
+    from poolproof.reports.suspects.suspect import Bound, Suspect
     from poolproof.reports.suspects.terms import Term
 
 _MOST_TIES = 3

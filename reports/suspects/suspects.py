@@ -8,102 +8,45 @@ looked at again. What no condition is claimed for stays together as one suspect 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.failures import is_shrunk, smallest_case
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects.facts import cells, leading_of, read_case, windows_of
+from poolproof.reports.suspects.counting import (
+    checks_of,
+    kind_of,
+    kinds_of_rows,
+    smallest_of,
+    with_others,
+    without_terms,
+)
 from poolproof.reports.suspects.features import READ, feature_table
 from poolproof.reports.suspects.search import LEAST_FAILING, Condition, best_condition
-from poolproof.reports.suspects.sentences import sentence
-from poolproof.reports.suspects.terms import AtLeast, Below, Column, Mask, Term, columns_of
+from poolproof.reports.suspects.suspect import Bound, Kind, Suspect
+from poolproof.reports.suspects.terms import AtLeast, Below, Column, Mask, columns_of
 
 MOST_SUSPECTS = 8
 """With a condition, of one backend: more is not looked for."""
 
-MOST_CONFORMING = 20_000
-"""Rows of one backend that speak against a condition: more would tell the same, in gigabytes."""
+MOST_FAILING = MOST_CONFORMING = 20_000
+"""Rows of one backend that speak for a condition, and against it: more would tell the same, in gigabytes."""
+
+_FEW = 0.1
+"""Share of the cases of one suspect that are too few to be another that fails alike."""
 
 NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
 """Columns of the rows that are looked at."""
-
-Kind = tuple[str, str]
-"""Verdict and first violated check."""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A threshold between two values: cases that meet the rest of the condition fail at one and conform at the other.
-
-    ``conforms`` is None where no conforming case meets the rest.
-    """
-
-    feature: str
-    fails: int
-    conforms: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class Suspect:
-    """One thing that is wrong with a backend, as far as can be told from the rows.
-
-    terms
-        The condition, all of which holds; empty where every case fails, or where none is claimed (`is_claimed`).
-    failing, conforming
-        Cases that meet it, which fail, and which conform though they were held to the same checks.
-    failing_others, conforming_others
-        Those that do not meet it, failing ones of earlier suspects left out.
-    ties
-        Conditions of as many terms that the same cases meet.
-    bounds
-        For each threshold the observed values beside it.
-    kinds
-        (verdict, first violated check) of the failing cases with their numbers, the most frequent first.
-    margin
-        Bits by which the condition tells more than one of the same length would by chance, all those tried considered:
-        chance gives as much with a probability below 2**-margin.
-    smallest
-        The failing row whose case (`failures.smallest_case`) is smallest, of those that were made smaller if there are.
-    cases
-        The ids of all failing cases that are this suspect's.
-    """
-
-    backend: str
-    is_claimed: bool
-    terms: tuple[Term, ...]
-    failing: int
-    conforming: int
-    failing_others: int
-    conforming_others: int
-    ties: tuple[tuple[Term, ...], ...]
-    bounds: tuple[Bound, ...]
-    kinds: tuple[tuple[Kind, int], ...]
-    margin: float
-    smallest: Row
-    cases: frozenset[str] = frozenset()
-
-    @property
-    def is_exact(self) -> bool:
-        """Every case that meets the condition fails, and no other does."""
-        return self.is_claimed and not self.conforming and not self.failing_others
-
-    @property
-    def sentence(self) -> str:
-        """What fails, under which condition, with the numbers of both sides."""
-        return sentence(self)
 
 
 def suspects(rows: pd.DataFrame) -> tuple[Suspect, ...]:
     """What is wrong with the backends of some rows, for each backend what explains most failing cases first.
 
-    Empty where none fails. Rows that are waived, refused or were not judged count for nothing; of those that conform
+    Empty where none fails. Rows that are waived, refused or were not judged count for nothing. Conditions are sought
+    among `MOST_FAILING` failing rows of a backend at most, and all of them are counted; of those that conform
     `MOST_CONFORMING` at most are looked at.
     """
     told = rows[rows["verdict"].isin([*FAILED, Verdict.CONFORMS])].reset_index(drop=True)
@@ -113,29 +56,39 @@ def suspects(rows: pd.DataFrame) -> tuple[Suspect, ...]:
 
 
 def _of_backend(rows: pd.DataFrame) -> list[Suspect]:
-    search = _Search(_fewer(rows[_speaks(rows)]).reset_index(drop=True))
-    return sorted(search.suspects(), key=lambda suspect: (not suspect.is_claimed, -suspect.failing))
+    failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
+    looked_at, others = first_by_id(failing, MOST_FAILING)
+    speaking, _ = first_by_id(conforming[_speaks(conforming, failing)], MOST_CONFORMING)
+    search = _Search(pd.concat([looked_at, speaking]).sort_index().reset_index(drop=True))
+    found = with_others(list(search.suspects()), others)
+    return sorted(found, key=lambda suspect: (not suspect.is_claimed, -suspect.failing))
 
 
-def _speaks(rows: pd.DataFrame) -> list[bool]:
-    """Which rows fail, or conform to a check that a failing one breaks: of contracts there are ten times as many."""
-    failing = rows["verdict"].isin(FAILED)
-    broken = {_kind(*row)[1] for row in zip(rows["verdict"][failing], rows["checks_violated"][failing], strict=True)}
+def _speaks(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
+    """Which rows conform to a check that a failing one breaks: of contracts there are ten times as many."""
+    broken = {kind_of(*row)[1] for row in zip(failing["verdict"], failing["checks_violated"], strict=True)}
     if SURVIVAL in broken:
-        return [True] * len(rows)
-    return [
-        fails or not broken.isdisjoint(_checks(judged))
-        for fails, judged in zip(failing, rows["checks_judged"], strict=True)
-    ]
+        return [True] * len(conforming)
+    return [not broken.isdisjoint(checks_of(judged)) for judged in conforming["checks_judged"]]
 
 
-def _fewer(rows: pd.DataFrame) -> pd.DataFrame:
-    """All that fail, and of very many others those with the least ids, which are hashes: always the same."""
-    conforming = rows["case_id"][~rows["verdict"].isin(FAILED)]
-    if len(conforming) <= MOST_CONFORMING:
-        return rows
-    left_out = conforming.sort_values(kind="stable").index[MOST_CONFORMING:]
-    return rows.drop(index=left_out)
+def first_by_id(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """So many rows at most, and the others: those with the least ids, which are hashes, so always the same."""
+    if len(rows) <= most:
+        return rows, rows.iloc[:0]
+    chosen = rows["case_id"].sort_values(kind="stable").index[:most]
+    return rows.loc[chosen], rows.drop(index=chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Taking:
+    """A suspect, and the failing rows that are its cases."""
+
+    suspect: Suspect
+    cases: Mask
+
+    def with_those(self, other: _Taking) -> _Taking:
+        return _Taking(self.suspect, self.cases | other.cases)
 
 
 class _Search:
@@ -144,31 +97,53 @@ class _Search:
     def __init__(self, rows: pd.DataFrame) -> None:
         self._rows = rows
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
-        self._kinds = [_kind(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
-        self._judged = [frozenset(_checks(checks)) for checks in rows["checks_judged"]]
+        self._kinds = [kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
+        self._judged = [frozenset(checks_of(checks)) for checks in rows["checks_judged"]]
         self._columns = columns_of(feature_table(rows))
         self._left = self._failing.copy()
 
     def suspects(self) -> Iterator[Suspect]:
-        for _ in range(MOST_SUSPECTS):
-            found = self._next()
-            if found is None:
-                break
-            yield found
+        told: list[_Taking] = []
+        while len(told) < MOST_SUSPECTS and (found := self._next()) is not None:
+            self._left &= ~found.cases
+            told.append(found)
+        for found in self._of_their_own(told):
+            yield self._with_cases(found.suspect, found.cases)
         yield from self._unexplained()
 
-    def _next(self) -> Suspect | None:
+    def _of_their_own(self, told: list[_Taking]) -> list[_Taking]:
+        """All but those that may be what an earlier one is: that takes their cases, or nothing explains them."""
+        own: list[_Taking] = []
+        for found in told:
+            kinds = self._kinds_among(found.cases)
+            alike = [number for number, other in enumerate(own) if kinds <= self._kinds_among(other.cases)]
+            vague = [number for number in alike if not own[number].suspect.is_sharp]
+            if found.suspect.is_sharp or not alike:
+                own.append(found)
+            elif vague:
+                own[vague[0]] = own[vague[0]].with_those(found)
+            elif any(found.suspect.failing <= _FEW * own[number].suspect.failing for number in alike):
+                self._left |= found.cases
+            else:
+                own.append(found)
+        return own
+
+    def _kinds_among(self, group: Mask) -> set[Kind]:
+        return {self._kinds[number] for number in np.flatnonzero(group)}
+
+    def _with_cases(self, suspect: Suspect, group: Mask) -> Suspect:
+        rows = self._rows[group]
+        kinds, cases = tuple(kinds_of_rows(rows).most_common()), frozenset(rows["case_id"])
+        return replace(suspect, kinds=kinds, smallest=smallest_of(rows), cases=cases)
+
+    def _next(self) -> _Taking | None:
         """The one that explains most of what is left; None where nothing is left, or nothing can be claimed."""
-        tried: list[tuple[Suspect, Mask]] = []
+        tried: list[_Taking] = []
         for group in self._groups():
             tried += filter(None, [self._look(group)])
-            if tried and tried[0][0].is_exact:
+            if tried and tried[0].suspect.is_exact:
                 break  # nothing explains more
-        if not tried:
-            return None
-        suspect, taken = max(tried, key=lambda found: found[0].margin)
-        self._left &= ~taken
-        return suspect
+        return max(tried, key=lambda found: found.suspect.margin, default=None)
 
     def _groups(self) -> Iterator[Mask]:
         """What is left as a whole, and its most frequent kind, where there are others."""
@@ -180,7 +155,7 @@ class _Search:
             most = kinds.most_common(1)[0][0]
             yield self._left & np.array([kind == most for kind in self._kinds])
 
-    def _look(self, group: Mask) -> tuple[Suspect, Mask] | None:
+    def _look(self, group: Mask) -> _Taking | None:
         """The suspect that a group of failing rows leads to, with the failing rows that it takes."""
         asked = np.flatnonzero(group | self._conforming(group))
         fails = group[asked]
@@ -193,7 +168,7 @@ class _Search:
         taken = np.zeros(len(self._rows), np.bool_)
         taken[asked[found.mask & fails]] = True
         bounds = _bounds(found, {column.feature: column for column in columns}, fails)
-        return self._suspect(found, bounds, taken, fails), taken
+        return _Taking(self._suspect(found, bounds, taken, fails), taken)
 
     def _conforming(self, group: Mask) -> Mask:
         """The rows that conform and judged a check which some of the group break."""
@@ -213,15 +188,15 @@ class _Search:
             conforming_others=int((~fails).sum()) - found.conforming,
             ties=found.ties,
             bounds=bounds,
-            kinds=self._kinds_of(taken),
+            kinds=tuple(kinds_of_rows(self._rows[taken]).most_common()),
             margin=found.margin,
-            smallest=self._smallest(taken),
-            cases=self._cases(taken),
+            smallest=smallest_of(self._rows[taken]),
+            cases=frozenset(self._rows["case_id"][taken]),
         )
 
-    def _everything(self, group: Mask) -> tuple[Suspect, Mask]:
+    def _everything(self, group: Mask) -> _Taking:
         """All rows fail that were held to these checks: that is the condition."""
-        return self._without_terms(group, is_claimed=True), group
+        return _Taking(self._without_terms(group, is_claimed=True), group)
 
     def _unexplained(self) -> Iterator[Suspect]:
         verdicts = self._rows["verdict"].to_numpy(object)
@@ -229,58 +204,11 @@ class _Search:
             yield self._without_terms(self._left & (verdicts == verdict), is_claimed=False)
 
     def _without_terms(self, group: Mask, *, is_claimed: bool) -> Suspect:
-        return Suspect(
-            backend=self._backend,
-            is_claimed=is_claimed,
-            terms=(),
-            failing=int(group.sum()),
-            conforming=0,
-            failing_others=0,
-            conforming_others=int(self._conforming(group).sum()),
-            ties=(),
-            bounds=(),
-            kinds=self._kinds_of(group),
-            margin=0.0,
-            smallest=self._smallest(group),
-            cases=self._cases(group),
-        )
+        return without_terms(self._rows[group], int(self._conforming(group).sum()), is_claimed=is_claimed)
 
     @property
     def _backend(self) -> str:
         return str(self._rows["backend"].iloc[0])
-
-    def _kinds_of(self, group: Mask) -> tuple[tuple[Kind, int], ...]:
-        return tuple(Counter(self._kinds[number] for number in np.flatnonzero(group)).most_common())
-
-    def _cases(self, group: Mask) -> frozenset[str]:
-        return frozenset(self._rows["case_id"][group])
-
-    def _smallest(self, group: Mask) -> Row:
-        rows = ({str(name): value for name, value in row.items()} for row in self._rows[group].to_dict("records"))
-        return min(rows, key=size_of)
-
-
-SIZED = ("operator", "case", "shrunk")
-"""Columns that `size_of` reads."""
-
-
-def size_of(row: Row) -> tuple[bool, float, float, int]:
-    """Whether the case of a row was not made smaller, then its elements, its windows, and the length of its line."""
-    line, operator = smallest_case(row), str(row["operator"])
-    windows = windows_of(operator, case := read_case(line))
-    if windows is None:
-        return not is_shrunk(row), float("inf"), float("inf"), len(line)
-    planes = cells(leading_of(operator, case))
-    return not is_shrunk(row), planes * cells(windows.size), planes * cells(windows.count), len(line)
-
-
-def _kind(verdict: str, violated: Any) -> Kind:
-    return verdict, next(iter(_checks(violated)), SURVIVAL)
-
-
-def _checks(told: Any) -> Sequence[str]:
-    """The names of a column of checks, which is empty or no list where none could tell."""
-    return () if told is None or isinstance(told, float) else told
 
 
 def _bounds(found: Condition, columns: dict[str, Column], fails: Mask) -> tuple[Bound, ...]:

@@ -1,6 +1,6 @@
-"""How a budget of time is spent on a plan: which cases of which block are next, and how far each block was asked.
+"""How a time is spent on a plan: who judges which cases of which block, and how far each block was asked.
 
-This is the one place that decides it. The processes of a run share a journal in its folder: who is free takes a
+A `Way` chooses what is next. The processes of a run share a journal in its folder: who is free takes a
 `Portion` by a line in it, so that none is taken twice, and an interrupted run goes on from there. What was taken is
 owed, whatever becomes of who took it. Portions begin where a block's last one ended, so that a number for each block
 says which of its cases were asked.
@@ -8,34 +8,29 @@ says which of its cases were asked.
 
 from __future__ import annotations
 
-import fcntl
-import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BufferedRandom
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from poolproof.reports.rows.surroundings import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.running.plans import Block
+from poolproof.suites.running.behaviour import Behaviours
+from poolproof.suites.running.journal import Journal
+from poolproof.suites.running.plans import Block, root_of
+from poolproof.suites.running.ways import EVENLY, Way
 
 FILE = "asked.jsonl"
-"""The journal: lines of a block's id with how many of its cases are taken, or with the seconds that one took."""
+"""The journal."""
 
-TURNS = 24
-"""Tests for each worker in which the rest of a budget is spent: each ends after a part of the time, so that they are
-spread over workers, and progress is told."""
+_TURN, _LONGEST_TURN = 1 / 20, 120.0
+"""The part of a time that a turn lasts, and the most seconds."""
 
-_TURN = 1 / 20
-"""The part of a budget that a turn lasts."""
-
-_PORTIONS = 8
-"""Of the cases of a block that the time left is enough for, one part in so many is taken at once: blocks advance evenly
-until the end."""
+_SPARE = 1.2
+"""By how much all turns together last longer than the time."""
 
 _CLOSING, _MOST_CLOSING = 2.0, 0.05
 """Seconds left for what is said about a run at its end, and the most of a budget that this may be."""
@@ -58,12 +53,20 @@ def parse_time(text: str) -> float:
     return seconds
 
 
+def seconds_of(minutes: float) -> float:
+    """Seconds of that many minutes; `NoTime` for nothing, and for more than a week."""
+    if not 1.0 <= minutes * 60.0 <= _WEEK:
+        raise NoTime(f"--minutes {minutes:g}: a number of minutes is needed, from 0.02 to {_WEEK / 60.0:,.0f}, a week")
+    return minutes * 60.0
+
+
 @dataclass(frozen=True)
 class Budget:
-    """``seconds`` that a session may last that ``began`` at a Unix time."""
+    """``seconds`` that a session may last that ``began`` at a Unix time, and the way in which they are spent."""
 
     seconds: float
     began: float
+    way: Way = EVENLY
 
     @property
     def until(self) -> float:
@@ -72,8 +75,15 @@ class Budget:
 
     @property
     def turn(self) -> float:
-        """Seconds that a turn lasts."""
-        return self.seconds * _TURN
+        """Seconds that a turn lasts, a test in which a process spends what is left."""
+        return min(self.seconds * _TURN, _LONGEST_TURN)
+
+    @property
+    def turns(self) -> int:
+        """Tests for each process in which the rest is spent: each ends after a part of the time, so that they are
+        spread over workers, and progress is told.
+        """
+        return ceil(_SPARE * self.seconds / self.turn)
 
 
 class Portion(NamedTuple):
@@ -87,61 +97,98 @@ class Portion(NamedTuple):
 class Allotment:
     """Gives one of ``workers`` processes its portions of ``blocks``, until the budget is spent.
 
-    ``folder`` is that of the run. The smallest part of all blocks is asked first (`first`), then whatever block was
-    asked least of (`next`).
+    ``folder`` is that of the run, ``clock`` tells the time that the budget is of. A few cases of all blocks are asked
+    first (`first`), then what the budget's way chooses (`next`).
     """
 
-    def __init__(self, folder: Path, blocks: Sequence[Block], budget: Budget, workers: int) -> None:
-        self._journal = _Journal(folder / FILE)
-        self._counts = {block.id: block.count for block in blocks}
-        self._blocks = blocks
+    def __init__(
+        self,
+        folder: Path,
+        blocks: Sequence[Block],
+        budget: Budget,
+        workers: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._journal = Journal(folder / FILE)
+        self._roots = {block.id for block in blocks}
+        self._blocks = list(blocks)
         self._budget = budget
         self._workers = workers
+        self._clock = clock
 
-    def first(self, block: Block) -> Portion:
-        """What even the smallest budget asks of a block, and all that was ever taken of it."""
+    def first(self, block: Block) -> list[Portion]:
+        """What is asked of a block first, whatever the time, and all that was ever taken of it, and beyond it."""
         with self._journal.locked():
-            stop = max(block.least, self._journal.taken.get(block.id, 0))
+            stop = max(self._budget.way.first(block), self._journal.taken.get(block.id, 0))
             self._journal.take(block.id, stop)
-        return Portion(block, 0, stop)
+            taken = self._journal.taken
+            return [Portion(block, 0, stop), *(Portion(more, 0, more.count) for more in _beyond(block, taken))]
 
     def next(self) -> Portion | None:
         """The next portion; None where the time or the plan is spent."""
         with self._journal.locked():
-            left = self._budget.until - time.time()
+            left = self._budget.until - self._clock()
+            if self._budget.way.goes_beyond:
+                self._blocks = [self._going_on(block) for block in self._blocks]
             open_ones = [block for block in self._blocks if self._is_open(block, left)]
             if left <= 0.0 or not open_ones:
                 return None
-            block = min(open_ones, key=lambda block: self._journal.taken[block.id] / self._counts[block.id])
-            start, rest = self._journal.taken[block.id], self._rest(block)
-            needed = sum(self._journal.paces.get(each.id, 0.0) * self._rest(each) for each in open_ones)
-            possible = min(left * self._workers / needed, 1.0) if needed else 0.0
-            stop = start + min(max(block.grain, int(possible * rest / _PORTIONS)), rest)
-            self._journal.take(block.id, stop)
-        return Portion(block, start, stop)
+            block, cases = self._budget.way.choose(open_ones, self._journal, left * self._workers)
+            start = self._journal.taken.get(block.id, 0)
+            self._journal.take(block.id, start + cases)
+        return Portion(block, start, start + cases)
 
-    def took(self, portion: Portion, cases: int, seconds: float) -> None:
-        """Learn how long the cases of a portion took, those that were judged now."""
+    def took(self, portion: Portion, cases: int, seconds: float, shown: Iterable[Behaviours] = ()) -> None:
+        """Learn how long the cases of a portion took, those that were judged now, and what they showed."""
         if cases:
             with self._journal.locked():
-                self._journal.note_pace(portion.block.id, seconds / cases)
+                self._journal.note(portion.block.id, cases, seconds, shown)
 
-    def _rest(self, block: Block) -> int:
-        return self._counts[block.id] - self._journal.taken[block.id]
+    def _going_on(self, block: Block) -> Block:
+        """The block, or what goes on where it ends and has cases left."""
+        while self._journal.taken.get(block.id, 0) >= block.count and (more := block.beyond()) is not None:
+            block = more
+        return block
 
     def _is_open(self, block: Block, left: float) -> bool:
         """Whether a begun block has cases left, of which one fits into the time that is."""
         taken = self._journal.taken.get(block.id, 0)
-        return 0 < taken < self._counts[block.id] and self._journal.paces.get(block.id, 0.0) <= left
+        is_begun = taken > 0 or block.id not in self._roots
+        return is_begun and taken < block.count and self._journal.paces.get(root_of(block.id), 0.0) <= left
+
+
+def _beyond(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
+    """What was taken of the blocks that go on where one ends, each as a block of so many cases."""
+    more = block.beyond()
+    while more is not None and (part := taken.get(more.id, 0)):
+        yield more.of(part)
+        more = more.beyond()
 
 
 def begin(folder: Path, whole: Iterable[Block]) -> None:
     """Have blocks asked to their end, of which a run judged something that no journal tells of."""
-    journal = _Journal(folder / FILE)
+    journal = Journal(folder / FILE)
     with journal.locked():
         for block in whole:
             if block.id not in journal.taken:
                 journal.take(block.id, block.count)
+
+
+def beyond(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
+    """How many cases were asked beyond those of ``blocks`` that go on, by their ids."""
+    journal = Journal(folder / FILE)
+    with journal.locked():
+        taken = journal.taken
+    counts = {block.id: sum(more.count for more in _beyond(block, taken)) for block in blocks}
+    return {name: count for name, count in counts.items() if count}
+
+
+def going_on(block: Block, cases: int) -> Iterator[Block]:
+    """The blocks that hold so many ``cases`` beyond one."""
+    while cases > 0 and (more := block.beyond()) is not None:
+        block = more
+        yield more.of(min(cases, more.count))
+        cases -= more.count
 
 
 def forget(folder: Path) -> None:
@@ -152,60 +199,8 @@ def forget(folder: Path) -> None:
 
 def asked(folder: Path, blocks: Sequence[Block]) -> dict[str, tuple[int, int]]:
     """(how many cases were asked, or had to be, how many it has) of those of ``blocks`` that were not asked whole."""
-    journal = _Journal(folder / FILE)
+    journal = Journal(folder / FILE)
     with journal.locked():
         taken = journal.taken
     parts = {block.id: (max(block.least, taken.get(block.id, 0)), block.count) for block in blocks}
     return {name: (part, count) for name, (part, count) in parts.items() if part < count}
-
-
-class _Journal:
-    """What all processes have taken, and learned of the time that it takes; read and written while `locked`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read = 0
-        self._end: BufferedRandom | None = None
-        self.taken: dict[str, int] = {}
-        self.paces: dict[str, float] = {}
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep the others out, and know what they wrote; `CannotWrite` where the file system knows no locks."""
-        with writing(self._path), self._path.open("a+b") as self._end:
-            fcntl.flock(self._end, fcntl.LOCK_EX)
-            self._catch_up(self._end)
-            yield
-
-    def take(self, block: str, stop: int) -> None:
-        self._append({"block": block, "taken": stop})
-
-    def note_pace(self, block: str, seconds: float) -> None:
-        self._append({"block": block, "seconds": round(seconds, 6)})
-
-    def _catch_up(self, end: BufferedRandom) -> None:
-        end.seek(self._read)
-        text = end.read()
-        if text and not text.endswith(b"\n"):
-            end.write(b"\n")  # whose writer died
-        self._read = end.tell()
-        for line in text.splitlines():
-            self._learn(line)
-
-    def _append(self, entry: Mapping[str, str | int | float]) -> None:
-        assert self._end is not None
-        line = json.dumps(entry).encode() + b"\n"
-        self._end.write(line)
-        self._end.flush()
-        self._read += len(line)
-        self._learn(line)
-
-    def _learn(self, line: bytes) -> None:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            return  # cut short by the death of its writer: nobody was given that portion
-        if "taken" in entry:
-            self.taken[entry["block"]] = entry["taken"]
-        else:
-            self.paces[entry["block"]] = entry["seconds"]

@@ -22,7 +22,7 @@ from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
+from poolproof.suites.running.plans import Group, Plan, Subject, beyond_id, one_of_each_first
 
 Listed = Callable[[Operator, str, str], list[Target]]
 """Gives the cases that are listed for an operator, a dtype and a dtype of indices."""
@@ -97,19 +97,23 @@ class CaseAspect(Aspect):
 
 @dataclass(frozen=True)
 class CaseBlock:
-    """``count`` cases of one aspect of one subject from the ``number``-th seed."""
+    """``count`` cases of one aspect of one subject from the ``number``-th seed.
+
+    The ``turn``-th of those that go on where one of a plan ends has a seed that derives from its.
+    """
 
     subject: Subject
     aspect: CaseAspect
     number: int
     count: int
     seed: int = field(compare=False)
+    turn: int = 0
     least: int = field(default=1, init=False)
     grain: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
+        return beyond_id(f"{self.subject.id}-{self.aspect.id}-{self.number}", self.turn)
 
     @property
     def make(self) -> Make[Case]:
@@ -124,7 +128,7 @@ class CaseBlock:
     def first(self, count: int) -> list[Question]:
         """So many of its questions, or of those of a longer block."""
         aspect, block = self.aspect.alone, self.id
-        return [Question(case, aspect, block) for case in generate(self.make, count, self.seed)]
+        return [Question(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count if asked is None else asked}
@@ -137,12 +141,22 @@ class CaseBlock:
         found = shrink(
             self.make,
             self.count,
-            self.seed,
+            self._own_seed,
             Case.from_json(failing.to_line()),
             lambda case: still_fails(Question(case, aspect, self.id)),
             seconds,
         )
         return Question(found, aspect, self.id)
+
+    def beyond(self) -> CaseBlock:
+        return replace(self, turn=self.turn + 1, count=BLOCK_SIZE)
+
+    def of(self, count: int) -> CaseBlock:
+        return replace(self, count=count)
+
+    @property
+    def _own_seed(self) -> int:
+        return derive_seed(self.seed, self.turn) if self.turn else self.seed
 
 
 @dataclass(frozen=True)
@@ -178,6 +192,9 @@ class ListedBlock:
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:  # noqa: ARG002
         """None: listed cases are what they are for a reason."""
         return
+
+    def beyond(self) -> None:
+        """There are no others."""
 
     @property
     def _targets(self) -> list[Target]:
@@ -251,6 +268,9 @@ class ContractBlock:
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
         return None if small == call else self._question(small)
+
+    def beyond(self) -> None:
+        """A larger plan draws more calls."""
 
     def _question(self, call: ContractCall) -> ContractQuestion:
         return question_of(call, self._product, self.aspect.alone, self.id)

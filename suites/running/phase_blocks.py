@@ -59,6 +59,9 @@ class PhaseBlock:
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
         """The cases of the ways are small as they are."""
 
+    def beyond(self) -> None:
+        """There are no other ways."""
+
 
 def _way_of(question: PhaseQuestion) -> str:
     return question.way.id

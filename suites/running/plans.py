@@ -47,6 +47,10 @@ MOST_CASES = 100_000
 """Six times what a night judges; a plan's blocks are all made before the first is judged."""
 
 
+MOST_BEYOND = 100_000_000
+"""Cases that nobody asks of one block in a week."""
+
+
 Group = tuple[tuple[str, str], ...]
 """Columns with the values that tell the rows of a group apart from those of all others."""
 
@@ -159,6 +163,30 @@ class Block(Protocol):
 
     def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Asked | None:
         """The smallest question found that still fails as ``failing``, one of its own, does; None if none is sought."""
+
+    def beyond(self) -> Beyond | None:
+        """The block that goes on where it ends, with cases that no plan has; None where it is all that there is."""
+
+
+class Beyond(Block, Protocol):
+    """A block that goes on where another ends."""
+
+    def of(self, count: int) -> Beyond:
+        """The block of so many of its first cases."""
+
+
+_BEYOND = "+"
+"""Stands in the id of a block that goes on where another ends."""
+
+
+def root_of(name: str) -> str:
+    """The id of the block of a plan that one goes on from, or that it is."""
+    return name.partition(_BEYOND)[0]
+
+
+def beyond_id(name: str, turn: int) -> str:
+    """The id of the ``turn``-th block that goes on from one; its own for the 0th."""
+    return f"{name}{_BEYOND}{turn}" if turn else name
 
 
 Q = TypeVar("Q", bound=Asked)

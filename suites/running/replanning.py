@@ -6,6 +6,7 @@ Nothing here loads a backend: what the backends said about themselves is part of
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.diagnosis import asked_by
-from poolproof.suites.running.plans import Plan, Subject, not_supported
+from poolproof.suites.running.plans import MOST_BEYOND, Plan, Subject, not_supported
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.serving import Survey
 from poolproof.suites.running.sharding import Shard
@@ -103,7 +104,16 @@ def asked_again(
 def _selection(run: Mapping[str, Any]) -> Selection:
     if "selection" not in run:
         raise NotDrawable("the run does not say what was asked of it")
-    return from_record(run["selection"])
+    return _beyond_its_plan(from_record(run["selection"]), run.get("budget", {}).get("beyond", {}))
+
+
+def _beyond_its_plan(selection: Selection, beyond: Mapping[str, int]) -> Selection:
+    """With what a time was spent on beyond the plan; `NotDrawable` where it cannot have been."""
+    blocks = {block.id: block for block in selection.planned()} if beyond else {}
+    for name, cases in beyond.items():
+        if name not in blocks or not 0 < cases <= MOST_BEYOND or blocks[name].beyond() is None:
+            raise NotDrawable(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
+    return replace(selection, beyond=beyond)
 
 
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:

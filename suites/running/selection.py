@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from poolproof.reports.rows.prices import usual_price
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.running.allotment import going_on
 from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.serving import Survey
@@ -30,7 +31,8 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 class Selection:
     """``aspects``, ``operators`` and ``dtypes`` choose from the plan; of the last two, none stands for all.
 
-    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part.
+    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part. ``beyond``
+    says how many cases there are that no plan has, by the id of the block that they go on from.
     """
 
     surveys: Mapping[str, Survey]
@@ -41,6 +43,11 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
+    beyond: Mapping[str, int] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the blocks, which a worker makes sooner than it is sent them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def questions(self) -> dict[str, tuple[Asked, str]]:
         """The single cases and the backend that each is put to, by id."""
@@ -75,7 +82,12 @@ class Selection:
         return [subject for subject in self.subjects() if subject.unsupported is not None and tells]
 
     def blocks(self) -> list[Block]:
-        return [block for block in self._all_blocks() if self._has(block.id)]
+        planned = self.planned()
+        return planned + [more for block in planned for more in going_on(block, self.beyond.get(block.id, 0))]
+
+    def planned(self) -> list[Block]:
+        """Those of the plan."""
+        return [block for block in self._all_blocks if self._has(block.id)]
 
     def plan_cases(self) -> int:
         """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
@@ -84,7 +96,7 @@ class Selection:
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
         whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=(), shard=None)
-        return sum(block.count for block in whole.blocks())
+        return sum(block.count for block in whole.planned())
 
     def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
         """The groups of rows with the number of cases that a complete run judges in each.
@@ -113,7 +125,7 @@ class Selection:
         """The ids of what this shard has."""
         assert self.shard is not None
         costs = dict.fromkeys(self._all_questions(), 1.0)
-        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks()}
+        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks}
         return self.shard.names(costs)
 
     def _all_questions(self) -> dict[str, tuple[Asked, str]]:
@@ -123,6 +135,7 @@ class Selection:
             for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
+    @cached_property
     def _all_blocks(self) -> list[Block]:
         aspects = [ASPECTS[name] for name in self.aspects]
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))

@@ -1,0 +1,125 @@
+"""The failing rows of a suspect: how they fail, which is smallest, and those that were too many to be searched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.failures import is_shrunk, smallest_case
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.suspects.facts import cells, leading_of, read_case, windows_of
+from poolproof.reports.suspects.features import feature_table
+from poolproof.reports.suspects.suspect import Kind, Suspect
+from poolproof.reports.suspects.terms import Mask, Term, columns_of
+
+AT_ONCE = 20_000
+"""Rows whose features are made at a time: those of a million would take gigabytes."""
+
+SIZED = ("operator", "case", "shrunk")
+"""Columns that `size_of` reads."""
+
+
+def kind_of(verdict: str, violated: Any) -> Kind:
+    return verdict, next(iter(checks_of(violated)), SURVIVAL)
+
+
+def checks_of(told: Any) -> Sequence[str]:
+    """The names of a column of checks, which is empty or no list where none could tell."""
+    return () if told is None or isinstance(told, float) else told
+
+
+def size_of(row: Row) -> tuple[bool, float, float, int]:
+    """Whether the case of a row was not made smaller, then its elements, its windows, and the length of its line."""
+    line, operator = smallest_case(row), str(row["operator"])
+    windows = windows_of(operator, case := read_case(line))
+    if windows is None:
+        return not is_shrunk(row), float("inf"), float("inf"), len(line)
+    planes = cells(leading_of(operator, case))
+    return not is_shrunk(row), planes * cells(windows.size), planes * cells(windows.count), len(line)
+
+
+def smallest_of(rows: pd.DataFrame) -> Row:
+    """The row whose case is smallest."""
+    told = ({str(name): value for name, value in row.items()} for row in rows.to_dict("records"))
+    return min(told, key=size_of)
+
+
+def kinds_of_rows(rows: pd.DataFrame) -> Counter[Kind]:
+    return Counter(kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True))
+
+
+def with_others(found: Sequence[Suspect], others: pd.DataFrame) -> list[Suspect]:
+    """The suspects of some failing rows with the ``others`` of their backend, each of which is of the first it meets.
+
+    What meets none is of one without a condition: those of its verdict, or a new one.
+    """
+    told = list(found)
+    for start in range(0, len(others), AT_ONCE):
+        told = list(_with_some(told, others.iloc[start : start + AT_ONCE]))
+    return told
+
+
+def _with_some(found: Sequence[Suspect], rows: pd.DataFrame) -> Iterator[Suspect]:
+    columns = {column.feature: column for column in columns_of(feature_table(rows))}
+    left = np.ones(len(rows), np.bool_)
+
+    def meeting(terms: Sequence[Term]) -> Mask:
+        met = left.copy()
+        for term in terms:
+            met &= term.holds(columns[term.feature]) if term.feature in columns else False
+        return met
+
+    for suspect in [each for each in found if each.is_claimed]:
+        taken = meeting(suspect.terms)
+        left &= ~taken
+        grown = _grown(suspect, rows[taken])
+        yield replace(grown, failing_others=grown.failing_others + int(left.sum()))
+    without = {suspect.smallest["verdict"]: suspect for suspect in found if not suspect.is_claimed}
+    rest = {str(verdict): part for verdict, part in rows[left].groupby("verdict", sort=False)}
+    for verdict in dict.fromkeys([*without, *rest]):
+        part = rest.get(verdict, rows.iloc[:0])
+        yield _grown(without[verdict], part) if verdict in without else unexplained(part)
+
+
+def _grown(suspect: Suspect, rows: pd.DataFrame) -> Suspect:
+    """The suspect with more failing rows of its own."""
+    if not len(rows):
+        return suspect
+    kinds: Counter[Kind] = Counter(dict(suspect.kinds))
+    kinds.update(kinds_of_rows(rows))
+    return replace(
+        suspect,
+        failing=suspect.failing + len(rows),
+        kinds=tuple(kinds.most_common()),
+        cases=suspect.cases | frozenset(rows["case_id"]),
+    )
+
+
+def unexplained(rows: pd.DataFrame) -> Suspect:
+    """Failing rows for which no condition is claimed."""
+    return without_terms(rows, 0, is_claimed=False)
+
+
+def without_terms(rows: pd.DataFrame, conforming_others: int, *, is_claimed: bool) -> Suspect:
+    """Failing rows as a suspect without a condition, beside so many rows that conform."""
+    return Suspect(
+        backend=str(rows["backend"].iloc[0]),
+        is_claimed=is_claimed,
+        terms=(),
+        failing=len(rows),
+        conforming=0,
+        failing_others=0,
+        conforming_others=conforming_others,
+        ties=(),
+        bounds=(),
+        kinds=tuple(kinds_of_rows(rows).most_common()),
+        margin=0.0,
+        smallest=smallest_of(rows),
+        cases=frozenset(rows["case_id"]),
+    )

@@ -1,0 +1,89 @@
+"""The journal of a run that is asked for a time: what all its processes have taken of it, and learned on the way.
+
+A line holds a block's id with how many of its cases are taken, or with the seconds that some took and the behaviours
+that they were the first to show.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedRandom
+from pathlib import Path
+from typing import Any
+
+from poolproof.reports.rows.surroundings import writing
+from poolproof.suites.running.behaviour import Behaviours, Sightings
+from poolproof.suites.running.plans import root_of
+
+
+class Journal:
+    """What all processes know; read and written while `locked`.
+
+    ``taken`` is by block. What cases cost, and what they show, is by the block that they go on from (`root_of`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+        self._end: BufferedRandom | None = None
+        self.taken: dict[str, int] = {}
+        self.paces: dict[str, float] = {}
+        """Seconds of a case, of those that were judged last."""
+        self.spent: Counter[str] = Counter()
+        """Seconds in all."""
+        self.sightings = Sightings()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep the others out, and know what they wrote; `CannotWrite` where the file system knows no locks."""
+        with writing(self._path), self._path.open("a+b") as self._end:
+            fcntl.flock(self._end, fcntl.LOCK_EX)
+            self._catch_up(self._end)
+            yield
+
+    def take(self, block: str, stop: int) -> None:
+        self._append({"block": block, "taken": stop})
+
+    def note(self, block: str, cases: int, seconds: float, shown: Iterable[Behaviours]) -> None:
+        """That so many cases of a block took so long together, 0 where nobody knows, and what each of them showed."""
+        entry: dict[str, Any] = {"block": block, "seconds": round(seconds / cases, 6), "cases": cases}
+        if shown := list(shown):
+            first, again = self.sightings.new_to(shown)
+            entry |= {"first": first, "again": again, "shown": sum(map(len, shown))}
+        self._append(entry)
+
+    def _catch_up(self, end: BufferedRandom) -> None:
+        end.seek(self._read)
+        text = end.read()
+        if text and not text.endswith(b"\n"):
+            end.write(b"\n")  # whose writer died
+        self._read = end.tell()
+        for line in text.splitlines():
+            self._learn(line)
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        assert self._end is not None
+        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        self._end.write(line)
+        self._end.flush()
+        self._read += len(line)
+        self._learn(line)
+
+    def _learn(self, line: bytes) -> None:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            return  # cut short by the death of its writer: nobody was given that portion
+        root = root_of(entry["block"])
+        if "taken" in entry:
+            self.taken[entry["block"]] = entry["taken"]
+            return
+        if entry["seconds"]:
+            self.paces[root] = entry["seconds"]
+        self.spent[root] += entry["seconds"] * entry.get("cases", 0)
+        if "shown" in entry:
+            self.sightings.note(root, entry["first"], entry["again"], entry["shown"])
