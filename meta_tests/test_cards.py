@@ -101,7 +101,7 @@ def test_a_crash_is_told_without_a_card_where_nothing_is_claimed(shared: Path, t
 
 def test_a_run_that_conforms_has_none_of_it(shared: Path, tmp_path: Path) -> None:
     page = page_of(run_of(honest(VALUE), shared), tmp_path)
-    assert not re.search('id="wrong"|class="failure|<svg', page)
+    assert not re.search('id="wrong"|class="failure|<svg class="plane', page)
     assert "Geometries that were judged" in page
 
 

@@ -14,11 +14,19 @@ from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.precision import HISTOGRAM, Multiplicity, agreements, duels, precision_by_model
+from poolproof.reports.figures.precision import (
+    HISTOGRAM,
+    Multiplicity,
+    agreements,
+    duels,
+    errors_by_dtype,
+    precision_by_model,
+)
 from poolproof.reports.pages import publishing
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.precision import percent, write_precision_page
 from poolproof.reports.pages.publishing import PAGES, publish
+from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
@@ -117,6 +125,28 @@ def test_errors_stay_below_their_bounds_in_every_class(run: Path) -> None:
             assert sum(each.cells for each in one.multiplicities) > 500
     bounds = {each.label: each.bound for each in group_of(run, "native", "float16").multiplicities}
     assert bounds["2"] <= 0.5 < bounds["3-4"]
+
+
+def test_errors_of_all_operators_are_together_by_dtype(run: Path) -> None:
+    one = group_of(run, "native", "float16")
+    other = replace(
+        one,
+        operator="AdaptiveMaxPool2dBackward",
+        multiplicities=(replace(one.multiplicities[0], cells=7, error=100.0), Multiplicity("1025-2048", 3, 0.1, 0.2)),
+    )
+    alone, together = (errors_by_dtype(found)["native"][0][2] for found in ([one], [one, other]))
+    assert alone == one.multiplicities
+    assert together[0] == replace(one.multiplicities[0], cells=one.multiplicities[0].cells + 7, error=100.0)
+    assert together[1:] == (*one.multiplicities[1:], Multiplicity("1025-2048", 3, 0.1, 0.2))
+
+
+def test_the_page_of_the_run_draws_them(run: Path, tmp_path: Path) -> None:
+    page = write_run_page(read_digest(run), tmp_path / "index.html").read_text(encoding="utf-8")
+    drawn = re.findall(r"<figcaption>([^<]*)</figcaption><svg class=.drawing.", page)
+    assert drawn == [
+        *(f"{backend}: {dtype}, acc32" for backend in ("cutting", "honest") for dtype in ("float32", "float16")),
+        *(f"native: {dtype}, native" for dtype in ("float32", "float16")),
+    ]
 
 
 def test_worst_cases_are_right_ones_with_their_lines(run: Path) -> None:

@@ -40,6 +40,11 @@ def test_every_cell_says_what_it_was_owed_and_got() -> None:
         assert (drawn.count('class="frame worst"'), drawn.count('class="frame wrong"')) == (1, 0)
 
 
+def test_a_number_that_is_too_long_for_its_cell_is_rounded() -> None:
+    drawn = drawing(evidence([[[0.9425212, -1234.5678, 1.5e20]]], [[[0.0, 0.0, 0.0]]]), "got")
+    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["0.943", "-1235", "2e20"]
+
+
 def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
     one = evidence([[[-8.0, 4.0, np.inf, 0.0]]], [[[0.0, 0.0, 0.0, 0.0]]])
     found = re.findall(r'<rect class="(\w+)" .*?fill-opacity:([\d.]+)"/>', drawing(one, "got"))

@@ -120,6 +120,7 @@ def test_two_causes_are_two_suspects() -> None:
     assert list(map(str, first.terms)) == ["dilation > 1"]
     assert [bound.feature for bound in second.bounds] == ["N*C"]
     assert first.failing + second.failing == sum(row["verdict"] == "violates" for row in rows)
+    assert (first.is_exact, second.is_exact) == (True, True)
 
 
 def test_all_cases_fail() -> None:

@@ -17,7 +17,7 @@ from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, told_apart_by
 from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
-from poolproof.reports.figures.precision import HAS_STATISTICS
+from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
 from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.suspects import Suspect
@@ -104,6 +104,11 @@ class Digest:
     def listed(self) -> pd.DataFrame:
         """The rows of case lists."""
         return listed_rows(self.folder)
+
+    @cached_property
+    def precise(self) -> list[Precision]:
+        """Precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
+        return precision_by_model(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:

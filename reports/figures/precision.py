@@ -166,6 +166,30 @@ def precision_by_model(folder: Path) -> list[Precision]:
     return sorted(found, key=lambda precision: (precision.backend, precision.operator, DTYPES.index(precision.dtype)))
 
 
+Errors = tuple[str, str, tuple[Multiplicity, ...]]
+"""Dtype, accumulation model, and what was found by how many gradients meet in a cell."""
+
+
+def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
+    """Of each backend the largest errors and bounds of all its operators; nothing of a dtype without right rows."""
+    parts: dict[tuple[str, str, str], list[Multiplicity]] = {}
+    for one in found:
+        parts.setdefault((one.backend, one.dtype, one.model), []).extend(one.multiplicities)
+    backends: dict[str, list[Errors]] = {}
+    for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
+        if together := tuple(_together(parts[backend, dtype, model])):
+            backends.setdefault(backend, []).append((dtype, model, together))
+    return backends
+
+
+def _together(classes: Sequence[Multiplicity]) -> Iterator[Multiplicity]:
+    """One for each label, in the order of the numbers of gradients."""
+    for label in sorted({one.label for one in classes}, key=lambda label: int(label.partition("-")[0])):
+        same = [one for one in classes if one.label == label]
+        error, bound = max(one.error for one in same), max(one.bound for one in same)
+        yield Multiplicity(label, sum(one.cells for one in same), error, bound)
+
+
 def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Precision:
     right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}

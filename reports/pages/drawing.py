@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from poolproof.reports.figures.precision import Multiplicity
 
 WIDTH, HEIGHT = 270, 165
-_LEFT, _BOTTOM, _TOP = 30, 30, 6
+_LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
 _MOST_LABELS = 7
 
 
@@ -41,7 +41,7 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
     parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
     return Markup(
-        f'<svg class="drawing" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f'<svg class="drawing" viewBox="0 0 {WIDTH + _RIGHT} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(parts)}</svg>"
     )
 

@@ -15,7 +15,6 @@ from poolproof.reports.figures.precision import (
     Precision,
     agreements,
     duels,
-    precision_by_model,
 )
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
@@ -29,7 +28,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(precision_by_model(digest.folder)),
+        backends=_by_backend(digest.precise),
         standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
         duels=duels(digest.folder),
         probes=_probes(digest.run),

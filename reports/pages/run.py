@@ -7,14 +7,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from markupsafe import Markup
+
 from poolproof.reports.figures.asked import grids
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.cards import Card, Square, cards
+from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.suspects import headline
@@ -39,6 +43,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.folder),
+        errors=_errors(digest),
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
@@ -87,6 +92,18 @@ def _gap(gap: Record) -> Record:
     """A mandatory group with something missing; ``group`` are the columns it is told apart by."""
     group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
     return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
+
+
+def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
+    """Of each backend a title and a drawing for each dtype: largest errors and bounds."""
+    found = errors_by_dtype(digest.precise) if digest.has_statistics else {}
+    return {
+        backend: [
+            (f"{dtype}, {model}", error_over_multiplicity(classes, f"largest errors and bounds of {dtype}"))
+            for dtype, model, classes in drawn
+        ]
+        for backend, drawn in found.items()
+    }
 
 
 def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[str, list[Record]]:

@@ -25,6 +25,7 @@ _PLANES_ACROSS, _PLANE = 16, 9.0
 
 _CELL = 22.0
 _MOST_ARROWS = 24
+_LONGEST_TEXT = 5
 _MOST_TEXTS = 6
 """Columns up to which a cell has room for its number."""
 
@@ -186,5 +187,5 @@ def _short(text: str) -> str:
         value = float(text)
     except ValueError:
         return text
-    plain = f"{value:g}"
-    return plain if len(plain) <= 5 else f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    plain = next((plain for digits in (6, 5, 4, 3) if len(plain := f"{value:.{digits}g}") <= _LONGEST_TEXT), None)
+    return plain or f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

@@ -75,11 +75,12 @@ def _with_some(found: Sequence[Suspect], rows: pd.DataFrame) -> Iterator[Suspect
             met &= term.holds(columns[term.feature]) if term.feature in columns else False
         return met
 
+    claimed = []
     for suspect in [each for each in found if each.is_claimed]:
         taken = meeting(suspect.terms)
         left &= ~taken
-        grown = _grown(suspect, rows[taken])
-        yield replace(grown, failing_others=grown.failing_others + int(left.sum()))
+        claimed.append(_grown(suspect, rows[taken]))
+    yield from (replace(each, failing_others=each.failing_others + int(left.sum())) for each in claimed)
     without = {suspect.smallest["verdict"]: suspect for suspect in found if not suspect.is_claimed}
     rest = {str(verdict): part for verdict, part in rows[left].groupby("verdict", sort=False)}
     for verdict in dict.fromkeys([*without, *rest]):

@@ -37,7 +37,7 @@ class Suspect:
     failing, conforming
         Cases that meet it, which fail, and which conform though they were held to the same checks.
     failing_others, conforming_others
-        Those that do not meet it, failing ones of earlier suspects left out.
+        Those that do not meet it, failing ones of other suspects left out.
     ties
         Conditions of as many terms that the same cases meet.
     bounds

@@ -82,13 +82,14 @@ def first_by_id(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFra
 
 @dataclass(frozen=True, eq=False)
 class _Taking:
-    """A suspect, and the failing rows that are its cases."""
+    """A suspect, the failing rows that are its cases, and the failing rows that do not meet its condition."""
 
     suspect: Suspect
     cases: Mask
+    others: Mask
 
     def with_those(self, other: _Taking) -> _Taking:
-        return _Taking(self.suspect, self.cases | other.cases)
+        return _Taking(self.suspect, self.cases | other.cases, self.others)
 
 
 class _Search:
@@ -107,8 +108,10 @@ class _Search:
         while len(told) < MOST_SUSPECTS and (found := self._next()) is not None:
             self._left &= ~found.cases
             told.append(found)
-        for found in self._of_their_own(told):
-            yield self._with_cases(found.suspect, found.cases)
+        own = self._of_their_own(told)
+        for found in own:
+            explained = np.logical_or.reduce([other.cases for other in own if other is not found] or [~self._failing])
+            yield self._with_cases(found.suspect, found.cases, found.others & ~explained)
         yield from self._unexplained()
 
     def _of_their_own(self, told: list[_Taking]) -> list[_Taking]:
@@ -131,10 +134,15 @@ class _Search:
     def _kinds_among(self, group: Mask) -> set[Kind]:
         return {self._kinds[number] for number in np.flatnonzero(group)}
 
-    def _with_cases(self, suspect: Suspect, group: Mask) -> Suspect:
+    def _with_cases(self, suspect: Suspect, group: Mask, others: Mask) -> Suspect:
         rows = self._rows[group]
-        kinds, cases = tuple(kinds_of_rows(rows).most_common()), frozenset(rows["case_id"])
-        return replace(suspect, kinds=kinds, smallest=smallest_of(rows), cases=cases)
+        return replace(
+            suspect,
+            failing_others=int(others.sum()),
+            kinds=tuple(kinds_of_rows(rows).most_common()),
+            smallest=smallest_of(rows),
+            cases=frozenset(rows["case_id"]),
+        )
 
     def _next(self) -> _Taking | None:
         """The one that explains most of what is left; None where nothing is left, or nothing can be claimed."""
@@ -168,7 +176,7 @@ class _Search:
         taken = np.zeros(len(self._rows), np.bool_)
         taken[asked[found.mask & fails]] = True
         bounds = _bounds(found, {column.feature: column for column in columns}, fails)
-        return _Taking(self._suspect(found, bounds, taken, fails), taken)
+        return _Taking(self._suspect(found, bounds, taken, fails), taken, group & ~taken)
 
     def _conforming(self, group: Mask) -> Mask:
         """The rows that conform and judged a check which some of the group break."""
@@ -196,7 +204,7 @@ class _Search:
 
     def _everything(self, group: Mask) -> _Taking:
         """All rows fail that were held to these checks: that is the condition."""
-        return _Taking(self._without_terms(group, is_claimed=True), group)
+        return _Taking(self._without_terms(group, is_claimed=True), group, np.zeros_like(group))
 
     def _unexplained(self) -> Iterator[Suspect]:
         verdicts = self._rows["verdict"].to_numpy(object)
