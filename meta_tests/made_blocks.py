@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import numpy as np
+
 from poolproof.suites.running.allotment import Allotment, Budget, Portion
 from poolproof.suites.running.plans import Block, beyond_id, root_of
 from poolproof.suites.running.ways import EVENLY, Way
@@ -84,8 +86,8 @@ class Clock:
         seconds = cases * block.seconds
         self.times[worker] += seconds
         self.now = self.times[worker]
-        shown = [frozenset(block.shows(number)) for number in range(portion.start, portion.stop)]
-        self.allotments[worker].took(portion, cases, seconds, filter(None, shown))
+        shown = [np.array([*block.shows(number)], np.int64) for number in range(portion.start, portion.stop)]
+        self.allotments[worker].took(portion, cases, seconds, [each for each in shown if len(each)])
         self.portions.append(portion)
 
     def taken(self) -> Counter[str]:

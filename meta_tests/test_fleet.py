@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, finished_blocks, read_rows
 from poolproof.reports.rows.verdicts import BadInput, Verdict
+from poolproof.suites.cases.case import Case
 from poolproof.suites.fleet.dispatch import (
     MOST_DEATHS,
     Came,
@@ -27,9 +32,12 @@ from poolproof.suites.fleet.dispatch import (
 )
 from poolproof.suites.fleet.node import Batch, Given, Judge, Work
 from poolproof.suites.fleet.ray_pool import NoFleet, resource_of
-from poolproof.suites.fleet.session import Recording
+from poolproof.suites.fleet.scratch import scratch_folder
+from poolproof.suites.fleet.session import Further, Recording
 from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.judge import Question
 from poolproof.suites.options import check_fleet
+from poolproof.suites.running.aspects import EVERYTHING
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.runner import Tally
 from poolproof.suites.running.selection import Selection
@@ -308,6 +316,73 @@ def test_judges_hand_over_what_a_session_records(tmp_path: Path, monkeypatch: py
     assert "on this machine is gone while it was at " in told[0]
     assert (tmp_path / "fleet" / "evidence" / "call.py").exists()
     assert list((tmp_path / "fleet" / "evidence").glob("*.npz"))
+
+
+@pytest.mark.parametrize("deaths", [0, 1])
+def test_a_fleet_judges_further_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("POOLPROOF_WORKER", "0")
+    monkeypatch.setenv("POOLPROOF_MEMORY_BUDGET", str(8 << 30))
+    backend = "scatter_backends:Lost"
+    pool = Together(Given(lambda row: row, 60.0, False, 50, 8 << 30), backend)
+    pool.deaths = deaths
+    told: list[str] = []
+    writer = RowWriter(tmp_path, "main")
+    fleet = Further(cast(Pool, pool), tmp_path, writer, 60.0, told.append)
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
+    rows = [fleet.judge(Question(replace(case, seed=seed), EVERYTHING, "diagnosis-1"), backend) for seed in range(2)]
+    pool.close()
+    writer.close()
+    assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * 2
+    assert len(told) == deaths
+    kept = Counter(row["case_id"] for row in read_rows(tmp_path).to_pylist() if row["block"] == "diagnosis-1")
+    assert kept == Counter(row["case_id"] for row in rows)
+
+
+def test_what_a_judge_raises_ends_further_cases(tmp_path: Path) -> None:
+    pool = Raising()
+    fleet = Further(cast(Pool, pool), tmp_path, RowWriter(tmp_path, "main"), 60.0, print)
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,))
+    with pytest.raises(BackendUnavailable, match=r"^RuntimeError: no device$"):
+        fleet.judge(Question(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
+
+
+class Raising(Scripted):
+    """A judge whose device has gone."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def give(self, judge: int, work: Work, judged: frozenset[str]) -> None:
+        """Whatever it is."""
+
+    def wait(self, seconds: float) -> Iterable[Event]:
+        return [Ended(0, "Traceback\nRuntimeError: no device\n")]
+
+
+def test_the_folder_of_a_judge_that_was_killed_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    program = "from poolproof.suites.fleet.scratch import scratch_folder; print(scratch_folder(), flush=True); input()"
+    surroundings = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=surroundings
+    ) as other:
+        assert other.stdout
+        theirs = Path(other.stdout.readline().strip())
+        assert theirs.parent == tmp_path
+        grow_old(theirs)
+        ours = scratch_folder()
+        assert theirs.is_dir()
+        other.kill()
+    grow_old(ours)
+    young = tmp_path / theirs.name.replace(theirs.name[-4:], "made")
+    young.mkdir()
+    again = scratch_folder()
+    assert set(tmp_path.iterdir()) == {ours, young, again}
+
+
+def grow_old(folder: Path) -> None:
+    os.utime(folder, (0.0, 0.0))
 
 
 def outcomes(folder: Path) -> Counter[tuple[str, ...]]:

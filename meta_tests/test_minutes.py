@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from made_blocks import Clock, Made
@@ -59,7 +60,7 @@ def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: st
 
 
 def shown(case: Case) -> frozenset[int]:
-    return behaviours(Question(case, CASE_ASPECTS["values"]).judge(create("torch-cpu")))
+    return frozenset(behaviours(Question(case, CASE_ASPECTS["values"]).judge(create("torch-cpu"))).tolist())
 
 
 def test_a_case_shows_the_same_as_one_with_other_data() -> None:
@@ -105,7 +106,7 @@ def test_what_was_seen_once_says_how_much_is_not_seen() -> None:
 
 
 def see(known: Sightings, block: str, *cases: list[int]) -> None:
-    first, again = known.new_to(cases)
+    first, again = known.new_to([np.array(case) for case in cases])
     known.note(block, first, again, sum(map(len, cases)))
 
 
@@ -117,7 +118,7 @@ def numbered(name: int) -> Made:
 
 def worn(name: int, seconds: float = 0.05) -> Made:
     """A block that always shows the same two."""
-    return Made(f"{name}", 10_000, seconds, shows=lambda _: (-2 * name, -2 * name - 1))
+    return Made(f"{name}", 10_000, seconds, shows=lambda _: (2 * name, 2 * name + 1))
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 
+from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, canonical, check_name, create, names
+from poolproof.suites import commands
 from poolproof.suites.cli import main
 
 
@@ -43,3 +47,21 @@ def test_a_device_that_torch_is_not_asked_on_is_told(device: str) -> None:
 def test_commands_say_so() -> None:
     ended = CliRunner().invoke(main, ["list", "--backend", "torch:tpu"])
     assert (ended.exit_code, "backend 'torch:tpu': torch runs on" in ended.output) == (3, True)
+
+
+def test_the_list_of_backends_says_in_short_what_each_is_and_whole_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = {"library liba.so": f"sha256:{'ab' * 32}, /liba.so", "wheel a": "1.0, RECORD", "abilities of X": "none"}
+
+    def survey(name: str) -> SimpleNamespace:
+        if name == "jax":
+            raise BackendUnavailable("pip install 'poolproof[jax]'")
+        return SimpleNamespace(environment={"torch": "[2.13.0]"} | long)
+
+    monkeypatch.setattr(commands, "survey", survey)
+    monkeypatch.setattr(commands, "names", lambda: ["jax", "torch-cpu"])
+    _, _, first, second, *_ = CliRunner().invoke(main, ["backends"]).output.splitlines()[1:]
+    assert first.split() == ["jax", "no", "pip", "install", "'poolproof[jax]'"]
+    name, here, *said, library = second.split()
+    assert (name, here, said, len(library)) == ("torch-cpu", "yes", ["torch", "[2.13.0],", "library"], 12)

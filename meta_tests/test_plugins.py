@@ -397,24 +397,16 @@ def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path
     assert Case.from_json((tmp_path / "list").read_text()) == Case.from_json(LINE)
 
 
-WRITES = """
-    def write(self, case, number):
-        {}
-
-MINE = """
+def writing(statement: str) -> str:
+    """The module of the format, which writes a case by this statement."""
+    return FORMAT.replace("\nMINE", f"\n    def write(self, case, number):\n        {statement}\n\nMINE")
 
 
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (
-            FORMAT.replace("\nMINE = ", WRITES.format("1 / 0")),
-            "format 'mine' cannot write these cases: it raised ZeroDivisionError",
-        ),
-        (
-            FORMAT.replace("\nMINE = ", WRITES.format("return [][0]")),
-            "format 'mine' cannot write these cases: it raised IndexError",
-        ),
+        (writing("1 / 0"), "format 'mine' cannot write these cases: it raised ZeroDivisionError"),
+        (writing("return [][0]"), "format 'mine' cannot write these cases: it raised IndexError"),
         ("1 / 0", "choose from atk, ttk, json; case list format 'mine' of theirs 1.0 is left out: it raised Zero"),
         (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, ttk, json, yours"),
     ],

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
 from sessions import ROOT, Ended, command, run_session, surroundings
@@ -45,6 +46,13 @@ def test_ray_gives_the_rows_of_a_session(alone: Ended, tmp_path: Path) -> None:
     assert (ended.status, outcomes(ended.folder)) == (alone.status, outcomes(alone.folder)), ended.output
     assert read_run(ended.folder)["mandatory"] == read_run(alone.folder)["mandatory"]
     assert list((ended.folder / "evidence").glob("*.npz"))
+
+
+def test_a_fleet_asks_further_cases(tmp_path: Path) -> None:
+    ended = on_ray(tmp_path / "run", "--diagnose", "3")
+    blocks = [row["block"] for row in read_rows(ended.folder, ["block"]).to_pylist()]
+    assert any(block and block.startswith(DIAGNOSIS) for block in blocks), ended.output
+    assert "further cases are asked about " in ended.output
 
 
 def test_judges_that_are_killed_cost_no_row(alone: Ended, tmp_path: Path) -> None:

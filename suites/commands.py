@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.libraries import library_of
 from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
@@ -51,12 +52,21 @@ def backends() -> None:
         table.add_column(heading, overflow="fold")
     for name in names():
         try:
-            environment = survey(name).environment
-            said = ", ".join(f"{key} {value}" for key, value in environment.items())
-            table.add_row(name, Text("yes", style="green"), said)
+            table.add_row(name, Text("yes", style="green"), Text(_in_short(survey(name).environment)))
         except (BackendUnavailable, UnknownBackend) as error:
-            table.add_row(name, Text("no", style="red"), str(error))
+            table.add_row(name, Text("no", style="red"), Text(str(error)))
     _console.print(table)
+
+
+def _in_short(environment: Mapping[str, str]) -> str:
+    """What a backend says of itself; all the files that it loaded have one name, and the page of a run lists them."""
+    said = {key: value for key, value in environment.items() if key.partition(" ")[0] not in _AT_LENGTH}
+    library = library_of(environment)
+    return ", ".join(f"{key} {value}" for key, value in (said | ({"library": library} if library else {})).items())
+
+
+_AT_LENGTH = ("library", "wheel", "abilities")
+"""What the page of a run tells in lists: how the entries of an environment begin."""
 
 
 @click.command(name="list")

@@ -15,18 +15,23 @@ from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.surroundings import among_ours
 from poolproof.reports.suspects.inquiry import inquiries
+from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Subject
-from poolproof.suites.running.runner import Runner
+
+Judge = Callable[[Asked, str], Row]
+"""Gives the row of a question that is put to a backend."""
 
 
 def diagnose(
-    folder: Path, runner: Runner, subjects: Sequence[Subject], seconds: float, done: Done, say: Callable[[str], object]
+    folder: Path, judge: Judge, subjects: Sequence[Subject], seconds: float, done: Done, say: Callable[[str], object]
 ) -> None:
-    """Narrow down what is wrong with the run in a folder; an interrupt ends that, and nothing else.
+    """Narrow down what is wrong with the run in a folder, by cases that ``judge`` judges and records; an interrupt ends
+    that, and nothing else.
 
     `CannotWrite` where a row cannot be recorded.
     """
@@ -42,11 +47,9 @@ def diagnose(
 
     try:
         with among_ours():
-            Diagnosis(partial(inquiries, folder), runner.judge_further, subjects, seconds, announced, known).run()
+            Diagnosis(partial(inquiries, folder), judge, subjects, seconds, announced, known).run()
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
     except (BackendUnavailable, UnknownBackend) as error:
         say(f"no further cases: {error}")
-    finally:
-        runner.close()

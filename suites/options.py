@@ -145,7 +145,7 @@ def add_options(parser: pytest.Parser) -> None:
         default=USUAL_DIAGNOSIS,
         metavar="SECONDS",
         help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
-        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left, with --ray none)",
+        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
 

@@ -13,6 +13,7 @@ import platform
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import pytest
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.surroundings import CannotWrite, among_ours
 from poolproof.reports.rows.text import visible, without_commands
@@ -230,13 +232,8 @@ def _allot(config: pytest.Config) -> None:
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:
-    """Have further cases narrow down what is wrong, where this process controls the run and all of it was asked.
-
-    What a fleet judges may not be there on the machine of its driver.
-    """
+    """Have further cases narrow down what is wrong, where this process controls the run and all of it was asked."""
     session = config.stash[_SESSION]
-    if config.getoption("ray"):
-        return
     resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
     if hasattr(config, "workerinput") or not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
         return
@@ -247,10 +244,27 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
         return
     from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
 
-    runner = _runner(config, recorder.rows_of(config), "diagnosis", most_evidence=1, shrinks=False, loaded={})
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter is not None else print
-    diagnose(session.folder, runner, session.selection.subjects(), seconds, session.done, say)
+    with _further(config, say) as judge:
+        diagnose(session.folder, judge, session.selection.subjects(), seconds, session.done, say)
+
+
+@contextmanager
+def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Asked, str], Row]]:
+    """Who judges further cases: the fleet, where there is one, else a runner of this process."""
+    rows = recorder.rows_of(config)
+    if FLEET in config.stash:
+        from poolproof.suites.fleet.session import Further
+
+        timeout = config.getoption("case_timeout")
+        yield Further(config.stash[FLEET], config.stash[_SESSION].folder, rows, timeout, say).judge
+        return
+    runner = _runner(config, rows, "diagnosis", most_evidence=1, shrinks=False, loaded={})
+    try:
+        yield runner.judge_further
+    finally:
+        runner.close()
 
 
 @pytest.fixture(scope="session")

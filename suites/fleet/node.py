@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.schema import Row
+from poolproof.suites.fleet.scratch import scratch_folder
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, share
 from poolproof.suites.running.plans import Block
@@ -55,11 +54,12 @@ class Given:
 
 @dataclass(frozen=True)
 class Single:
-    """A single question and the backend that it is put to."""
+    """A single question and the backend that it is put to; a ``further`` one is asked once, whatever comes."""
 
     id: str
     question: Asked
     backend: str
+    further: bool = False
 
 
 Work = Block | Single
@@ -83,7 +83,7 @@ class Judge:
     def __init__(self, number: int) -> None:
         os.environ[WORKER_VARIABLE] = str(number)
         self._name = f"fleet{number}"
-        self._folder = Path(tempfile.mkdtemp(prefix="poolproof-"))
+        self._folder = scratch_folder()
         self._said: dict[str, Survey] = {}
         self._loaded: dict[str, Sandbox] = {}
         self._rows: SimpleQueue[Row] = SimpleQueue()
@@ -135,7 +135,9 @@ class Judge:
 
     def _judge(self, work: Work, judged: frozenset[str]) -> None:
         if isinstance(work, Single):
-            self._runner.judge_one(work.question, work.backend)
+            ask = self._runner.judge_further if work.further else self._runner.judge_one
+            if work.question.id not in judged:
+                ask(work.question, work.backend)
         else:
             self._runner.leave_out((work.id, case_id) for case_id in judged)
             self._runner.judge(work)

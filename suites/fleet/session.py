@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.rows.evidence import write_programs
 from poolproof.reports.rows.prices import usual_price
 from poolproof.reports.rows.schema import Row
@@ -84,6 +85,42 @@ class Recording:
         row |= {"checks_judged": [], "judged_at": time.time(), "backend": backend, "product": "", "worker": "fleet"}
         self._rows.append(row)
         return row
+
+
+class Further:
+    """Has further cases judged by a pool, one after the other, and recorded with the others of a run."""
+
+    def __init__(self, pool: Pool, folder: Path, rows: RowWriter, timeout: float, say: Callable[[str], None]) -> None:
+        self._pool = pool
+        self._patience = patience(timeout)
+        self._recording = Recording(folder, rows, self._note, say)
+        self._error = ""
+
+    def judge(self, question: Asked, backend: str) -> Row:
+        """Its row. `BackendUnavailable` where a judge raised an exception instead."""
+        kept = _Kept(self._recording)
+        Dispatch(self._pool, kept, self._patience).run([Single(question.id, question, backend, further=True)])
+        if self._error:
+            raise BackendUnavailable(self._error.strip().splitlines()[-1])
+        return next(row for row in kept.rows if (row["case_id"], row["block"]) == (question.id, question.block))
+
+    def _note(self, work: Work, tally: Tally, error: str, judge: int, seconds: float) -> None:  # noqa: ARG002
+        self._error = error
+
+
+class _Kept:
+    """Records, and keeps the rows."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.rows: list[Row] = []
+        self.take = recording.take
+        self.note_death = recording.note_death
+        self.give_up = recording.give_up
+        self._recording = recording
+
+    def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
+        self.rows += rows
+        self._recording.end(work, rows, error, judge, seconds)
 
 
 def works_of(items: Iterable[pytest.Item]) -> dict[str, tuple[Work, pytest.Item]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.geometry import pooled_size
 from poolproof.references.operators import OPERATORS
@@ -28,51 +30,62 @@ _WORDS = ("clause", "aspect", "dtype", "index_dtype", "follows", "gradient", "in
 _FLAGS = ("batched", "overlapping", "deterministic")
 
 
-Behaviours = frozenset[int]
-"""What a case shows."""
+_NUMBERS = (1 << 22) - 3
+"""A prime, of which as many behaviours are told apart: a run of days sees a million, and takes a few for others."""
+
+Behaviours = NDArray[np.int64]
+"""What a case shows, each by its number, in their order."""
 
 
 def behaviours(row: Row) -> Behaviours:
     """Those that a row shows, by numbers that every process gives them."""
-    operator = _number(row["operator"])
-    facts = [_number(fact) for fact in _facts(row)]
-    if row.get("planes") is None:
-        clause = facts.pop(0)
-        return frozenset((clause * 31 + fact * 17 + operator) & 0xFFFFFFFF for fact in facts)
-    return frozenset((first * 31 + second * 17 + operator) & 0xFFFFFFFF for first, second in combinations(facts, 2))
+    facts = np.array([_number(fact) for fact in _facts(row)], np.int64)
+    first, second = (0, slice(1, None)) if row.get("planes") is None else _pairs(len(facts))
+    return np.unique((facts[first] * 31 + facts[second] * 17 + _number(row["operator"])) % _NUMBERS)
 
 
 class Sightings:
     """Which behaviours were seen, by all blocks of a run; blocks go by their names."""
 
     def __init__(self) -> None:
-        self._alone: dict[int, str] = {}
-        self._seen: set[int] = set()
-        self._singles: Counter[str] = Counter()
-        self._all: Counter[str] = Counter()
+        self._times = np.zeros(_NUMBERS, np.uint8)
+        """How often each was seen, 2 for more often."""
+        self._seer = np.zeros(_NUMBERS, np.int32)
+        """The number of the block that saw it first."""
+        self._blocks: dict[str, int] = {}
+        self._singles: Counter[int] = Counter()
+        self._all: Counter[int] = Counter()
 
-    def new_to(self, shown: Iterable[Iterable[int]]) -> tuple[list[int], list[int]]:
-        """Of what some cases show, what nobody saw before, and what was seen once until now."""
-        counts = Counter(behaviour for case in shown for behaviour in case)
-        first = [behaviour for behaviour in counts if behaviour not in self._seen]
-        new = set(first)
-        again = [each for each, count in counts.items() if each in self._alone or (each in new and count > 1)]
-        return first, again
+    def new_to(self, shown: Sequence[Behaviours]) -> tuple[list[int], list[int]]:
+        """Of what some cases show, what nobody saw before, and what is seen for the second time."""
+        numbers, counts = np.unique(np.concatenate(shown), return_counts=True)
+        times = self._times[numbers]
+        is_new = times == 0
+        return numbers[is_new].tolist(), numbers[(times == 1) | (is_new & (counts > 1))].tolist()
 
-    def note(self, block: str, first: Iterable[int], again: Iterable[int], count: int) -> None:
+    def note(self, block: str, first: Sequence[int], again: Sequence[int], count: int) -> None:
         """Learn what some cases of a block showed, ``count`` behaviours in all: see `new_to`."""
-        for behaviour in first:
-            self._seen.add(behaviour)
-            self._alone[behaviour] = block
-            self._singles[block] += 1
-        for behaviour in again:
-            if (owner := self._alone.pop(behaviour, None)) is not None:
-                self._singles[owner] -= 1
-        self._all[block] += count
+        number = self._blocks.setdefault(block, len(self._blocks))
+        self._times[first] = 1
+        self._seer[first] = number
+        self._singles[number] += len(first)
+        singles = np.array(again, np.int64)[self._times[again] == 1]
+        self._times[singles] = 2
+        for seer, lost in zip(*np.unique(self._seer[singles], return_counts=True), strict=True):
+            self._singles[int(seer)] -= int(lost)
+        self._all[number] += count
 
     def unseen(self, block: str) -> float:
         """The share of what the next case of a block shows that nobody saw: 1 of one that showed nothing yet."""
-        return (self._singles[block] + 1.0) / (self._all[block] + 1.0)
+        number = self._blocks.get(block, -1)
+        return (self._singles[number] + 1.0) / (self._all[number] + 1.0)
+
+
+@cache
+def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of every two of so many."""
+    first, second = np.triu_indices(count, 1)
+    return first, second
 
 
 def _facts(row: Row) -> Iterator[str]:
