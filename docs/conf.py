@@ -20,6 +20,7 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/minutes",
     "docs/fleet",
     "docs/score",
+    "docs/suspects",
     "docs/api",
     "examples/README",
     "FINDINGS",

@@ -20,29 +20,25 @@ from test_diagnosis import subjects
 
 
 class Ending:
-    """In place of a runner: answers some questions, and then ends as it is told to."""
+    """Judges some questions, and then ends as it is told to."""
 
     def __init__(self, end: Callable[[], object], answers: int) -> None:
         self._end, self._answers = end, answers
         self.asked = 0
-        self.is_closed = False
 
-    def judge_further(self, question: Asked, backend: str) -> Row:
+    def __call__(self, question: Asked, backend: str) -> Row:
         self.asked += 1
         if self.asked > self._answers:
             self._end()
         return question.describe() | {"backend": backend, "verdict": "conforms"}
 
-    def close(self) -> None:
-        self.is_closed = True
 
-
-def told_of(diagnosed: Path, runner: Ending) -> list[str]:
+def told_of(diagnosed: Path, judge: Ending) -> list[str]:
     """What a session says that ends so; the suspects are those of a real run."""
     (backend,) = read_digest(diagnosed / "run").run["backends"]
     asked_of = [Subject(backend, each.operator, each.dtype, each.index_dtype) for each in subjects()]
     said: list[str] = []
-    diagnose(diagnosed / "run", runner, asked_of, 30.0, NOTHING, said.append)  # type: ignore[arg-type]
+    diagnose(diagnosed / "run", judge, asked_of, 30.0, NOTHING, said.append)
     return said
 
 
@@ -65,10 +61,9 @@ def unavailable() -> NoReturn:
     ],
 )
 def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, end: Callable[[], object], told: str) -> None:
-    runner = Ending(end, answers=3)
-    said = told_of(diagnosed, runner)
-    assert said[-1] == told
-    assert (runner.asked, runner.is_closed) == (4, True)
+    judge = Ending(end, answers=3)
+    assert told_of(diagnosed, judge)[-1] == told
+    assert judge.asked == 4
 
 
 def test_an_interrupt_that_was_lost_is_no_interrupt_of_the_session(
@@ -77,13 +72,11 @@ def test_an_interrupt_that_was_lost_is_no_interrupt_of_the_session(
     def lose() -> None:
         monkeypatch.setattr(interrupts, "_pending", True)
 
-    runner = Ending(lose, answers=3)
-    assert told_of(diagnosed, runner)[-1].startswith("diagnosis interrupted")
-    assert runner.is_closed
+    assert told_of(diagnosed, Ending(lose, answers=3))[-1].startswith("diagnosis interrupted")
 
 
 def test_what_no_end_disturbs_says_how_many_are_asked_about(diagnosed: Path) -> None:
-    runner = Ending(lambda: None, answers=0)
-    (said,) = told_of(diagnosed, runner)
+    judge = Ending(lambda: None, answers=0)
+    (said,) = told_of(diagnosed, judge)
     assert "further cases are asked about 1 suspect: 30 s each at most" in said
-    assert (runner.asked > 0, runner.is_closed) == (True, True)
+    assert judge.asked

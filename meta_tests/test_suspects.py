@@ -306,3 +306,20 @@ def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
     (suspect,) = found(rows)
     assert sorted(map(str, suspect.terms)) == ["N*C >= 2", "dilation > 1"]
     assert (suspect.conforming, suspect.failing_others) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("operator", "layouts", "strided"),
+    [
+        ("MaxPool2dWithIndices", {"out": "sliced"}, {"a strided output", "a strided out"}),
+        ("MaxPool2dWithIndices", {"indices": "sliced+3"}, {"a strided output", "a strided indices"}),
+        ("MaxPool2dWithIndices", {"self": "sliced"}, {"a strided input", "a strided self"}),
+        ("MaxPool2dWithIndicesBackward", {"indices": "sliced"}, {"a strided input", "a strided indices"}),
+        ("MaxPool2dWithIndicesBackward", {"grad_input": "sliced"}, {"a strided output", "a strided grad_input"}),
+        ("MaxPool2dWithIndicesBackward", {"grad_output": "contiguous_slice"}, set()),
+    ],
+)
+def test_inputs_and_outputs_of_a_call_are_told_apart(operator: str, layouts: Row, strided: set[str]) -> None:
+    case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
+    (told,) = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}])).to_dict("records")
+    assert {name for name, value in told.items() if name.startswith("a strided") and value} == strided

@@ -1,8 +1,10 @@
 """Which seeded defects are brought about by a condition on the call, the condition, and the words that name it.
 
-They were written down from the table of defects, before the first sentence about them was read; only for
-`stride_field_wraps` the table says less than the switch does, which also moves adaptive windows. A defect that is not
-here is brought about by what no row tells: a gradient in one cell, a race, what an earlier call has left behind.
+They were written down from the table of defects, before the first sentence about them was read. For four of them the
+table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
+`compares_rounded_data` compares every dtype so, `output_strides_ignored` and `gaps_overwritten` are about the outputs
+of forwards as well. A defect that is not here is brought about by what no row tells: a gradient in one cell, a race,
+what an earlier call has left behind.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ TRIGGERS = {
     "last_maximum_wins": _when("equal maxima, a forward", "values recipe (=|among)|forward"),
     "first_nan_wins": _when("several NaN in self", "values recipe"),
     "argmax_recomputed": _when("indices that are not the forward's", "indices recipe"),
-    "compares_rounded_data": _when("float32, a forward", "float32", _FORWARD),
+    "compares_rounded_data": _when("not bfloat16, a forward", "float32|bfloat16", _FORWARD),
     "bfloat16_truncated": _when("bfloat16", "bfloat16"),
     "bfloat16_through_float16": _when("bfloat16", "bfloat16"),
     "float16_half_away": _when("float16", "float16"),
@@ -92,8 +94,8 @@ TRIGGERS = {
     "zero_stride_advances": _when("an expanded input", "expanded|layout"),
     "offset_ignored": _when("indices with an offset", "offset of indices|layout of indices"),
     "offset_in_bytes": _when("gradOutput with an offset", "offset of grad_output|layout of grad_output"),
-    "output_strides_ignored": _when("a strided gradInput", "grad_input"),
-    "gaps_overwritten": _when("a gradInput with gaps", "grad_input"),
+    "output_strides_ignored": _when("a strided output", "grad_input|output"),
+    "gaps_overwritten": _when("an output with gaps", "grad_input|output"),
     "expanded_plane_ignored": _when("an input expanded along D, H or W", "expanded|layout"),
     "plane_gap_ignored": _when("a gap between planes", "layout|strided"),
     "narrowed_rows_lost": _when("a strided input with an offset", "layout|offset"),

@@ -36,7 +36,8 @@ READ = (
 _DETAIL = "route's "
 
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
-_TENSORS = {True: ("grad_output", "self", "indices", "grad_input"), False: ("self", "out", "indices")}
+_INPUTS = {True: ("grad_output", "self", "indices"), False: ("self",)}
+_OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
 """Of a backward, and of a forward."""
 
 
@@ -168,12 +169,15 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
 
 
 def _layouts(operator: str, layouts: Mapping[str, Layout]) -> Iterator[Feature]:
-    for tensor in _TENSORS["Backward" in operator]:
+    inputs, outputs = _INPUTS["Backward" in operator], _OUTPUTS["Backward" in operator]
+    for tensor in (*inputs, *outputs):
         layout = layouts.get(tensor, Layout("contiguous"))
         yield f"a strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats
         yield f"layout of {tensor}", layout.name
+    yield "a strided input", any(layouts[tensor].has_gaps for tensor in inputs if tensor in layouts)
+    yield "a strided output", any(layouts[tensor].has_gaps for tensor in outputs if tensor in layouts)
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
     yield "tensors tagged NHWC", any(layout.name == "nhwc" for layout in layouts.values())
