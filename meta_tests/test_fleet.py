@@ -219,7 +219,8 @@ def test_backends_of_several_devices_are_refused() -> None:
     ("given", "said"),
     [
         ({"ray": "auto", "dist": "load"}, "--ray auto takes the place of -n"),
-        ({"ray": "auto", "budget": "10m"}, "take a --shard"),
+        ({"ray": "auto", "budget": "10m"}, "--budget is shared by the processes of one machine: take a --shard"),
+        ({"ray": "auto", "minutes": 3.0}, "--minutes is shared by the processes of one machine: take a --shard"),
         ({"ray_workers": 0}, "--ray-workers 0: a fleet needs one at least"),
     ],
 )

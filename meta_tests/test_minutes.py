@@ -27,7 +27,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import NoTime, going_on, seconds_of
+from poolproof.suites.running.allotment import Budget, NoTime, going_on, seconds_of
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.behaviour import Sightings, behaviours, magnitude
 from poolproof.suites.running.plans import PLANS, Block, Subject
@@ -57,6 +57,13 @@ def test_what_is_no_time_is_named(minutes: float) -> None:
 def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         budget_of(cast(pytest.Config, SimpleNamespace(getoption=given.get)), 0.0)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 600.0, 28_800.0])
+def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
+    budget = Budget(seconds, 0.0)
+    assert seconds < budget.turns * budget.turn <= 1.3 * seconds
+    assert budget.turn <= 120.0
 
 
 def shown(case: Case) -> frozenset[int]:
@@ -93,21 +100,22 @@ def test_numbers_beside_a_power_of_two_are_told_apart() -> None:
 
 
 def test_what_was_seen_once_says_how_much_is_not_seen() -> None:
-    """As Good and Turing have it, of blocks that see for each other."""
+    """As Good and Turing have it, of blocks that see for each other, and with doubts where little was asked."""
     known = Sightings()
-    see(known, "a", [1, 2, 3], [1, 4, 5])
-    see(known, "b", [6, 7], [6, 7])
-    assert known.unseen("a") == pytest.approx((4 + 1) / (6 + 1))
-    assert known.unseen("b") == pytest.approx(1 / (4 + 1))
-    see(known, "b", [2, 3, 8, 9])
-    assert known.unseen("a") == pytest.approx((2 + 1) / (6 + 1))
-    assert known.unseen("b") == pytest.approx((2 + 1) / (8 + 1))
+    see(known, "a", *([10 * number, 10 * number + 1, 5] for number in range(1, 101)))
+    see(known, "b", *([6, 7] for _ in range(100)))
+    assert known.unseen("a") == pytest.approx(2 / 3, abs=0.03)
+    assert known.unseen("b") < 0.1
+    see(known, "b", *([10 * number] for number in range(1, 101)))
+    assert known.unseen("a") == pytest.approx(1 / 3, abs=0.06)
+    see(known, "c", [6, 7])
+    assert known.unseen("c") > 0.8
     assert known.unseen("unknown") == 1.0
 
 
 def see(known: Sightings, block: str, *cases: list[int]) -> None:
     first, again = known.new_to([np.array(case) for case in cases])
-    known.note(block, first, again, sum(map(len, cases)))
+    known.note(block, first, again, sum(map(len, cases)), len(cases))
 
 
 def numbered(name: int) -> Made:

@@ -1,4 +1,5 @@
-"""How soon seeded defects are found in the plan's order, evenly (--budget), and where most is new (--minutes).
+"""How soon seeded defects are found in the plan's order, evenly (--budget), where most is new (--minutes), and by the
+same with as much time for each block, whatever it shows.
 
     python studies/minutes.py [--seconds 20] [--every 4] [--seeds 0] [--contract] [--answers FILE]
 
@@ -15,7 +16,7 @@ import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +39,12 @@ from poolproof.suites.running.sandbox import survey
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW, Way
 
-WAYS: dict[str, Way | None] = {"the plan's order": None, "--budget": EVENLY, "--minutes": WHERE_MOST_IS_NEW}
+WAYS: dict[str, Way | None] = {
+    "the plan's order": None,
+    "--budget": EVENLY,
+    "as much time for each": replace(WHERE_MOST_IS_NEW, learns=False),
+    "--minutes": WHERE_MOST_IS_NEW,
+}
 PATIENCE = 240.0
 """Seconds that one seeker may take on a busy machine."""
 
@@ -142,7 +148,7 @@ def table(found: Sequence[Answer]) -> Iterator[str]:
         there = [each for each in seconds if each is not None]
         if there:
             median = statistics.median([float("inf") if each is None else each for each in seconds])
-            yield f"{way:18} {len(there):4} of {len(seconds)}, half of all within {median:5.1f} s of CPU time"
+            yield f"{way:22} {len(there):4} of {len(seconds)}, half of all within {median:5.1f} s of CPU time"
 
 
 @click.command()

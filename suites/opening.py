@@ -129,7 +129,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
     allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
     spent = {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}
-    return {"budget": spent | ({"way": "where most is new"} if goes_beyond else {})}
+    return {"budget": spent | ({"way": budget.way.told} if budget.way.told else {})}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:

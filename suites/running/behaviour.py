@@ -44,6 +44,10 @@ def behaviours(row: Row) -> Behaviours:
     return np.unique((facts[first] * 31 + facts[second] * 17 + _number(row["operator"])) % _NUMBERS)
 
 
+_DOUBT = 8.0
+"""Cases that weigh as much as the belief that all of a block is new: the first are the simplest, and unlike others."""
+
+
 class Sightings:
     """Which behaviours were seen, by all blocks of a run; blocks go by their names."""
 
@@ -55,6 +59,7 @@ class Sightings:
         self._blocks: dict[str, int] = {}
         self._singles: Counter[int] = Counter()
         self._all: Counter[int] = Counter()
+        self._cases: Counter[int] = Counter()
 
     def new_to(self, shown: Sequence[Behaviours]) -> tuple[list[int], list[int]]:
         """Of what some cases show, what nobody saw before, and what is seen for the second time."""
@@ -63,8 +68,8 @@ class Sightings:
         is_new = times == 0
         return numbers[is_new].tolist(), numbers[(times == 1) | (is_new & (counts > 1))].tolist()
 
-    def note(self, block: str, first: Sequence[int], again: Sequence[int], count: int) -> None:
-        """Learn what some cases of a block showed, ``count`` behaviours in all: see `new_to`."""
+    def note(self, block: str, first: Sequence[int], again: Sequence[int], count: int, cases: int) -> None:
+        """Learn what some ``cases`` of a block showed, ``count`` behaviours in all: see `new_to`."""
         number = self._blocks.setdefault(block, len(self._blocks))
         self._times[first] = 1
         self._seer[first] = number
@@ -74,11 +79,15 @@ class Sightings:
         for seer, lost in zip(*np.unique(self._seer[singles], return_counts=True), strict=True):
             self._singles[int(seer)] -= int(lost)
         self._all[number] += count
+        self._cases[number] += cases
 
     def unseen(self, block: str) -> float:
-        """The share of what the next case of a block shows that nobody saw: 1 of one that showed nothing yet."""
+        """The share of what the next case of a block shows that nobody saw: 1 of a block that was not asked yet, what
+        Good and Turing estimate of one that was asked often.
+        """
         number = self._blocks.get(block, -1)
-        return (self._singles[number] + 1.0) / (self._all[number] + 1.0)
+        cases, seen_once = self._cases[number], self._singles[number] / max(self._all[number], 1)
+        return (_DOUBT + cases * seen_once) / (_DOUBT + cases)
 
 
 @cache

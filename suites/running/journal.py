@@ -86,4 +86,4 @@ class Journal:
             self.paces[root] = entry["seconds"]
         self.spent[root] += entry["seconds"] * entry.get("cases", 0)
         if "shown" in entry:
-            self.sightings.note(root, entry["first"], entry["again"], entry["shown"])
+            self.sightings.note(root, entry["first"], entry["again"], entry["shown"], entry["cases"])

@@ -24,7 +24,6 @@ _SHORTEST, _LONGEST = 0.06, 10.0
 """Seconds of such a portion: below it, drawing the cases before it would cost more than it is worth; above it, others
 wait too long for what they show."""
 
-
 _FEW, _LITTLE = 4, 5.0
 """Cases that a block is asked first, where one costs no more than so many of the aspect ``values``."""
 
@@ -36,8 +35,8 @@ class Way(Protocol):
     """How a time is spent."""
 
     @property
-    def option(self) -> str:
-        """The option of the session that asks for it."""
+    def told(self) -> str:
+        """How the last line of a run tells where its time went; empty where it tells the share of all blocks."""
 
     @property
     def learns(self) -> bool:
@@ -63,7 +62,7 @@ class Way(Protocol):
 class Evenly:
     """All blocks are asked the same part of their cases, whatever a case of each costs."""
 
-    option: str = "--budget"
+    told: str = ""
     learns: bool = False
     goes_beyond: bool = False
 
@@ -87,7 +86,7 @@ class WhereMostIsNew:
     what costs little. The first cases of all blocks come before, those that cost least at first.
     """
 
-    option: str = "--minutes"
+    told: str = "where most is new"
     learns: bool = True
     goes_beyond: bool = True
 
