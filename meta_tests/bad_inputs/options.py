@@ -70,6 +70,7 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay", "--repeat"): ("x", "0", "-1", "1.5"),
     ("probe", "--operator"): ("MaxPool9d", ""),
     ("probe", "--dtype"): ("float8", ""),
+    ("export", "--format"): ("nonsense", ""),
     ("export", "-o"): ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     ("export", "--backend"): _BACKENDS,
     ("export", "--cases"): ("x", "0", "-1"),
