@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -147,7 +148,7 @@ def test_what_a_format_has_no_words_for_is_counted_by_what_it_is(change: dict[st
     assert any(reason in told for told in left_out), left_out
 
 
-def command(tmp_path: Path, *asked: str) -> forked.Ended:
+def command(tmp_path: Path, *asked: str) -> CompletedProcess[str]:
     given = ["export", "--backend", "scatter_backends:Scatter", "--cases", "3", *asked]
     return forked.run(Command("poolproof", given, tmp_path, surroundings()))
 
