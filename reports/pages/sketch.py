@@ -187,5 +187,5 @@ def _short(text: str) -> str:
         value = float(text)
     except ValueError:
         return text
-    plain = next((plain for digits in (6, 5, 4, 3) if len(plain := f"{value:.{digits}g}") <= _LONGEST_TEXT), None)
+    plain = next((plain for digits in (6, 5, 4, 3, 2) if len(plain := f"{value:.{digits}g}") <= _LONGEST_TEXT), None)
     return plain or f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
