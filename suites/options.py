@@ -49,7 +49,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--minutes",
         type=float,
         metavar="M",
-        help="minutes that the session may take, spent where most is new: every block of the plan is asked one case, "
+        help="minutes that the session may take, spent where most is new: each block of the plan is asked a few cases, "
         "then those that still show behaviour which no case has shown, beyond the plan where there is time; with "
         "--resume, time for more of an earlier run",
     )
