@@ -75,9 +75,12 @@ def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def pages_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that pack what they verify, and in which something else than pages is at stake."""
+def packed_by_a_forger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows from a record is made to agree with it, once by who packs and who verifies, and pages are empty."""
     monkeypatch.setattr(packing, "publish", empty_pages)
+    deriving_once = DerivedOnce(tmp_path_factory)
+    for module in (packing, verification):
+        monkeypatch.setattr(module, "derived_files", deriving_once)
 
 
 @pytest.fixture

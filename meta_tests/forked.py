@@ -107,7 +107,8 @@ def become(
     speak_into(output, errors or output)
     before()
     tempfile.tempdir = None
-    sys.path.insert(0, "")
+    asked_for = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = ["", *(folder for folder in asked_for if folder and folder not in sys.path)]
     end_like_an_interpreter([program, *arguments], lambda: sys.exit(PROGRAMS[program]()))
 
 

@@ -30,7 +30,7 @@ scope = {{ backend = "reports_backends:Mixed", operator = "AdaptiveMaxPool2dBack
 """
 _ASKED = [
     *("--operator", "MaxPool2dWithIndicesBackward", "--operator", "AdaptiveMaxPool2dBackward"),
-    *("--dtype", "float32", "--dtype", "float64", "--aspect", "values", "--aspect", "layouts", "--cases", "8"),
+    *("--dtype", "float32", "--dtype", "float64", "--aspect", "values", "--aspect", "layouts", "--cases", "3"),
 ]
 
 

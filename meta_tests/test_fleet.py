@@ -382,6 +382,19 @@ def test_the_folder_of_a_judge_that_was_killed_is_removed(tmp_path: Path, monkey
     assert set(tmp_path.iterdir()) == {ours, young, again}
 
 
+def test_where_there_are_no_locks_a_judge_has_a_folder_and_nobody_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("fcntl.flock", refuse)
+    ours = scratch_folder()
+    grow_old(ours)
+    assert {ours, scratch_folder()} == set(tmp_path.iterdir())
+
+
 def grow_old(folder: Path) -> None:
     os.utime(folder, (0.0, 0.0))
 

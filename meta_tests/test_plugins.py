@@ -299,7 +299,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
     )
     asked = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "precision"]
     path = {"PYTHONPATH": f"{Path(__file__).parent}:{site}"}
-    ended = run_session(tmp_path / "run", "mine", "--cases", "6", asked=asked, variables=path, fresh=True)
+    ended = run_session(tmp_path / "run", "mine", "--cases", "6", asked=asked, variables=path)
     assert ended.status == Overall.CONFORMS, ended.output
     faults = read_digest(ended.folder).plugin_faults
     assert faults[0].startswith("waivers 'mine' of theirs 1.0 is left out: ")
@@ -317,7 +317,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
     pack(ended.folder, tmp_path / "bundle.zip")
     assert verify(tmp_path / "bundle.zip", draw=DRAW).overall == Overall.CONFORMS
     (site / "theirs/telling.py").unlink()
-    again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path, fresh=True)
+    again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path)
     assert again.status == Overall.COULD_NOT_RUN
     assert (
         "begun with standard 'tells' of theirs 1.0, and now it would be with standard 'tells' of theirs 1.0, left out"

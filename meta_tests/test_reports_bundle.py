@@ -72,7 +72,7 @@ def test_a_bundle_stands(bundle: Path) -> None:
     assert found.verdict.endswith("waived by known")
 
 
-@pytest.mark.usefixtures("pages_are_empty")
+@pytest.mark.usefixtures("packed_by_a_forger")
 @pytest.mark.parametrize("forgery", FORGERIES, ids=[forgery.title for forgery in FORGERIES])
 def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> None:
     """By a forger who has the suite, and makes tables, pages and hashes agree; what nobody can tell is listed."""

@@ -85,7 +85,7 @@ def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -
 
 
 def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
-    arguments = ("--backend", "scatter_backends:honest", "--cases", 12, *ASPECTS, *SMALL)
+    arguments = ("--backend", "scatter_backends:honest", "--cases", 6, *ASPECTS, *SMALL)
     ids = []
     for folder, more in (("one", ()), ("two", ("-n", "2"))):
         assert run(*arguments, "--report", folder, *more, cwd=tmp_path).returncode == 0
@@ -103,7 +103,7 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
         "--backend",
         name,
         "--cases",
-        12,
+        5,
         "--report",
         "out",
         "--aspect",
@@ -131,7 +131,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
         "--backend",
         "scatter_backends:honest",
         "--cases",
-        30,
+        15,
         "--report",
         "out",
         "-n",
@@ -161,7 +161,7 @@ def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
 
 def test_failures_that_wait_for_their_smaller_cases_survive_a_kill(tmp_path: Path) -> None:
     """Killed while a block is judged or its failures are shrunk: a resumed run has every row, and none twice."""
-    arguments = ["--backend", "scatter_backends:lost", "--cases", 40, "--aspect", "values", *SMALL]
+    arguments = ["--backend", "scatter_backends:lost", "--cases", 16, "--aspect", "values", *SMALL]
     folder = tmp_path / "out"
     process = begin(*arguments, "--report", "out", cwd=tmp_path)
     wait_until(lambda: any(part.stat().st_size for part in (folder / "rows").glob("*.jsonl")))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import forked
+from limited_sessions import MOUNTS
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
 from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Overall
@@ -145,17 +146,12 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
         {"before": "mkdir run; mount -t tmpfs -o size=112k none run"},
         {"before": "mount -o remount,size=8m run", "more": ["--resume"]},
     ]
-    program = [sys.executable, "-m", "limited_sessions", json.dumps(steps), *told_to(["-n", "2", "--cases", "30"])]
-    ended = subprocess.run(
-        [*unshare, 'exec "$@"', "session", *program],
-        cwd=tmp_path,
-        env=surroundings(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    full, again = said_and_left(ended.stdout, tmp_path)
+    asked = [json.dumps(steps), *told_to(["-n", "2", "--cases", "30"])]
+    environment = surroundings() | {MOUNTS: "1"}
+    ended = forked.run(forked.Command("limited_sessions", asked, tmp_path, environment))
+    said = said_and_left(ended.stdout, tmp_path)
+    assert len(said) == len(steps), ended.stdout + ended.stderr
+    full, again = said
     told_once(full, "No space left on device; make room for it, and go on with --resume")
     assert "replacing crashed worker" not in full.output
     assert again.status == Overall.VIOLATES, again.output

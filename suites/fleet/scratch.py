@@ -17,12 +17,16 @@ _YOUNG = 5.0
 
 
 def scratch_folder() -> Path:
-    """A new folder of this process, locked until it ends, however it ends; those of judges that were killed go."""
+    """A new folder of this process, locked until it ends, however it ends; those of judges that were killed go.
+
+    Where the file system knows no locks, none is taken, and none of these folders is removed by another.
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another judge removes it, too, or it is another user's
             _remove_if_left(folder)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+    with suppress(OSError):
+        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
     return folder
 
 
