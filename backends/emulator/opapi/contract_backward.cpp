@@ -12,7 +12,7 @@ using status::kInnerNullPointer;
 using status::kNullPointer;
 using status::kParamInvalid;
 
-const std::vector<Role> kData = {kSelf, kGradOutput, kGradInput};
+const std::vector<Role> kBackwardData = {kSelf, kGradOutput, kGradInput};
 const std::vector<Role> kAll = {kSelf, kGradOutput, kGradInput, kIndices};
 
 // Half precision on A2 and A3 goes through the mask API.
@@ -21,7 +21,7 @@ Dtypes floats_2d(const ProductFacts& facts) {
     return facts.is_220 ? Dtypes{ACL_FLOAT} : Dtypes{};
 }
 
-Dtypes floats_mask(const ProductFacts& facts) {
+Dtypes floats_mask_backward(const ProductFacts& facts) {
     if (facts.product == Product::k910) return {ACL_FLOAT16, ACL_FLOAT};
     return facts.is_220 ? Dtypes{ACL_FLOAT16, ACL_FLOAT, ACL_BF16} : Dtypes{};
 }
@@ -132,7 +132,7 @@ Rule tag_is_ncl_without_batch() {
 
 // Everything that the windowed 2-D backwards share, after their null and dtype checks.
 Rules checks_2d() {
-    Rules rules = {same_format(kData), public_format({kSelf, kGradOutput, kGradInput, kIndices})};
+    Rules rules = {same_format(kBackwardData), public_format({kSelf, kGradOutput, kGradInput, kIndices})};
     rules = rules + rank_among({kSelf, kGradInput, kGradOutput, kIndices}, {3, 4}) + list_checks_2d();
     return rules + Rules{same_shape(kGradInput, kSelf), only_batch_empty(),      padding_within_dilated_kernel(),
                          gradient_has_pooled_size(),    mention_indices_shape(), finish_if_empty({kSelf}), views_inside({kSelf, kGradOutput, kIndices})};
@@ -153,7 +153,7 @@ Contract windowed_backward_3d() {
                                         dtype_among(kIndices, indices_int64_on_950),
                                         same_dtype(kGradOutput, kSelf),
                                         same_dtype(kGradInput, kSelf),
-                                        same_format(kData),
+                                        same_format(kBackwardData),
                                         public_format({kSelf, kGradOutput, kIndices, kGradInput})};
     rules = rules + rank_among({kGradOutput, kGradInput, kIndices, kSelf}, {4, 5}) + list_checks_3d();
     rules = rules + Rules{plane_within_int32(kSelf, on_950, kParamInvalid), same_shape(kIndices, kGradOutput),
@@ -176,7 +176,7 @@ Contract mask_backward() {
     early = early + present({kKernelSize}) + present({kSelf, kGradOutput});
     // 161001 where the page has 161002: the code confuses the two here, and here alone.
     early.push_back(list_length(kKernelSize, {1, 2}, kNullPointer));
-    const Rules dtypes = {dtype_among(kSelf, floats_mask), same_dtype(kGradOutput, kSelf),
+    const Rules dtypes = {dtype_among(kSelf, floats_mask_backward), same_dtype(kGradOutput, kSelf),
                           same_dtype(kGradInput, kSelf), dtype_among(kIndices, indices_mask)};
     return {early, null_checks() + dtypes + checks_2d() + Rules{tag_fits_rank_2d(), tag_has_blocks()}};
 }

@@ -14,9 +14,9 @@ namespace {
 using status::kInnerNullPointer;
 using status::kParamInvalid;
 
-const std::vector<Role> kData = {kSelf, kOut};
+const std::vector<Role> kForwardData = {kSelf, kOut};
 
-Dtypes floats_mask(const ProductFacts& facts) {
+Dtypes floats_mask_forward(const ProductFacts& facts) {
     if (facts.product == Product::k910) return {ACL_FLOAT, ACL_FLOAT16};
     return facts.product == Product::k310P ? Dtypes{ACL_FLOAT} : current_floats(facts);
 }
@@ -351,7 +351,7 @@ Contract windowed_forward_3d() {
 Contract windowed_forward_2d() {
     Rules rules =
         windowed_nulls() + Rules{dtype_among(kSelf, current_floats), same_dtype(kOut, kSelf),
-                                 dtype_among(kIndices, indices_either), same_format(kData), public_format({kSelf})};
+                                 dtype_among(kIndices, indices_either), same_format(kForwardData), public_format({kSelf})};
     rules = rules + rank_among({kSelf}, {3, 4}) + list_checks(2) + Rules{list_at_least(kDilation, 1)};
     return {{},
             rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), same_shape(kIndices, kOut),
@@ -364,8 +364,8 @@ Contract mask_forward() {
     Rules early = present({kKernelSize}) + present({kSelf, kOut});
     early = early + Rules{list_length(kKernelSize, {1, 2}, kParamInvalid), runs_on(except_950)};
     Rules rules =
-        windowed_nulls() + Rules{dtype_among(kSelf, floats_mask), same_dtype(kOut, kSelf),
-                                 dtype_among(kIndices, indices_mask), same_format(kData), public_format({kSelf})};
+        windowed_nulls() + Rules{dtype_among(kSelf, floats_mask_forward), same_dtype(kOut, kSelf),
+                                 dtype_among(kIndices, indices_mask), same_format(kForwardData), public_format({kSelf})};
     rules = rules + rank_among({kSelf, kIndices}, {3, 4}) + list_checks(2);
     return {early, rules + Rules{only_batch_empty(), output_has_pooled_shape(kOut), mask_has_its_shape(),
                                  finish_if_empty({kSelf}), views_inside({kSelf}),
@@ -392,7 +392,7 @@ Contract adaptive_forward_3d() {
             Rules{dtype_among(kSelf, current_floats),
                   dtype_among(kIndices, indices_int64_on_950),
                   format_among(kSelf, formats_adaptive_3d),
-                  same_format(kData),
+                  same_format(kForwardData),
                   output_size_length_3d(),
                   same_dtype(kOut, kSelf)};
     rules = rules + Rules{runs_on(is_current), only_first_axis_empty(),

@@ -149,6 +149,12 @@ struct Problem {
     int64_t windows() const { return axes[0].out * axes[1].out * axes[2].out; }
     bool overlaps() const { return axes[0].overlaps() || axes[1].overlaps() || axes[2].overlaps(); }
     bool is_half() const { return value != ACL_FLOAT; }
+    bool is_dilated() const {
+        return std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.dilation != 1; });
+    }
+    bool is_padded() const {
+        return std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.padding > 0; });
+    }
 
     // Where element `position` of a plane lies in a dense tensor whose planes have `size` elements.
     int64_t offset(int64_t plane, int64_t position, int64_t size) const {

@@ -140,10 +140,6 @@ Route cut_kernel(const Problem& problem) {
     return route;
 }
 
-bool is_dilated(const Problem& problem) {
-    return std::any_of(problem.axes.begin(), problem.axes.end(), [](const Axis& axis) { return axis.dilation != 1; });
-}
-
 }  // namespace
 
 // The library's own overlap test ignores the dilation; here it does not, because a lost gradient is not a route.
@@ -152,7 +148,7 @@ Route route_220_windowed(const Problem& problem) {
     if (is_cut_kernel_geometry(problem)) {
         route = cut_kernel(problem);
     } else {
-        route = is_dilated(problem) || !fits(problem, kLanes, {1, 1, 1}) ? scatter(problem) : normal(problem);
+        route = problem.is_dilated() || !fits(problem, kLanes, {1, 1, 1}) ? scatter(problem) : normal(problem);
     }
     route.op = "MaxPool3DGradWithArgmax";
     return route;

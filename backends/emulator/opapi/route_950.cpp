@@ -40,7 +40,7 @@ int64_t tile_bytes(const Problem& problem, const Tile& tile) {
            2 * windows * (value_bytes(problem) + index_bytes(problem));
 }
 
-bool fits(const Problem& problem, int64_t planes, const Tile& tile) {
+bool tiles_fit(const Problem& problem, int64_t planes, const Tile& tile) {
     return planes * tile_bytes(problem, tile) <= product().buffer_bytes;
 }
 
@@ -55,7 +55,7 @@ Tile largest_fitting(const Problem& problem, int64_t planes) {
     Tile tile = all_cells(problem);
     for (int axis = 0; axis < kAxes; ++axis) {
         const int64_t stride = std::min(problem.axes[axis].stride, problem.axes[axis].in);
-        while (tile[axis] > stride && !fits(problem, planes, tile)) {
+        while (tile[axis] > stride && !tiles_fit(problem, planes, tile)) {
             tile[axis] = std::min(tile[axis] - 1, align(ceil_divide(tile[axis], 2), stride));
         }
     }
@@ -63,7 +63,7 @@ Tile largest_fitting(const Problem& problem, int64_t planes) {
 }
 
 // Cuts the cells further until every core has a tile.
-Tile feed_cores(const Problem& problem, int64_t blocks, Tile tile) {
+Tile spread_over_cores(const Problem& problem, int64_t blocks, Tile tile) {
     int64_t units = blocks;
     for (int axis = 0; axis < kAxes; ++axis) {
         const int64_t wanted = ceil_divide(product().vector_cores, units);
@@ -80,7 +80,7 @@ void set_cores(const Problem& problem, Route& route) {
 }
 
 // Whole planes per core, when the plane fits and there are planes enough; else pieces of planes.
-bool loads_whole_planes(const Problem& problem) { return fits(problem, 1, all_cells(problem)); }
+bool loads_whole_planes(const Problem& problem) { return tiles_fit(problem, 1, all_cells(problem)); }
 
 void set_tile(const Problem& problem, Route& route) {
     route.algorithm = Template::kTiled;
@@ -88,7 +88,7 @@ void set_tile(const Problem& problem, Route& route) {
     if (problem.channels_last) route.planes_per_block = problem.channels;
     route.tile = largest_fitting(problem, route.planes_per_block);
     const int64_t blocks = ceil_divide(problem.planes(), route.planes_per_block);
-    if (!loads_whole_planes(problem)) route.tile = feed_cores(problem, blocks, route.tile);
+    if (!loads_whole_planes(problem)) route.tile = spread_over_cores(problem, blocks, route.tile);
     set_cores(problem, route);
 }
 
@@ -108,16 +108,12 @@ Route simt(const Problem& problem, const char* name, int64_t key) {
 
 bool passes_int32(int64_t count) { return count > std::numeric_limits<int32_t>::max(); }
 
-bool is_padded(const Problem& problem) {
-    return std::any_of(problem.axes.begin(), problem.axes.end(), [](const Axis& axis) { return axis.padding > 0; });
-}
-
 bool overhangs(const Axis& axis) { return (axis.out - 1) * axis.stride + axis.dilated_kernel() > axis.in; }
 
 // Whether no window can cross the border of a tile: none overlap, none hang over, and there are windows enough to
 // give every core some of its own.
 bool splits_between_windows(const Problem& problem, int64_t blocks) {
-    const bool is_clean = !problem.overlaps() && !is_padded(problem);
+    const bool is_clean = !problem.overlaps() && !problem.is_padded();
     return is_clean && blocks * problem.windows() >= product().vector_cores;
 }
 
@@ -193,7 +189,7 @@ Route v3(const Problem& problem) {
         return simt(problem, "simt", passes_int32(problem.planes() * problem.cells()) ? 901 : 900);
     }
     if (problem.channels_last) return v3_channels_last(problem);
-    const bool is_vector = !(covers_all(height) && covers_all(width)) && fits(problem, 1, one_vector(problem));
+    const bool is_vector = !(covers_all(height) && covers_all(width)) && tiles_fit(problem, 1, one_vector(problem));
     return is_vector ? v3_vector(problem) : v3_scalar(problem);
 }
 
@@ -216,7 +212,7 @@ Route simd(const Problem& problem) {
 
 Route route_950_windowed_3d(const Problem& problem) {
     const bool is_large = passes_int32(problem.planes() * problem.cells());
-    const bool takes_simd = !is_large && fits(problem, 1, one_vector(problem));
+    const bool takes_simd = !is_large && tiles_fit(problem, 1, one_vector(problem));
     Route route = takes_simd ? simd(problem) : simt(problem, "simt", is_large ? 258 : kUnknownKey);
     route.op = "MaxPool3DGradWithArgmax";
     return route;

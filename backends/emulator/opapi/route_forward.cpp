@@ -25,15 +25,7 @@ int64_t largest_window(const Problem& problem) {
 
 int64_t row_bytes(const Problem& problem) { return problem.axes[2].kernel * (problem.is_half() ? 2 : 4); }
 
-bool is_dilated(const Problem& problem) {
-    return std::any_of(problem.axes.begin(), problem.axes.end(), [](const Axis& axis) { return axis.dilation != 1; });
-}
-
-bool is_padded(const Problem& problem) {
-    return std::any_of(problem.axes.begin(), problem.axes.end(), [](const Axis& axis) { return axis.padding > 0; });
-}
-
-bool is_kernel_of_one(const Problem& problem) {
+bool takes_every_cell(const Problem& problem) {
     return std::all_of(problem.axes.begin(), problem.axes.end(),
                        [](const Axis& axis) { return axis.kernel == 1 && axis.stride == 1; });
 }
@@ -43,26 +35,26 @@ Choice windowed_220(const Problem& problem) {
     constexpr int64_t kBytesPerElement = 64 * 4 * 2;
     const bool is_small = kernel_volume(problem) * kBytesPerElement <= product().buffer_bytes;
     if (!is_small) return {"MaxPool3DWithArgmaxV2", "big kernel"};
-    return {"MaxPool3DWithArgmaxV2", "small kernel", is_padded(problem) ? 300002 : 300001};
+    return {"MaxPool3DWithArgmaxV2", "small kernel", problem.is_padded() ? 300002 : 300001};
 }
 
 Choice windowed_950_3d(const Problem& problem) {
     constexpr const char* kOp = "MaxPool3DWithArgmaxV2";
-    const bool direct = !is_dilated(problem) && !problem.channels_last;
+    const bool direct = !problem.is_dilated() && !problem.channels_last;
     const bool many_planes = problem.planes() >= 3072 && problem.windows() >= 32;
-    if (direct && is_kernel_of_one(problem)) return {kOp, "kernel of one", 700001};
-    if (direct && !is_padded(problem) && kernel_volume(problem) <= 128 && many_planes)
+    if (direct && takes_every_cell(problem)) return {kOp, "kernel of one", 700001};
+    if (direct && !problem.is_padded() && kernel_volume(problem) <= 128 && many_planes)
         return {kOp, "transpose", 500001};
-    if (direct && row_bytes(problem) < 128) return {kOp, "gather", is_padded(problem) ? 400002 : 400001};
+    if (direct && row_bytes(problem) < 128) return {kOp, "gather", problem.is_padded() ? 400002 : 400001};
     if (direct) return {kOp, "big kernel"};
     return {kOp, "simt", problem.channels_last ? 600002 : 600001};
 }
 
 Choice windowed_950_2d(const Problem& problem) {
     constexpr const char* kOp = "MaxPoolWithArgmaxV3";
-    if (is_dilated(problem)) return {kOp, "simt", problem.channels_last ? 500002 : 500001};
+    if (problem.is_dilated()) return {kOp, "simt", problem.channels_last ? 500002 : 500001};
     if (problem.channels_last) return {kOp, "channels last"};
-    if (row_bytes(problem) < 128) return {kOp, "gather", is_padded(problem) ? 300002 : 300001};
+    if (row_bytes(problem) < 128) return {kOp, "gather", problem.is_padded() ? 300002 : 300001};
     return {kOp, "big kernel", 311110};
 }
 

@@ -45,16 +45,16 @@ constexpr Slip<ListRole, size_t> kLengths[] = {
     {Defect::empty_dilation_accepted, k2dForward, kDilation, 0},
 };
 
-struct Entry {
+struct ListEntry {
     ListRole list;
     size_t entry;
 };
 
-bool operator==(const Entry& first, const Entry& second) {
+bool operator==(const ListEntry& first, const ListEntry& second) {
     return first.list == second.list && first.entry == second.entry;
 }
 
-constexpr Slip<Entry, int64_t> kLeast[] = {
+constexpr Slip<ListEntry, int64_t> kLeast[] = {
     {Defect::zero_width_stride_accepted, k3dBackward, {kStride, 2}, 0},
     {Defect::first_padding_unchecked, k3dBackward, {kPadding, 0}, std::numeric_limits<int64_t>::min()},
     {Defect::zero_dilation_accepted_2d, k2dBackward, {kDilation, 0}, 0},
@@ -143,7 +143,7 @@ bool slips_on_shape(const Call& call, Role role, Role as) {
 
 int64_t slipped_least(const Call& call, ListRole list, size_t entry, int64_t least) {
     if (!has_defects) return least;
-    const auto slip = slip_of(kLeast, call, Entry{list, entry});
+    const auto slip = slip_of(kLeast, call, ListEntry{list, entry});
     return slip == std::end(kLeast) ? least : slip->value;
 }
 
