@@ -24,7 +24,7 @@ from reports_made_up import Recipe, make_run
 pytest.importorskip("duckdb")
 pytest.importorskip("vl_convert")
 
-RUNS = 60
+RUNS = 40
 FAILING = ("MaxPool2dWithIndicesBackward", "float32", "values")
 GONE = ("MaxPool3dWithArgmaxBackward", "float16", "precision")
 BASE = Recipe(operators=(FAILING[0], GONE[0]), aspects=("values", "precision"))
@@ -164,10 +164,10 @@ def test_more_kinds_of_failures_than_are_shown_are_counted(
 def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
     history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MOST_POINTS", 20)
+    monkeypatch.setattr("poolproof.reports.figures.trends.MOST_POINTS", 12)
     trends = read_trends(read_entries(history))
     lines = trends.overall.groupby(["backend", "product"])
-    assert lines.size().max() <= 20
+    assert lines.size().max() <= 12
     assert lines["runs"].sum().to_list() == [RUNS // 2, RUNS // 2]
     gone = trends.squares[(trends.squares["operator"] == GONE[0]) & (trends.squares["dtype"] == GONE[1])]
     assert gone.groupby("backend")["passed"].min().to_list() == [87.5, 87.5]

@@ -73,7 +73,7 @@ REPLAYS = dict.fromkeys(["duplicated", "misrouted", "unwritten", "truncating", "
 
 
 def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -> None:
-    ended = run("--backend", "scatter_backends:honest", "--cases", 10, "--report", "out", *SMALL, cwd=tmp_path)
+    ended = run("--backend", "scatter_backends:honest", "--cases", 5, "--report", "out", *SMALL, cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout
     rows, record = tables.load(tmp_path / "out"), read_run(tmp_path / "out")
     assert set(rows["verdict"]) == {Verdict.CONFORMS, Verdict.REFUSED}
