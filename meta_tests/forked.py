@@ -128,7 +128,7 @@ def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str
 
 
 class _Worker:
-    """What execnet asks of a process that it has started."""
+    """What execnet, and a session that is interrupted, ask of a process that was started."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -139,9 +139,21 @@ class _Worker:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
 
-    def kill(self) -> None:
+    def poll(self) -> int | None:
         if self._status is None:
-            os.kill(self.pid, signal.SIGKILL)
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self._status = os.waitstatus_to_exitcode(status) if ended else None
+        return self._status
+
+    def terminate(self) -> None:
+        self._signalled(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signalled(signal.SIGKILL)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._status is None:
+            os.kill(self.pid, number)
 
 
 def _gateway_forked(self: gateway_io.Popen2IOMaster, args: Sequence[str], execmodel: ExecModel) -> None:
