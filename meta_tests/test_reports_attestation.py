@@ -131,6 +131,7 @@ def test_a_key_that_cannot_sign(run: Path, tmp_path: Path, key: str, complaint: 
     assert complaint in result.output
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_sample_of_it_is_judged_again(run: Path, tmp_path: Path) -> None:
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
     again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 20, "--seed", 1)
@@ -138,6 +139,7 @@ def test_a_sample_of_it_is_judged_again(run: Path, tmp_path: Path) -> None:
     assert "20 cases judged again, 0 with another verdict, 0 with other bits (sample --seed 1)" in again.output
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_sample_finds_rows_that_were_made_up(run: Path, tmp_path: Path) -> None:
     (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
     retold.forge(run)
