@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.reports.bundle.packing import package
 from poolproof.reports.rows.verdicts import Overall
 from sessions import run_session
 
@@ -118,6 +119,15 @@ def run_of(real: RealRun, shared: Path) -> Path:
             _make(real, folder)
             (shared / f"{real.name}.made").touch()
     return folder
+
+
+def bundle_of(real: RealRun, shared: Path) -> Path:
+    """The bundle of a run, made once beside it, and beside that a file with its fingerprint; nobody writes to them."""
+    run, bundle = run_of(real, shared), shared / f"{real.name}.zip"
+    with _locked(shared / f"{real.name}.lock"):
+        if not bundle.exists():
+            bundle.with_suffix(".sha256").write_text(package(run, bundle), encoding="utf-8")
+    return bundle
 
 
 def all_failing(shared: Path) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,7 +25,15 @@ EXAMPLE = ROOT / "examples" / "plugin"
 
 POOL = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,8,9],"kernel_size":[3,2],"stride":[2]}'
 PADDED = POOL.replace("}", ',"padding":[1]}')
-_ASKED = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "20")
+_COMMANDS = """
+import json, sys
+from click.testing import CliRunner
+from poolproof.suites.cli import main
+ended = [CliRunner().invoke(main, arguments) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([each.output for each in ended]))
+sys.exit(max(each.exit_code for each in ended))
+"""
+_ASKED = ("--aspect", "values", "--aspect", "precision", "--aspect", "special_values", "--cases", "6")
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,12 @@ class Environment:
         ended = self.run("-m", "pip", *arguments, "--disable-pip-version-check", "--quiet")
         assert ended.returncode == 0, ended.stdout
 
-    def poolproof(self, *arguments: object) -> str:
-        ended = self.run("-c", "from poolproof.suites.cli import main; main()", *arguments)
+    def poolproof(self, *commands: Sequence[object]) -> list[str]:
+        """What commands print, one after the other in one process: most of a short one is the start of its Python."""
+        ended = self.run("-c", _COMMANDS, json.dumps([[str(each) for each in command] for command in commands]))
         assert ended.returncode == 0, ended.stdout
-        return ended.stdout
+        said: list[str] = json.loads(ended.stdout.splitlines()[-1])
+        return said
 
     def judge(self, *options: object, asked: Sequence[object] = _ASKED) -> tuple[int, str]:
         suite = (
@@ -84,9 +95,18 @@ def environment(tmp_path: Path) -> Environment:
 def test_the_example_is_installed_listed_judged_and_removed(environment: Environment, tmp_path: Path) -> None:
     source = shutil.copytree(EXAMPLE, tmp_path / "example")
     environment.pip("install", "--no-deps", "--no-build-isolation", "--no-index", source)
-    listed = [line.split()[-5:] for line in environment.poolproof("plugins").splitlines()]
+    written, again = tmp_path / "written.pools", tmp_path / "again.jsonl"
+    plugins, exported, _ = environment.poolproof(
+        ["plugins"],
+        ["export", "--format", "example-pools", "--case", PADDED, "--case", POOL, "-o", written],
+        ["export", "--format", "json", "--case-list", written, "-o", again],
+    )
+    listed = [line.split()[-5:] for line in plugins.splitlines()]
     for kind in ("backend", "waivers", "standard", "format"):
         assert [kind, "example", "poolproof-example", "1.0", "yes"] in listed
+    assert "1 left out: what is neither shape, kernel nor stride" in exported
+    assert written.read_text() == "pools of the example\n2x3x8x9 kernel 3x2 stride 2\n"
+    assert Case.from_json(again.read_text()).id == Case.from_json(POOL).id
 
     status, said = environment.judge("--report", tmp_path / "run")
     assert status == Overall.CONFORMS, said
@@ -95,9 +115,9 @@ def test_the_example_is_installed_listed_judged_and_removed(environment: Environ
     counts = run.verdicts.sum()
     assert counts["waived"] > 0
     assert "is 0, owed nan" in run.rows.loc[run.rows["verdict"] == "waived", "reason"].iloc[0]
-    assert counts["conforms"] + counts["waived"] == counts["judged"] == len(run.rows[run.rows["aspect"] != ""]) == 100
+    assert counts["conforms"] + counts["waived"] == counts["judged"] == len(run.rows[run.rows["aspect"] != ""]) == 30
     passed = run.rows["standards_passed"].dropna()
-    assert len(passed) == 20
+    assert len(passed) == 6
     assert all("example-contract" in names for names in passed)
 
     pools = tmp_path / "ours.pools"
@@ -107,18 +127,9 @@ def test_the_example_is_installed_listed_judged_and_removed(environment: Environ
     assert "row 3 of ours.pools (3): stride: it is missing" in " ".join(said.split())
     assert reports.load(tmp_path / "listed").verdicts["conforms"].sum() == 1
 
-    said = environment.poolproof(
-        "export", "--format", "example-pools", *("--case", PADDED, "--case", POOL), "-o", tmp_path / "written.pools"
-    )
-    assert "1 left out: what is neither shape, kernel nor stride" in said
-    assert (tmp_path / "written.pools").read_text() == "pools of the example\n2x3x8x9 kernel 3x2 stride 2\n"
-    environment.poolproof(
-        "export", "--format", "json", "--case-list", tmp_path / "written.pools", "-o", tmp_path / "again.jsonl"
-    )
-    assert Case.from_json((tmp_path / "again.jsonl").read_text()).id == Case.from_json(POOL).id
-
     environment.pip("uninstall", "--yes", "poolproof-example")
-    assert "example" not in environment.poolproof("plugins")
+    (plugins,) = environment.poolproof(["plugins"])
+    assert "example" not in plugins
     status, said = environment.judge("--report", tmp_path / "removed")
     assert status == Overall.COULD_NOT_RUN
     assert "unknown backend 'example'" in said

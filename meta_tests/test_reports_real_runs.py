@@ -22,7 +22,7 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
 from poolproof.suites.cli import main
-from real_runs import FAILING, SEEDED, RealRun, all_failing, honest, run_of, variables
+from real_runs import FAILING, SEEDED, RealRun, all_failing, bundle_of, honest, run_of, variables
 from reports_links import broken_links
 
 RACING = ("streams",)
@@ -49,10 +49,9 @@ def test_the_defect_shows(real: RealRun, shared: Path) -> None:
 
 
 @every_kind
-def test_its_bundle_stands(real: RealRun, shared: Path, tmp_path: Path) -> None:
-    made = poolproof("package", run_of(real, shared), "-o", tmp_path / "bundle.zip")
-    assert made.exit_code == 0, made.output
-    checked = poolproof("verify", tmp_path / "bundle.zip", "--fingerprint", made.output.split()[-1])
+def test_its_bundle_stands(real: RealRun, shared: Path) -> None:
+    bundle = bundle_of(real, shared)
+    checked = poolproof("verify", bundle, "--fingerprint", bundle.with_suffix(".sha256").read_text(encoding="utf-8"))
     assert checked.exit_code == 0, checked.output
     assert "STANDS (exit status 0): the run in it violates" in checked.output
 
@@ -60,10 +59,9 @@ def test_its_bundle_stands(real: RealRun, shared: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize("real", [real for real in SEEDED if real.kind not in RACING], ids=lambda real: real.name)
 def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
-    real: RealRun, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: RealRun, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bundle, failed = tmp_path / "bundle.zip", len(failed_rows(run_of(real, shared)))
-    assert poolproof("package", run_of(real, shared), "-o", bundle).exit_code == 0
+    bundle, failed = bundle_of(real, shared), len(failed_rows(run_of(real, shared)))
     without = poolproof("rerun", bundle, "--sample", 10_000)
     assert without.exit_code == Overall.VIOLATES, without.output
     assert f"{failed} with another verdict" in without.output

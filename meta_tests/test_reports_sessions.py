@@ -23,6 +23,7 @@ from poolproof.reports.rows.evidence import read_evidence
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
 from sessions import ASKED, ROOT, run_session
+from shared_runs import made_once
 
 SOON = date.today() + timedelta(days=90)
 WAIVERS = f"""
@@ -62,16 +63,27 @@ def test_a_run_that_conforms(tmp_path: Path) -> None:
     assert "<strong>conforms</strong>" in ended.page
 
 
-def test_a_run_that_violates(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32")
-    assert ended.status == Overall.VIOLATES
-    assert "VIOLATES (exit status 1): deviating and not waived" in ended.output
-    assert "<strong>violates</strong>" in ended.page
-    assert "poolproof replay --backend reports_backends:Lossy" in ended.page
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ``run`` that violates, and what it ``printed``; to be read."""
+
+    def make(folder: Path) -> None:
+        ended = run_session(folder / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2")
+        assert ended.status == Overall.VIOLATES, ended.output
+        (folder / "printed").write_text(ended.output, encoding="utf-8")
+
+    return made_once(tmp_path_factory, "lossy", make)
 
 
-def test_the_evidence_of_a_run_stands_in_its_bundle(tmp_path: Path) -> None:
-    run = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2").folder
+def test_a_run_that_violates(lossy: Path) -> None:
+    assert "VIOLATES (exit status 1): deviating and not waived" in (lossy / "printed").read_text(encoding="utf-8")
+    page = (lossy / "run" / "index.html").read_text(encoding="utf-8")
+    assert "<strong>violates</strong>" in page
+    assert "poolproof replay --backend reports_backends:Lossy" in page
+
+
+def test_the_evidence_of_a_run_stands_in_its_bundle(lossy: Path, tmp_path: Path) -> None:
+    run = lossy / "run"
     rejects = {row["case_id"]: row["n_reject"] for row in read_rows(run, ["case_id", "n_reject"]).to_pylist()}
     paths = list((run / "evidence").glob("*.npz"))
     assert paths
