@@ -6,10 +6,11 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from holding import holding
 from poolproof.backends.emulator.defects import defects
+from poolproof.reports.rows.schema import Row
 from poolproof.score.command import score, table_of
 from poolproof.score.hunt import HONEST, Hunts, Result, answers, backend_name, in_processes
 from poolproof.score.questions import Round, rounds
@@ -31,92 +33,7 @@ from poolproof.suites.running.processes import OwnFault
 from poolproof.suites.running.sandbox import survey
 from poolproof.suites.running.serving import Survey
 from seeded_calls import SEEDED_CALLS
-
-LATE = {
-    "planes_lost_past_2_20",
-    "planes_lost_past_2_24",
-    "float32_plane_index",
-    "uint16_plane_counter",
-    "staging_leaked",
-    "batch_gap_ignored",
-    "strided_inputs_copied_at_once",
-}
-"""Defects that the first round of the smoke plan is too small to find."""
-
-RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
-"""Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
-
-OF_VARIED_CALLS = {
-    "channels_last_tag_refused",
-    "complex64_accepted",
-    "dtypes_checked_late",
-    "empty_dilation_accepted",
-    "first_padding_unchecked",
-    "float_gradient_of_half_accepted",
-    "indices_depth_unchecked",
-    "kernel_beyond_input_accepted",
-    "kernel_narrowed",
-    "new_private_tag_accepted",
-    "null_lists_checked_late",
-    "output_size_of_one_accepted",
-    "padding_of_two_accepted_3d",
-    "rank_two_indices_accepted",
-    "rank_without_channels_accepted",
-    "result_channels_unchecked",
-    "stride_of_four_accepted_2d",
-    "uint32_indices_accepted",
-    "zero_width_stride_accepted",
-}
-"""Single values which one check misjudges: calls that are varied and drawn find them, after the first round."""
-
-
-FOUND_AMONG = {
-    ("contract", "AdaptiveMaxPool2d"): {"negative_output_width_accepted"},
-    ("contract", "AdaptiveMaxPool3d"): {"empty_refused"},
-    ("contract", "MaxPool2dWithIndices"): {"null_out_as_invalid"},
-    ("contract", "MaxPool2dWithIndicesBackward"): {"bfloat16_accepted_2d", "zero_dilation_accepted_2d"},
-    ("contract", "MaxPool2dWithMask"): {"half_padding_exceeded"},
-    ("contract", "MaxPool2dWithMaskBackward"): {"pooled_width_unchecked"},
-    ("contract", "MaxPool3dWithArgmaxBackward"): {"null_dilation_accepted", "plane_limit_missing"},
-    ("determinism", "MaxPool3dWithArgmaxBackward"): {"large_kernel_assigns"},
-    ("empty_windows", "MaxPool2dWithIndices"): {"cache_key_lacks_lists"},
-    ("layouts", "AdaptiveMaxPool3d"): {"rewrapped_offset_lost"},
-    ("layouts", "MaxPool2dWithIndicesBackward"): {"phases_rounded_down", "simt_count_wraps"},
-    ("layouts", "MaxPool3dWithArgmaxBackward"): {"offset_in_bytes"},
-    ("memory", "MaxPool2dWithIndices"): {"leak_per_call"},
-    ("phases", "AdaptiveMaxPool2dBackward"): {"descriptors_read_late"},
-    ("phases", "MaxPool3dWithArgmaxBackward"): {"first_stream_kept"},
-    ("precision", "AdaptiveMaxPool3dBackward"): {"last_units_lost", "plane_tail_dropped"},
-    ("special_values", "AdaptiveMaxPool2d"): {"adaptive_window_in_float"},
-    ("special_values", "AdaptiveMaxPool3d"): {"signed_zeros_ordered"},
-    ("special_values", "AdaptiveMaxPool3dBackward"): {"tile_sums_rounded"},
-    ("special_values", "MaxPool3dWithArgmax"): {"crash_on_uneven_cores"},
-    ("special_values", "MaxPool3dWithArgmaxBackward"): {"atomic_add_flushes"},
-    ("state", "MaxPool2dWithIndicesBackward"): {"reciprocal_row_division"},
-    ("tagged", "MaxPool2dWithIndicesBackward"): {
-        "channels_last_batch_order",
-        "dilation_blind_range",
-        "tile_end_inclusive",
-    },
-    ("targets", "AdaptiveMaxPool2dBackward"): {"repeat_counter_wraps"},
-    ("targets", "MaxPool2dWithIndicesBackward"): {
-        "dilation_blind_phases",
-        "int16_tile_offset",
-        "lost_halo_window",
-        "single_window_of_first_plane",
-        "uint16_plane_index",
-        "width_tail_dropped",
-    },
-    ("targets", "MaxPool3dWithArgmax"): {"kernel_field_wraps", "uint8_window_offset"},
-    ("targets", "MaxPool3dWithArgmaxBackward"): {
-        "cut_kernel_last_slab_lost",
-        "dilation_blind_overlap",
-        "empty_stride_repeats_first",
-        "order_by_address",
-    },
-    ("values", "AdaptiveMaxPool2dBackward"): {"short_lanes_truncated"},
-}
-"""Defects that the first round finds late, by the aspect and the operator of what finds them, which is asked first."""
+from seeded_finds import FOUND_AMONG, LATE, OF_VARIED_CALLS, RACING
 
 
 def test_the_first_round_finds_what_it_found_before() -> None:
@@ -125,7 +42,7 @@ def test_the_first_round_finds_what_it_found_before() -> None:
     results = [Result(defect.id, defect.products[0]) for defect in defects().values() if defect.id not in left_out]
     surveys = {product: surveyed(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
     first = next(rounds(surveys, PLANS["smoke"], 0, workers=2))
-    hunts = Hunts(2, 10.0, 0.0, lambda _: None)
+    hunts = Hunts(2, 10.0, 0.0, lambda _: None, replays=False)
     for (aspect, operator), late in FOUND_AMONG.items():
         among = {product: asked_of(aspect, operator, questions) for product, questions in first.questions.items()}
         there = [result for result in results if result.defect in late]
@@ -161,7 +78,7 @@ def test_the_contract_of_one_api_finds_what_one_check_misjudges(home: Home) -> N
     results = [Result(defect, product) for defect in at_home()[home]]
     subjects = [each for each in surveyed(backend_name(product)).subjects if each.operator.name == operator]
     asked = blocks(subjects, [CONTRACT], PLANS["smoke"], 0)
-    hunts = Hunts(2, 10.0, 0.0, lambda _: None)
+    hunts = Hunts(2, 10.0, 0.0, lambda _: None, replays=False)
     while not all(result.is_found for result in results) and (block := next(asked, None)):
         hunts.run(results, Round({product: block.questions()}, {}))
     assert [result.defect for result in results if not result.is_found] == []
@@ -195,6 +112,12 @@ def test_a_hunt_ends_with_the_first_violation(a2: Survey) -> None:
     assert result.replays
     assert result.row is not None and result.row["checks_violated"][0] == "interval"
     assert result.seconds > 0
+
+
+def test_a_find_is_asked_again_only_where_that_is_wanted(a2: Survey) -> None:
+    result = Result("nan_dropped", "A2")
+    Hunts(2, 10.0, 0.0, lambda _: None, replays=False).run([result], Round({"A2": [WITH_NAN]}, {}))
+    assert (result.is_found, result.replays, result.shrunk) == (True, False, "")
 
 
 def test_a_defect_that_nothing_triggers_stays_at_large(a2: Survey) -> None:
@@ -233,6 +156,22 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     assert not result.is_found
     assert result.disputed == 1
     assert result.cases == 2
+
+
+def test_of_a_question_that_finds_several_the_honest_emulator_is_asked_once(
+    a2: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(product: str, defect: str, *others: Any) -> Iterator[Row]:
+        asked.append(defect)
+        return answers(product, defect, *others)
+
+    monkeypatch.setattr("poolproof.score.hunt.answers", counted)
+    results = [Result(defect, "A2") for defect in ("nan_dropped", "nan_spreads")]
+    Hunts(2, 10.0, 0.0, lambda _: None, replays=False).run(results, Round({"A2": [WITH_NAN]}, {}))
+    assert [result.is_found for result in results] == [True, True]
+    assert asked == [HONEST]
 
 
 def test_answers_come_from_a_process_of_their_own(a2: Survey) -> None:

@@ -92,14 +92,24 @@ class Hunt:
 
 class Hunts:
     """Runs up to ``workers`` hunts at a time. ``timeout`` is what one question may take, ``shrink_seconds`` what a
-    found defect may spend on a smaller case; ``notice`` is told of every result that changes.
+    found defect may spend on a smaller case; ``notice`` is told of every result that changes. Without ``replays`` what
+    is found is not asked again: the result then says neither whether it replays nor what is smaller.
     """
 
-    def __init__(self, workers: int, timeout: float, shrink_seconds: float, notice: Callable[[Result], None]) -> None:
+    def __init__(
+        self,
+        workers: int,
+        timeout: float,
+        shrink_seconds: float,
+        notice: Callable[[Result], None],
+        replays: bool = True,
+    ) -> None:
         self._workers = workers
         self._timeout = timeout
         self._shrink_seconds = shrink_seconds
         self._notice = notice
+        self._replays = replays
+        self._honest: set[tuple[str, Asked]] = set()
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
@@ -158,9 +168,10 @@ class Hunts:
         if hunt.row is not None:
             question = hunt.question
             result.cases += 1
-            if self._passes(result.product, HONEST, question):
+            if self._is_honest_about(result.product, question):
                 result.row = hunt.row
-                self._settle_reproducer(result, question, hunt.smaller)
+                if self._replays:
+                    self._settle_reproducer(result, question, hunt.smaller)
             else:
                 result.disputed += 1
                 again = result, hunt.position + 1
@@ -169,12 +180,18 @@ class Hunts:
 
     def _settle_reproducer(self, result: Result, question: Asked, smaller: Asked | None) -> None:
         """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""
-        if smaller and self._passes(result.product, HONEST, smaller):
+        if smaller and self._is_honest_about(result.product, smaller):
             result.replays = not self._passes(result.product, result.defect, smaller)
         if smaller and result.replays:
             result.shrunk = smaller.describe()["case"]
         else:
             result.replays = not self._passes(result.product, result.defect, question)
+
+    def _is_honest_about(self, product: str, question: Asked) -> bool:
+        """Whether the honest emulator passes: it is asked once, for one question finds many defects."""
+        if (product, question) not in self._honest and self._passes(product, HONEST, question):
+            self._honest.add((product, question))
+        return (product, question) in self._honest
 
     def _passes(self, product: str, defect: str, question: Asked) -> bool:
         """Whether a fresh process gives an answer to this one question that is no violation."""

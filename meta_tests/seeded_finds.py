@@ -1,0 +1,144 @@
+"""Where the gate of the score finds each seeded defect that takes it long, and what it does not ask of."""
+
+from __future__ import annotations
+
+LATE = {
+    "planes_lost_past_2_20",
+    "planes_lost_past_2_24",
+    "float32_plane_index",
+    "uint16_plane_counter",
+    "staging_leaked",
+    "batch_gap_ignored",
+    "strided_inputs_copied_at_once",
+}
+"""Defects that the first round of the smoke plan is too small to find."""
+
+RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams"}
+"""Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
+
+OF_VARIED_CALLS = {
+    "channels_last_tag_refused",
+    "complex64_accepted",
+    "dtypes_checked_late",
+    "empty_dilation_accepted",
+    "first_padding_unchecked",
+    "float_gradient_of_half_accepted",
+    "indices_depth_unchecked",
+    "kernel_beyond_input_accepted",
+    "kernel_narrowed",
+    "new_private_tag_accepted",
+    "null_lists_checked_late",
+    "output_size_of_one_accepted",
+    "padding_of_two_accepted_3d",
+    "rank_two_indices_accepted",
+    "rank_without_channels_accepted",
+    "result_channels_unchecked",
+    "stride_of_four_accepted_2d",
+    "uint32_indices_accepted",
+    "zero_width_stride_accepted",
+}
+"""Single values which one check misjudges: calls that are varied and drawn find them, after the first round."""
+
+
+FOUND_AMONG = {
+    ("contract", "AdaptiveMaxPool2d"): {"cache_key_lacks_lists", "negative_output_width_accepted"},
+    ("contract", "AdaptiveMaxPool3d"): {"empty_refused"},
+    ("contract", "MaxPool2dWithIndices"): {"null_out_as_invalid"},
+    ("contract", "MaxPool2dWithIndicesBackward"): {
+        "bfloat16_accepted_2d",
+        "zero_dilation_accepted_2d",
+        "zero_stride_accepted",
+    },
+    ("contract", "MaxPool2dWithMask"): {"half_padding_exceeded"},
+    ("contract", "MaxPool2dWithMaskBackward"): {
+        "null_result_as_invalid",
+        "pooled_width_unchecked",
+        "result_dtype_unchecked",
+    },
+    ("contract", "MaxPool3dWithArgmaxBackward"): {"null_dilation_accepted", "plane_limit_missing"},
+    ("determinism", "AdaptiveMaxPool3dBackward"): {"half_accumulator"},
+    ("determinism", "MaxPool3dWithArgmaxBackward"): {
+        "ceil_clip_missing",
+        "large_kernel_assigns",
+        "wide_lanes_halved",
+    },
+    ("empty_windows", "MaxPool2dWithIndices"): {"dilation_accepted"},
+    ("layouts", "AdaptiveMaxPool2d"): {
+        "gaps_overwritten",
+        "offset_ignored",
+        "plane_gap_ignored",
+    },
+    ("layouts", "AdaptiveMaxPool2dBackward"): {"narrowed_rows_lost"},
+    ("layouts", "AdaptiveMaxPool3d"): {"rewrapped_offset_lost"},
+    ("layouts", "MaxPool2dWithIndicesBackward"): {
+        "gaps_not_stored",
+        "gradient_strides_ignored",
+        "phases_rounded_down",
+        "simt_count_wraps",
+        "unit_kernel_ignores_stride",
+    },
+    ("layouts", "MaxPool3dWithArgmaxBackward"): {
+        "expanded_plane_ignored",
+        "offset_in_bytes",
+        "plane_offset_dropped",
+        "zero_stride_advances",
+    },
+    ("memory", "MaxPool2dWithIndices"): {"leak_per_call"},
+    ("phases", "AdaptiveMaxPool2d"): {"default_stream_refused"},
+    ("phases", "AdaptiveMaxPool2dBackward"): {"descriptors_read_late"},
+    ("phases", "AdaptiveMaxPool3dBackward"): {"executor_bound_to_thread"},
+    ("phases", "MaxPool3dWithArgmaxBackward"): {"first_stream_kept"},
+    ("precision", "AdaptiveMaxPool3dBackward"): {"last_units_lost", "plane_tail_dropped"},
+    ("special_values", "AdaptiveMaxPool2d"): {"adaptive_window_in_float"},
+    ("special_values", "AdaptiveMaxPool2dBackward"): {
+        "gradient_of_first_plane",
+        "opposite_infinities_cancel",
+        "row_tail_not_flushed",
+    },
+    ("special_values", "AdaptiveMaxPool3d"): {"adaptive_windows_of_one_size", "signed_zeros_ordered"},
+    ("special_values", "AdaptiveMaxPool3dBackward"): {"tile_sums_rounded"},
+    ("special_values", "MaxPool2dWithIndices"): {"compares_rounded_data"},
+    ("special_values", "MaxPool3dWithArgmax"): {"crash_on_uneven_cores"},
+    ("special_values", "MaxPool3dWithArgmaxBackward"): {"atomic_add_flushes"},
+    ("state", "AdaptiveMaxPool2d"): {"workspace_address_kept"},
+    ("state", "AdaptiveMaxPool2dBackward"): {"deterministic_width_tail"},
+    ("state", "MaxPool2dWithIndicesBackward"): {"reciprocal_row_division"},
+    ("state", "MaxPool3dWithArgmax"): {"overhang_read_as_zero"},
+    ("streams", "AdaptiveMaxPool2d"): {"result_written_late"},
+    ("streams", "AdaptiveMaxPool2dBackward"): {"inputs_read_at_the_call"},
+    ("tagged", "MaxPool2dWithIndicesBackward"): {
+        "channels_last_batch_order",
+        "dilation_blind_range",
+        "merged_rows_collide",
+        "tile_end_inclusive",
+    },
+    ("targets", "AdaptiveMaxPool2dBackward"): {"float16_subnormals_flushed", "repeat_counter_wraps"},
+    ("targets", "MaxPool2dWithIndicesBackward"): {
+        "dilation_blind_phases",
+        "int16_tile_offset",
+        "lost_halo_window",
+        "single_window_of_first_plane",
+        "uint16_plane_index",
+        "width_tail_dropped",
+    },
+    ("targets", "MaxPool3dWithArgmax"): {
+        "cache_key_lacks_strides",
+        "kernel_field_wraps",
+        "lowest_finite_initial",
+        "minus_infinity_unset",
+        "output_strides_ignored",
+        "uint8_window_offset",
+    },
+    ("targets", "MaxPool3dWithArgmaxBackward"): {
+        "cut_kernel_last_slab_lost",
+        "dilation_blind_overlap",
+        "empty_stride_repeats_first",
+        "infinity_saturated",
+        "order_by_address",
+    },
+    ("values", "AdaptiveMaxPool2dBackward"): {"short_lanes_truncated"},
+    ("values", "MaxPool2dWithMask"): {"single_stride_refused"},
+    ("values", "MaxPool2dWithMaskBackward"): {"last_ceil_window_dropped"},
+    ("values", "MaxPool3dWithArgmax"): {"dilation_of_first_axis"},
+}
+"""Defects that the first round finds late, by the aspect and the operator of what finds them, which is asked first."""
