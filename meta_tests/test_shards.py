@@ -79,7 +79,10 @@ def test_more_shards_than_parts_are_refused(number: int) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``whole``, and the three shards of the same plan; two sessions more that differ from the first shard."""
+    """``whole``, and the three shards of the same plan; and a session with another seed.
+
+    Each worker has a copy of its own: who joins shards keeps all others out of them.
+    """
 
     def make(folder: Path) -> None:
         run_session(folder / "whole", BACKEND, asked=ASKED)
@@ -87,7 +90,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run_session(folder / shard[0], BACKEND, "--shard", shard, asked=ASKED)
         run_session(folder / "seed", BACKEND, "--shard", "1/3", "--seed", "1", asked=ASKED)
 
-    return made_once(tmp_path_factory, "shards", make)
+    made = made_once(tmp_path_factory, "shards", make)
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("shards") / "own"))
 
 
 def parts(runs: Path) -> list[Path]:
