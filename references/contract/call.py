@@ -79,7 +79,9 @@ class ContractCall:
         object.__setattr__(self, "lists", _unchanging(self.lists))
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        """Of the fields, for mappings have none; it takes a tenth of the time of the JSON."""
+        given = frozenset(self.tensors.items()), frozenset(self.lists.items())
+        return hash((self.api, *given, self.ceil_mode, self.null_outputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as JSON: a mapping proxy cannot be pickled."""
