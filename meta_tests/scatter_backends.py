@@ -5,9 +5,9 @@ PYTHONPATH. A fault is a small change to the honest one, so that it is known whi
 """
 
 import ctypes
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
@@ -150,10 +150,14 @@ class NarrowsIndices(Scatter):
 
 
 class Unrepeatable(Scatter):
-    """Sums are made in another order each time."""
+    """Sums are made from the smallest term to the greatest in one call, and the other way round in the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = count()
 
     def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        order = np.random.default_rng(time.perf_counter_ns()).permutation(len(cells))
+        order = np.argsort(np.abs(terms), kind="stable")[:: 1 if next(self._calls) % 2 else -1]
         return cells[order], terms[order]
 
 
