@@ -160,11 +160,12 @@ def _once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
-    cores = len(os.sched_getaffinity(0))
+    units = _units()
+    cores = min(len(os.sched_getaffinity(0)), len(units))
     seconds = math.ceil(_CPU_SECONDS / cores)
     tell(f"compiling the emulator, once: about {seconds} s on {cores} core{'s' if cores > 1 else ''}")
     with ThreadPoolExecutor(cores) as pool:
-        list(pool.map(lambda unit: _compile_unit(folder / f"{unit}.o", flags, _units()[unit]), _units()))
+        list(pool.map(lambda unit: _compile_unit(folder / f"{unit}.o", flags, units[unit]), units))
 
 
 def _compile_unit(target: Path, flags: Sequence[str], sources: Sequence[Path]) -> None:
