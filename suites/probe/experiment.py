@@ -42,11 +42,10 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case, content: Contents | None = None) -> Trial:
-        """The case, run, on its own data or on ``content``. `NotRun` if it was not."""
+    def trial(self, case: Case, content: Contents) -> Trial:
+        """The case, run on ``content``. `NotRun` if it was not."""
         trial = Trial(case, self.backend)
-        if content is not None:
-            trial.content = content
+        trial.content = content
         outcome = trial.first.outcome
         if outcome.status is not Status.COMPLETED:
             raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
@@ -57,7 +56,7 @@ class Experiment:
     ) -> Trial:
         """A gradient recipe of the suite."""
         case = self._case(crowded)
-        return self.trial(
+        return self._on_own_data(
             replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
         )
 
@@ -65,12 +64,16 @@ class Experiment:
         """Gradients made for where they land; the case spells them out."""
         drawn = self._grounds[crowded]
         gradient = self.fmt.round(craft(drawn.landing))
-        case = replace(drawn.case, literals=(("grad_output", tuple(map(float, gradient))),))
+        case = replace(drawn.case, literals=(("grad_output", tuple(gradient.tolist())),))
         return self.trial(case, replace(drawn, case=case, gradient=gradient.reshape(case.pooled_shape)))
 
     def again(self, trial: Trial) -> Trial:
         """The same case, run once more on fresh memory."""
         return self.trial(trial.case, trial.content)
+
+    def landing(self, crowded: bool = False) -> Landing:
+        """Where crafted gradients land."""
+        return self._grounds[crowded].landing
 
     @cached_property
     def _grounds(self) -> dict[bool, Contents]:
@@ -80,7 +83,18 @@ class Experiment:
     def forward(self, values: str) -> Trial:
         """A forward on a recipe of ``self``, with windows of several cells."""
         case = self._case(False)
-        return self.trial(replace(case, values=values, attributes=_OVERLAPPING[self.operator.windows].forward(case)))
+        windows = _OVERLAPPING[self.operator.windows].forward(case)
+        return self._on_own_data(replace(case, values=values, attributes=windows))
+
+    def _on_own_data(self, case: Case) -> Trial:
+        """The case, run on what its recipes make of it: that is drawn once, however often it is run."""
+        if case not in self._drawn:
+            self._drawn[case] = Trial(case, self.backend).content
+        return self.trial(case, self._drawn[case])
+
+    @cached_property
+    def _drawn(self) -> dict[Case, Contents]:
+        return {}
 
     def _case(self, crowded: bool) -> Case:
         """Overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""

@@ -39,9 +39,7 @@ def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
         pair = landing.multiplicity >= 2
         return np.select([pair & (landing.rank == 0), pair & (landing.rank == 1)], [first, second], 0.0)
 
-    trial = experiment.crafted(craft)
-    landing = trial.content.landing
-    return trial.gradient_input[np.unique(landing.cells[landing.multiplicity >= 2])]
+    return experiment.crafted(craft).gradient_input[experiment.landing().cells_of_at_least(2)]
 
 
 def overflow(experiment: Experiment) -> Observation:
@@ -69,8 +67,7 @@ def negative_zero(experiment: Experiment) -> Observation:
         return np.full(len(landing.cells), -0.0)
 
     trial = experiment.crafted(craft)
-    reached = trial.content.landing.cells
-    negative = np.signbit(trial.gradient_input[reached])
+    negative = np.signbit(trial.gradient_input[experiment.landing().cells])
     found = "kept" if negative.all() else "becomes +0" if not negative.any() else "sometimes kept"
     return Observation("-0", found, f"{int(negative.sum())} of {len(negative)} stay negative")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolproof.references.core.forward import WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import judge_forward
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
+from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.account import Observation
 from poolproof.suites.probe.experiment import Experiment
 
@@ -41,9 +42,10 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule | Non
     seen: list[Observation] = []
     rule, explained = ForwardRule(), True
     for trait in _TRAITS:
-        best = min(trait.options, key=lambda option: _unexplained(experiment, trait, trait.by(rule, option)).sum())
-        wrong = _unexplained(experiment, trait, trait.by(rule, best))
-        rule = trait.by(rule, best)
+        trials = [experiment.forward(recipe) for recipe in trait.recipes]
+        unexplained = {option: _unexplained(trials, trait.by(rule, option)) for option in trait.options}
+        best = min(unexplained, key=lambda option: unexplained[option].sum())
+        wrong, rule = unexplained[best], trait.by(rule, best)
         words, evidence = trait.options[best], f"predicts {(~wrong).sum()} of {wrong.size} windows"
         if wrong.any():
             explained = False
@@ -93,11 +95,10 @@ _TRAITS = (
 )
 
 
-def _unexplained(experiment: Experiment, trait: _Trait, rule: ForwardRule) -> NDArray[np.bool_]:
+def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
     """Which windows another maximum or index came out of than the rule says."""
     wrong = []
-    for recipe in trait.recipes:
-        trial = experiment.forward(recipe)
+    for trial in trials:
         planes = trial.content.values.reshape(trial.case.planes, *trial.case.spatial_shape)
         out = trial.first.output("out")
         wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())

@@ -13,7 +13,7 @@ from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.experiment import Experiment, place
+from poolproof.suites.probe.experiment import Craft, Experiment, place
 
 WIDEST = {"float64": 58}
 """Widths that are tried, in bits, where not 30."""
@@ -44,8 +44,7 @@ def kept_bits(experiment: Experiment) -> int:
         big = np.exp2(1 + landing.plane % widest)
         return unit * np.select([place(landing) == 0, place(landing) == 1, place(landing) == 2], [1.0, big, -big])
 
-    trial = experiment.crafted(craft)
-    landing, outputs = trial.content.landing, trial.gradient_input
+    landing, outputs = experiment.landing(), experiment.crafted(craft).gradient_input
     judged = landing.cells[landing.multiplicity >= 3]
     plane_of = landing.plane[landing.multiplicity >= 3]
     lost = set(map(int, 1 + plane_of[outputs[judged] != unit] % widest))
@@ -168,8 +167,7 @@ def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
     Beside a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first.
     Whoever adds one by one sums them up if the large value comes last, hence the least over its places counts.
     """
-    landing = experiment.recipe("ones", crowded=True).content.landing
-    most = landing.largest_multiplicity
+    most = experiment.landing(crowded=True).largest_multiplicity
     for number in range(2, most):
         if not _moves(experiment, rounded, number):
             return number - 1, most
@@ -191,10 +189,7 @@ def _keeps_neighbours(experiment: Experiment) -> bool:
             chosen = (landing.multiplicity == landing.largest_multiplicity) & (position >= 0) & (position < 3)
             return np.where(chosen, pattern[np.clip(position, 0, 2)], 0.0)
 
-        trial = experiment.crafted(craft, crowded=True)
-        landing = trial.content.landing
-        fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
-        kept += (trial.gradient_input[fullest] == 1.0).tolist()
+        kept += (_in_fullest(experiment, craft) == 1.0).tolist()
     return sum(kept) > len(kept) / 2
 
 
@@ -210,10 +205,14 @@ def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
         position = landing.plane * (landing.multiplicity - 1) // max(int(landing.plane.max()), 1)
         return np.where(fullest, np.where(landing.rank == position, big, tail), 0.0)
 
-    trial = experiment.crafted(craft, crowded=True)
-    landing = trial.content.landing
-    fullest = np.unique(landing.cells[landing.multiplicity == landing.largest_multiplicity])
-    return bool((trial.gradient_input[fullest] != big).all())
+    return bool((_in_fullest(experiment, craft) != big).all())
+
+
+def _in_fullest(experiment: Experiment, craft: Craft) -> Float64:
+    """What the cells hold in which most crafted gradients meet."""
+    landing = experiment.landing(crowded=True)
+    fullest = landing.cells_of_at_least(landing.largest_multiplicity)
+    return experiment.crafted(craft, crowded=True).gradient_input[fullest]
 
 
 def _at_or_above(x: float, fmt: FloatFormat) -> float:

@@ -69,6 +69,10 @@ class Landing:
         """How many gradients each cell gets."""
         return np.bincount(self.cells, minlength=self.size)
 
+    def cells_of_at_least(self, gradients: int) -> Int64:
+        """The cells, ascending, that so many gradients share, or more."""
+        return np.flatnonzero(self._counts >= gradients)
+
     @cached_property
     def rank(self) -> Int64:
         """Position of gradient i among those of its cell, in memory order, from 0."""
