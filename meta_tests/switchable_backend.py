@@ -23,8 +23,8 @@ def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def round_by(mode: str, x: np.ndarray, residue: np.ndarray, fmt: FloatFormat) -> np.ndarray:
     """The real number ``x + residue`` in ``fmt`` by one of the probe's rounding modes; residue below x's ulp."""
-    if mode == "even" and not residue.any():
-        return fmt.round(x)
+    if mode == "even":
+        return fmt.round(x, residue if residue.any() else None)
     with np.errstate(invalid="ignore", over="ignore"):
         ulp = fmt.ulp(x)
         below = np.floor(x / ulp)
@@ -36,7 +36,6 @@ def round_by(mode: str, x: np.ndarray, residue: np.ndarray, fmt: FloatFormat) ->
         side = np.where((side == 0) & ~down, np.sign(residue), side)
         positive = x >= 0.0
         tie = {
-            "even": below % 2 != 0,
             "half away from zero": positive,
             "half toward zero": ~positive,
             "toward zero": ~positive,
@@ -45,7 +44,7 @@ def round_by(mode: str, x: np.ndarray, residue: np.ndarray, fmt: FloatFormat) ->
             "up": np.ones_like(exact),
             "odd": below % 2 == 0,
         }[mode]
-        nearest = mode in ("even", "half away from zero", "half toward zero")
+        nearest = mode in ("half away from zero", "half toward zero")
         upward = np.where(side == 0, tie, side > 0) if nearest else tie
         rounded = np.where(np.isfinite(x), (below + (upward & ~exact)) * ulp, x)
     return np.where(np.abs(rounded) > fmt.max, np.copysign(np.inf, x), rounded)
@@ -136,7 +135,8 @@ class Switchable(Scatter):
 def ranks_of(cells: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """(position of each term among those of its cell in memory order, number of terms of each cell)."""
     order = np.argsort(cells, kind="stable")
-    ordered = cells[order]
+    counts = np.bincount(cells, minlength=size)
+    first = np.cumsum(counts) - counts
     ranks = np.empty(len(cells), np.int64)
-    ranks[order] = np.arange(len(cells)) - np.searchsorted(ordered, ordered)
-    return ranks, np.bincount(cells, minlength=size)
+    ranks[order] = np.arange(len(cells)) - first[cells[order]]
+    return ranks, counts

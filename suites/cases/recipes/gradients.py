@@ -77,10 +77,9 @@ class Landing:
     def rank(self) -> Int64:
         """Position of gradient i among those of its cell, in memory order, from 0."""
         order = np.argsort(self.cells, kind="stable")
-        ordered = self.cells[order]
-        first = np.searchsorted(ordered, ordered)
+        first = np.cumsum(self._counts) - self._counts
         rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order)) - first
+        rank[order] = np.arange(len(order)) - first[self.cells[order]]
         return rank
 
     @property
