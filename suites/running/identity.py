@@ -15,6 +15,7 @@ from pathlib import Path
 from sysconfig import get_path
 
 _PROCESSES = Path("/proc")
+_PYTHONS = get_path("platstdlib")  # to ask for it takes longer than all else that is done for a library
 
 _ELF, _BITS_64, _LITTLE = b"\x7fELF", 2, 1
 _PROGRAM_HEADERS_AT, _HEADER_SIZE_AT = 32, 54
@@ -48,7 +49,7 @@ def _mapped_by(process: str) -> frozenset[str]:
 
 
 def _is_pythons(path: str) -> bool:
-    return path.startswith(get_path("platstdlib")) and "site-packages" not in path
+    return path.startswith(_PYTHONS) and "site-packages" not in path
 
 
 def identify(libraries: Iterable[str]) -> dict[str, str]:
