@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,12 @@ from poolproof.reports.bundle import packing, verification
 from poolproof.suites.running.identity import mapped_libraries
 from poolproof.suites.running.processes import Guarded
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: looking through it for garbage again and again took a twentieth of all."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
