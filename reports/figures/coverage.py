@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from poolproof.reports.figures.tables import WAS_SKIPPED
 from poolproof.reports.rows.store import having
-from poolproof.reports.rows.verdicts import JUDGED, Verdict
+from poolproof.reports.rows.verdicts import JUDGED, SKIPPED, Verdict
 
 NEVER_ASKED = "never asked"
 """Why a case was not judged when no row says so."""
@@ -18,11 +18,13 @@ NEVER_ASKED = "never asked"
 COUNTS = ("planned", "judged", "refused", "missing", "because")
 """Columns of a coverage table besides those that tell the groups apart."""
 
-_WAS_JUDGED = having("verdict", JUDGED)
-_UNDOCUMENTED = having("verdict", [Verdict.UNDOCUMENTED])
+_IS_COUNTED = having("verdict", JUDGED | SKIPPED)
 
 Owed = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
+
+Key = tuple[Any, ...]
+"""The values of a group's columns."""
 
 
 def told_apart_by(mandatory: Sequence[Owed]) -> list[str]:
@@ -38,18 +40,31 @@ def coverage(rows: pa.Table, mandatory: Sequence[Owed]) -> pd.DataFrame:
     by_columns: dict[tuple[str, ...], list[Owed]] = {}
     for owed in mandatory:
         by_columns.setdefault(tuple(told_apart_by([owed])), []).append(owed)
-    parts = [_coverage(rows, list(columns), pd.DataFrame(groups)) for columns, groups in by_columns.items()]
+    parts = [_coverage(rows, list(columns), groups) for columns, groups in by_columns.items()]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COUNTS)
 
 
-def _coverage(rows: pa.Table, columns: list[str], groups: pd.DataFrame) -> pd.DataFrame:
-    reasons = rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pandas()
-    commonest = reasons.sort_values(["count_all", "reason"], ascending=[False, True]).drop_duplicates(columns)
-    for name, which in (("judged", _WAS_JUDGED), ("refused", _UNDOCUMENTED)):
-        counts = rows.filter(which).group_by(columns).aggregate([([], "count_all")]).to_pandas()
-        groups = groups.merge(counts.rename(columns={"count_all": name}), on=columns, how="left")
-        groups[name] = groups[name].fillna(0).astype("int64")
-    groups = groups.merge(commonest[[*columns, "reason"]].rename(columns={"reason": "because"}), on=columns, how="left")
-    groups["missing"] = (groups["planned"] - groups["judged"]).clip(lower=0)
-    groups["because"] = groups["because"].fillna(NEVER_ASKED).where(groups["missing"] > 0, "")
-    return groups
+def _coverage(rows: pa.Table, columns: list[str], groups: list[Owed]) -> pd.DataFrame:
+    """The groups that are told apart by the same columns."""
+    counted = rows.filter(_IS_COUNTED).group_by([*columns, "verdict", "reason"]).aggregate([([], "count_all")])
+    judged, refused, reasons = Counter[Key](), Counter[Key](), defaultdict[Key, Counter[str | None]](Counter)
+    for row in counted.to_pylist():
+        key, number = tuple(row[name] for name in columns), row["count_all"]
+        if row["verdict"] in JUDGED:
+            judged[key] += number
+        else:
+            refused[key] += number if row["verdict"] == Verdict.UNDOCUMENTED else 0
+            reasons[key][row["reason"]] += number
+    told = []
+    for owed in groups:
+        key = tuple(owed[name] for name in columns)
+        missing = max(owed["planned"] - judged[key], 0)
+        because = _commonest(reasons[key]) if missing else ""
+        told.append({**owed, "judged": judged[key], "refused": refused[key], "because": because, "missing": missing})
+    return pd.DataFrame(told)
+
+
+def _commonest(reasons: Mapping[str | None, int]) -> str:
+    """Of those that are as common the first in the order of the alphabet; rows may have none."""
+    commonest = min(reasons, key=lambda reason: (-reasons[reason], reason is None, reason), default=None)
+    return NEVER_ASKED if commonest is None else commonest
