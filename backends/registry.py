@@ -101,7 +101,7 @@ def check_name(name: str) -> None:
     if colon and family in _ON_DEVICES:
         if device not in _DEVICES:
             raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(_DEVICES)}, such as {family}:cuda")
-    elif not colon and name not in names():
+    elif not colon and name not in BUILT_IN and name not in names():  # those of all packages are read last
         raise UnknownBackend(
             f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
             "or name your own as module:attribute"
