@@ -35,6 +35,8 @@ from poolproof.suites.running.serving import Survey
 from seeded_calls import SEEDED_CALLS
 from seeded_finds import FOUND_AMONG, LATE, OF_VARIED_CALLS, RACING
 
+pytestmark = pytest.mark.usefixtures("forked_sandboxes")
+
 
 def test_the_first_round_finds_what_it_found_before() -> None:
     """The gate: a fixed seed, one attempt, no defect lost; who is not found where it was before is asked everything."""
