@@ -46,8 +46,10 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
 
 def smallest_of(rows: pd.DataFrame) -> Row:
     """The row whose case is smallest."""
-    told = ({str(name): value for name, value in row.items()} for row in rows.to_dict("records"))
-    return min(told, key=size_of)
+    sized = rows.reindex(columns=SIZED).to_numpy(object).tolist()
+    sizes = [size_of(dict(zip(SIZED, told, strict=True))) for told in sized]
+    (row,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
+    return {str(name): value for name, value in row.items()}
 
 
 def kinds_of_rows(rows: pd.DataFrame) -> Counter[Kind]:

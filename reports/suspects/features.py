@@ -7,8 +7,10 @@ and no condition about it holds. Of features that tell the same rows apart the o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from poolproof.reports.rows.checks import held_to
@@ -33,6 +35,9 @@ READ = (
 )
 """Columns that features are made from; `dilated`, `padded` and the like follow from the case."""
 
+MOST_KEPT = 4096
+"""Rows whose features are remembered: they take some kilobytes each."""
+
 _DETAIL = "route's "
 
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -41,21 +46,30 @@ _OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
 """Of a backward, and of a forward."""
 
 
-def feature_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each row, under the same index: a column for each feature, NA (None) where a row does not have it."""
-    columns = [rows[name] if name in rows else pd.Series(None, rows.index, object) for name in READ]
-    records = [dict(_features(dict(zip(READ, values, strict=True)))) for values in zip(*columns, strict=True)]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    told = {name: [record.get(name) for record in records] for name in names if not _counts_by_chance(name, records)}
-    return pd.DataFrame({name: pd.Series(values, rows.index, object) for name, values in told.items()}, rows.index)
+def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
+    """For each feature its value in each of the rows, None where a row does not have it."""
+    columns = [map(_hashable, rows[name]) if name in rows else [None] * len(rows) for name in READ]
+    records = [_features_of(*values) for values in zip(*columns, strict=True)]
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names if not _counts_by_chance(name, records)}
 
 
 def features_of(row: Row) -> dict[str, Value]:
     """Those of one row, which may lack columns: a case that is not judged yet has no answer's."""
-    return dict(_features({name: row.get(name) for name in READ}))
+    return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
-def _counts_by_chance(name: str, records: list[dict[str, Value]]) -> bool:
+@lru_cache(MOST_KEPT)
+def _features_of(*values: Any) -> Mapping[str, Value]:
+    """Those of a row with some values in the columns `READ`: the rows of a run are looked at several times."""
+    return dict(_features(dict(zip(READ, values, strict=True))))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | np.ndarray) else value
+
+
+def _counts_by_chance(name: str, records: list[Mapping[str, Value]]) -> bool:
     """A detail of a route that is no flag: how many cores or tiles there are follows from call and machine."""
     return name.startswith(_DETAIL) and not {record.get(name, 0) for record in records} <= {0, 1}
 

@@ -182,11 +182,18 @@ def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, la
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
     """The best that a further literal makes, each once, the best first."""
-    order = np.argsort(-margins, axis=None, kind="stable")[: breadth * MOST_TERMS]
+    order = _largest(margins.ravel(), breadth * MOST_TERMS)
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
     yield from islice(dict(longer).items(), breadth)
+
+
+def _largest(values: Real, most: int) -> NDArray[np.intp]:
+    """The places of so many, the largest first, of equal ones the first: the others need no sorting."""
+    least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
+    near = np.flatnonzero(values >= least)
+    return near[np.argsort(-values[near], kind="stable")][:most]
 
 
 def _met(chosen: list[Chosen], single: Counted) -> Counted:

@@ -96,7 +96,7 @@ class _Search:
     """The rows of one backend, and which failing ones no suspect has yet."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        self._rows = rows
+        self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
         self._kinds = [kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
         self._judged = [frozenset(checks_of(checks)) for checks in rows["checks_judged"]]

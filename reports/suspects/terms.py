@@ -7,13 +7,12 @@ of it among what could be. They are what a condition has to earn before it is cl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, log2
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
@@ -167,19 +166,20 @@ def spelled_value(value: int | str) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
-def columns_of(features: pd.DataFrame) -> list[Column]:
+def columns_of(features: Mapping[str, Sequence[Any]]) -> list[Column]:
     """The features of a table, in its order."""
-    return [_column(str(name), features[name]) for name in features]
+    return [_column(name, values) for name, values in features.items()]
 
 
-def _column(name: str, told: pd.Series[Any]) -> Column:
-    values, present = told.to_numpy(object), told.notna().to_numpy()
-    kinds = {type(value) for value in values[present]}
+def _column(name: str, told: Sequence[Any]) -> Column:
+    values = [value if value == value else None for value in told]  # a line of JSON may have NaN
+    own = [value for value in values if value is not None]
+    present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
     if kinds <= {bool}:
-        return Column(name, np.where(present, values, False).astype(np.bool_), present)
-    if kinds <= {int} and all(-(2**63) <= value < 2**63 for value in values[present]):
-        return Column(name, np.where(present, values, 0).astype(np.int64), present)
-    words = [str(value) if own else "" for value, own in zip(values, present, strict=True)]
+        return Column(name, np.array([value or False for value in values], np.bool_), present)
+    if kinds <= {int} and all(-(2**63) <= value < 2**63 for value in own):
+        return Column(name, np.array([value or 0 for value in values], np.int64), present)
+    words = ["" if value is None else str(value) for value in values]
     return Column(name, np.array(words), present)
 
 
