@@ -26,7 +26,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
-from runpy import run_module
+from runpy import run_module, run_path
 from typing import Any, NoReturn
 
 import pytest
@@ -45,11 +45,14 @@ from poolproof.suites.cases.calls import parts
 from poolproof.suites.cli import main
 from poolproof.suites.running import processes, serving
 
+_BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
 PROGRAMS: dict[str, Callable[[], object]] = {
     "pytest": pytest.console_main,
     "poolproof": main,
     "limited_sessions": limited_sessions.main,
     "bad_inputs": lambda: run_module("bad_inputs", run_name="__main__"),
+    "speed": lambda: run_path(str(_BENCHMARKS / "speed.py"), run_name="__main__"),
     "python": lambda: exec(sys.argv[1], {"__name__": "__main__"}),
 }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+import forked
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 OPERATOR = "AdaptiveMaxPool2d"
@@ -19,8 +20,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """The figures of a few cases of one operator."""
     file = tmp_path_factory.mktemp("speed") / "speed.json"
     chosen = ["--part", "small", "--part", "stages", "--operator", OPERATOR, "--cases", "50", "--rounds", "1"]
-    program = [sys.executable, str(BENCHMARKS / "speed.py"), *chosen, "--json", str(file)]
-    ended = subprocess.run(program, capture_output=True, text=True, check=False)
+    paths = {"PYTHONPATH": str(BENCHMARKS)}
+    ended = forked.run(forked.Command("speed", [*chosen, "--json", str(file)], file.parent, os.environ | paths))
     assert file.exists(), ended.stdout + ended.stderr
     return json.loads(file.read_text(encoding="utf-8")) | {"status": ended.returncode}
 
