@@ -8,7 +8,9 @@ import os
 import stat
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -243,20 +245,31 @@ def sums_of_a_gibibyte(path: Path, files: Files) -> None:
 
 
 def _large(path: Path, files: Files, name: str, size: int) -> None:
-    """A member of so many zeros, which compress to almost nothing."""
-    with ZipFile(path, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+    """A member of so many zeros, which compress to almost nothing, behind the others."""
+    stream, crc = _deflated_zeros(size)
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for each, content in files.items():
             if each != name:
                 archive.writestr(each, content)
-        with archive.open(name, "w", force_zip64=True) as member:
-            for block in _zeros(size):
-                member.write(block)
+        assert archive.fp is not None
+        member = ZipInfo(name)
+        member.compress_type, member.header_offset = ZIP_DEFLATED, archive.fp.tell()
+        member.file_size, member.compress_size, member.CRC = size, len(stream), crc
+        archive.fp.write(member.FileHeader(zip64=True) + stream)
+        archive.filelist.append(member)
+        archive.start_dir = archive.fp.tell()
 
 
-def _zeros(size: int) -> Iterator[bytes]:
+@cache
+def _deflated_zeros(size: int) -> tuple[bytes, int]:
+    """The stream that unpacks to so many zeros, and their CRC: one part, flushed, as often as there are such parts."""
     block = bytes(1 << 24)
-    for _ in range(size // len(block)):
-        yield block
+    deflating = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    part = deflating.compress(block) + deflating.flush(zlib.Z_FULL_FLUSH)
+    count, crc = size // len(block), 0
+    for _ in range(count):
+        crc = zlib.crc32(block, crc)
+    return part * count + deflating.flush(), crc
 
 
 @_hostile
