@@ -87,9 +87,10 @@ FOUND_AMONG = {
         "zero_stride_advances",
     },
     ("memory", "MaxPool2dWithIndices"): {"leak_per_call"},
-    ("phases", "AdaptiveMaxPool2d"): {"default_stream_refused"},
-    ("phases", "AdaptiveMaxPool2dBackward"): {"descriptors_read_late"},
-    ("phases", "AdaptiveMaxPool3dBackward"): {"executor_bound_to_thread"},
+    ("phases", "AdaptiveMaxPool2d"): {"default_stream_refused", "first_stream_kept"},
+    ("phases", "AdaptiveMaxPool2dBackward"): {"descriptors_read_late", "first_stream_kept"},
+    ("phases", "AdaptiveMaxPool3dBackward"): {"executor_bound_to_thread", "first_stream_kept"},
+    ("phases", "MaxPool2dWithIndicesBackward"): {"first_stream_kept"},
     ("phases", "MaxPool3dWithArgmaxBackward"): {"first_stream_kept"},
     ("precision", "AdaptiveMaxPool3dBackward"): {"last_units_lost", "plane_tail_dropped"},
     ("special_values", "AdaptiveMaxPool2d"): {"adaptive_window_in_float"},
@@ -112,14 +113,13 @@ FOUND_AMONG = {
     ("tagged", "MaxPool2dWithIndicesBackward"): {
         "channels_last_batch_order",
         "dilation_blind_range",
+        "lost_halo_window",
         "merged_rows_collide",
         "tile_end_inclusive",
     },
     ("targets", "AdaptiveMaxPool2dBackward"): {"float16_subnormals_flushed", "repeat_counter_wraps"},
     ("targets", "MaxPool2dWithIndicesBackward"): {
-        "dilation_blind_phases",
         "int16_tile_offset",
-        "lost_halo_window",
         "single_window_of_first_plane",
         "uint16_plane_index",
         "width_tail_dropped",
@@ -143,5 +143,9 @@ FOUND_AMONG = {
     ("values", "MaxPool2dWithMask"): {"single_stride_refused"},
     ("values", "MaxPool2dWithMaskBackward"): {"last_ceil_window_dropped"},
     ("values", "MaxPool3dWithArgmax"): {"dilation_of_first_axis"},
+    ("values", "MaxPool3dWithArgmaxBackward"): {"dilation_blind_phases"},
 }
-"""Defects that the first round finds late, by the aspect and the operator of what finds them, which is asked first."""
+"""Defects that the first round finds late, by the aspect and the operator of what finds them, which is asked first.
+
+``first_stream_kept`` stands in several places, for it is not found in the same one each time.
+"""
