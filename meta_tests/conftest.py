@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import shutil
 from collections.abc import Iterator
@@ -23,11 +24,7 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: looking through it for garbage again and again took a twentieth of all."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """At its end an interpreter collects what it can; bindings in C report as leaks what it had to leave."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)  # at its end an interpreter collects what it can: bindings report the rest as leaks
 
 
 @pytest.fixture(autouse=True)
