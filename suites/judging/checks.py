@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Status, Tensor
-from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import maximum_without_cells
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -162,7 +162,7 @@ def _conserves(trial: Trial) -> bool:
     if not _owes_all(trial):
         return False
     summary = trial.summary
-    certain = summary.bits_owed == summary.cells and not summary.special and not summary.inexact_sums
+    certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 
