@@ -193,8 +193,8 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 
 @_check("nothing is written outside the outputs' elements", _always)
 def memory_untouched(trial: Trial) -> Mismatch | None:
-    if trial.first.outcome.complaints:
-        return Mismatch("; ".join(trial.first.outcome.complaints))
+    if trial.first.outcome.guard_violations:
+        return Mismatch("; ".join(trial.first.outcome.guard_violations))
     outputs = [name for name in trial.case.api.outputs if trespassed(trial.first.call.tensors[name])]
     if not outputs:
         return None
@@ -278,8 +278,8 @@ def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
     """What is wrong with a run that was made ``how``; None of one that could not be made, too."""
     if run is None:
         return None
-    if run.outcome.complaints:
-        return Mismatch(f"{how}: {'; '.join(run.outcome.complaints)}")
+    if run.outcome.guard_violations:
+        return Mismatch(f"{how}: {'; '.join(run.outcome.guard_violations)}")
     return other_values(trial, run, trial.first, how, "as the plain call gave")
 
 
