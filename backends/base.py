@@ -221,9 +221,8 @@ class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
     ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
-    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds, and workers
-    of a session are forked from one process that has loaded it; each creates the backend anew, so that one that shares
-    out devices then sees its own number (`WORKER_VARIABLE`).
+    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds. Each worker
+    of a session loads the backend itself; one that shares out devices sees that worker's number (`WORKER_VARIABLE`).
     ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``variants`` names
     ways that other code computes, such as a compiler's: each owes what the call owes, and is judged by that wherever
     the plain one is, under the same declarations. ``tags`` names the format tags, besides the usual one, under which

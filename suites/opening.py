@@ -187,9 +187,7 @@ def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
-    it is lent to the workers that do.
-    """
+    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
     names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
     if config.getoption("ray") is not None:
         return _open_fleet(config, names).survey(names)
@@ -197,8 +195,8 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
     loaded = config.stash[LOADED] = {}
     said = {}
     for name in names:
-        said[name], sandbox = surveyed(name, lends=not judges_here)
-        if judges_here or said[name].lent_at:
+        said[name], sandbox = surveyed(name)
+        if judges_here:
             loaded[name] = sandbox
         else:
             sandbox.close()

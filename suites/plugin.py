@@ -298,7 +298,6 @@ def _runner(
         already_led_to=session.done.led_to,
         most_evidence=most_evidence,
         loaded=loaded,
-        lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
         shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
     )
 

@@ -65,8 +65,7 @@ class Runner:
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
     (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name; ``lent_at`` is where servers may be lent that have loaded it. ``shrink_seconds`` is what one failure may
-    cost to make smaller.
+    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Runner:
         already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
-        lent_at: Mapping[str, str] | None = None,
         shrink_seconds: float = SHRINK_SECONDS,
     ) -> None:
         self._folder = folder
@@ -96,7 +94,6 @@ class Runner:
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
-        self._lent_at = lent_at or {}
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
             sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
@@ -232,10 +229,7 @@ class Runner:
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
             name = self._name_of(backend)
-            lent_at = self._lent_at.get(backend, "")
-            self._sandboxes[backend] = Sandbox(
-                backend, self._scratch, name, self._timeout, self._wants_evidence, lent_at
-            )
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout, self._wants_evidence)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:

@@ -1,10 +1,9 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-A `Sandbox` puts questions to one backend. It launches a *server* (`poolproof.suites.running.serving`), or borrows one
-(`poolproof.suites.running.lending`), which loads the backend once and forks a *worker* from itself whenever there is
-none. The worker answers until it dies, or until an implementation broke a claim in a way that may have damaged its
-memory, so it is replaced too. Before every call it notes the case on disk: after a power cut the case in flight is
-still known.
+A `Sandbox` puts questions to one backend. It launches a *server* (`poolproof.suites.running.serving`), which loads the
+backend once and forks a *worker* from itself whenever there is none. The worker answers until it dies, or until an
+implementation broke a claim in a way that may have damaged its memory, so it is replaced too. Before every call it
+notes the case on disk: after a power cut the case in flight is still known.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ from poolproof.suites.judging.asked import Asked, not_survived, verdict
 from poolproof.suites.judging.evidence import always
 from poolproof.suites.running.given import timeout_words
 from poolproof.suites.running.identity import identify
-from poolproof.suites.running.lending import Lent
-from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue, Process
+from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue
 from poolproof.suites.running.serving import (
-    LENDS,
     NO_MORE,
     RETIRED,
     Answer,
@@ -77,17 +74,15 @@ def survey(backend: str) -> Survey:
     return said
 
 
-def surveyed(backend: str, lends: bool = False) -> tuple[Survey, Sandbox]:
+def surveyed(backend: str) -> tuple[Survey, Sandbox]:
     """What `survey` says, and the sandbox that was asked, in which the backend is loaded: it has to be closed, or to be
     given a folder (`Sandbox.take`) before it is asked anything.
-
-    One that ``lends`` answers nothing where `Survey.lent_at` says so: until it is closed, servers are lent there.
     """
     check_name(backend)
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "survey", timeout=0.0)
         try:
-            said = sandbox.start(lends)
+            said = sandbox.start()
             return replace(said, environment=said.environment | identify(said.libraries)), sandbox
         except BaseException:
             sandbox.close()
@@ -100,7 +95,6 @@ class Sandbox:
     ``timeout`` is the most seconds one case may take. ``scratch`` is a folder for the note of the case in flight
     and for the implementation's error output; ``name`` keeps those of several sandboxes apart. Evidence of a violation
     is written where ``wants_evidence`` of its row; of the smallest case that violates alike it always is.
-    ``lent_at`` is where servers may be lent that have loaded the backend.
     """
 
     def __init__(
@@ -110,14 +104,12 @@ class Sandbox:
         name: str,
         timeout: float,
         wants_evidence: Callable[[Row], bool] = always,
-        lent_at: str = "",
     ) -> None:
         self.backend = backend
-        self._lent_at = lent_at
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._given: tuple[str, ...] = ()
         self._left_out: dict[str, str] = {}
-        self._server: Process | None = None
+        self._server: Guarded | None = None
         self._worker = 0
         self._ticket = self._taken = 0
         self.take(scratch, name, timeout, wants_evidence)
@@ -135,34 +127,22 @@ class Sandbox:
     def _tell_given(self) -> None:
         self._labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
 
-    def start(self, lends: bool = False) -> Survey:
+    def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
         prepare(self.backend, _say_aside)
-        if self._lent_at and (server := Lent.borrowed(self._lent_at, self._errors)):
-            answer = self._greeted(server)
-            if isinstance(answer, Survey):
-                return answer
         program = "from poolproof.suites.running.serving import main; main()"
-        arguments = [self.backend, *([LENDS] if lends else [])]
-        answer = self._greeted(Guarded.launched(program, arguments, self._errors))
-        if isinstance(answer, Ended | Overdue):
-            raise BackendUnavailable(f"backend {self.backend} {answer.reason} while it was loaded{self._last_words()}")
-        if isinstance(answer, Exception):
-            raise answer
-        assert isinstance(answer, Survey)
-        return answer
-
-    def _greeted(self, server: Process) -> object:
-        """What a server says first, which is gone with if it is a survey."""
-        self._server = server
+        self._server = Guarded.launched(program, [self.backend], self._errors)
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
             self._labels["product"] = answer.product.name if answer.product else ""
             self._given = answer.given
             self._tell_given()
-        else:
-            self.close()
-        return answer
+            return answer
+        self.close()
+        if isinstance(answer, Ended | Overdue):
+            raise BackendUnavailable(f"backend {self.backend} {answer.reason} while it was loaded{self._last_words()}")
+        assert isinstance(answer, Exception)
+        raise answer
 
     def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
         """One row per question, in order."""
