@@ -108,7 +108,6 @@ class Sandbox:
         self.backend = backend
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._given: tuple[str, ...] = ()
-        self._left_out: dict[str, str] = {}
         self._server: Guarded | None = None
         self._worker = 0
         self._ticket = self._taken = 0
@@ -120,7 +119,6 @@ class Sandbox:
         self._wants_evidence = wants_evidence
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
-        self._standard = scratch / f"standard-{name}.txt"
         self._labels["worker"] = name
         self._tell_given()
 
@@ -195,10 +193,7 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
-        """What the worker gives before it is replaced, at most one answer for each question.
-
-        One whose answer a standard of a plugin cost gets none: it is to be put again.
-        """
+        """What the worker gives before it is replaced, at most one answer for each question."""
         if self._server is None:
             self.start()
         assert self._server is not None
@@ -211,8 +206,7 @@ class Sandbox:
                 return
             if isinstance(answer, Ended | Overdue):
                 self._note.unlink(missing_ok=True)
-                if not self._standard_is_to_blame(answer):
-                    yield answer
+                yield answer
                 return
             assert isinstance(answer, dict)
             yield answer
@@ -222,21 +216,7 @@ class Sandbox:
                 self._server.let_work(_MANY_SECONDS)
 
     def _asking(self, questions: Sequence[Asked]) -> Asking:
-        return Asking(self._ticket, questions, self._note, self._errors, self._standard, dict(self._left_out))
-
-    def _standard_is_to_blame(self, answer: Ended | Overdue) -> bool:
-        """Whether the answer was owed while a standard of a plugin was asked, which is left out from here on.
-
-        A process that was killed from outside says nothing about what it was doing.
-        """
-        with suppress(OSError):
-            name = self._standard.read_text()
-            self._standard.unlink()
-            if name and answer != KILLED:
-                how = "its process" if isinstance(answer, Ended) else "it"
-                self._left_out[name] = f"{how} {answer.reason} while it was asked, and it was asked no more"
-                return True
-        return False
+        return Asking(self._ticket, questions, self._note, self._errors)
 
     def _receive(self, seconds: float) -> object:
         """The next answer; a worker that is too slow is killed, and its server then reports its end.

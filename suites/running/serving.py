@@ -37,7 +37,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.plugged_standards import announce, plugged
+from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.plans import Subject, subjects
@@ -70,18 +70,12 @@ class Serving:
 
 @dataclass(frozen=True)
 class Asking:
-    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to.
-
-    ``standard`` is where it names the standard of a plugin that it is asking; ``left_out`` those that it shall not ask,
-    with why.
-    """
+    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
 
     ticket: int
     questions: Sequence[Asked]
     note: Path
     errors: Path
-    standard: Path
-    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -284,7 +278,6 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
-    announce(asking.standard, asking.left_out)
     with closing(_Note(asking.note, backend_name)) as note:
         for question in asking.questions:
             note.say(question)
