@@ -1,8 +1,4 @@
-"""The ways through the two phases of a call, as callers go them.
-
-Only the ways of `poolproof.references.contract.phase_two` that some source defines are here: the others may end a
-process or lose a card.
-"""
+"""The ways of `poolproof.references.contract.phase_two` through the two phases of a call, as callers go them."""
 
 from __future__ import annotations
 

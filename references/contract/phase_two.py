@@ -1,6 +1,11 @@
 """What a caller may do between the two phases of a call and in the second, and what each way of doing it is owed.
 
-A way that no source defines is written down and never asked: on a card it may end the process, or worse. Sources:
+Ways that no source defines are not here, for on a card they may end the process, or worse: a workspace smaller than
+phase one asked for, or one whose size the caller calls 0 (kernels write past its end, or to address 0); an executor
+that runs though it is destroyed, or for a second time though it is not repeatable, or is made repeatable after its run
+(uses after free); one that another API made (any is run); descriptors destroyed before phase two, or device memory
+freed before the work on the stream is done (uses after free); a thread without a context (generations of the runtime
+differ). Sources:
 
 [run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, and a
               workspace may not be null where its size is more than 0
@@ -37,14 +42,7 @@ class Either:
     """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
 
 
-@dataclass(frozen=True)
-class Undefined:
-    """Nothing is owed, and nothing is asked: ``reason`` says what may happen."""
-
-    reason: str
-
-
-Owed = Succeeds | Fails | Either | Undefined
+Owed = Succeeds | Fails | Either
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,6 @@ class Way:
     statement: str
     owed: Owed
     source: str
-
-    @property
-    def is_asked(self) -> bool:
-        return not isinstance(self.owed, Undefined)
 
 
 def _refused(status: int) -> Fails:
@@ -170,62 +164,6 @@ WAYS: dict[str, Way] = {
         DATA_AFTER_PHASE_ONE,
         DESTROYED_BEHIND,
         INTERLEAVED,
-        Way(
-            "phase_two.workspace_too_small",
-            "The workspace is as large as phase one asked for.",
-            Undefined("[base] believes the address: kernels write past its end"),
-            "[run]",
-        ),
-        Way(
-            "phase_two.workspace_denied",
-            "Where phase one asks for a workspace, the caller does not say that its size is 0.",
-            Undefined("[base] looks at the caller's size alone: kernels write to address 0"),
-            "[run]",
-        ),
-        Way(
-            "executor.used_twice",
-            "An executor that is not repeatable runs once.",
-            Undefined("[base] deletes it in phase two: a use after free"),
-            "[repeatable]",
-        ),
-        Way(
-            "executor.of_another_api",
-            "An executor is run by the API that made it.",
-            Undefined("[base] runs any executor; no page says that it does, or refuses"),
-            "[run]",
-        ),
-        Way(
-            "executor.used_after_destroy",
-            "An executor that was destroyed, repeatable or not, is not used again.",
-            Undefined("a use after free"),
-            "[destroy]",
-        ),
-        Way(
-            "executor.repeatable_after_run",
-            "An executor is made repeatable before its first run.",
-            Undefined("[base] has deleted it: a use after free"),
-            "[repeatable]",
-        ),
-        Way(
-            "phase_two.descriptors_destroyed_between",
-            "Tensors and lists outlive phase two.",
-            Undefined("[base] keeps pointers to them from phase one on: a use after free"),
-            "[base]",
-        ),
-        Way(
-            "phase_two.memory_freed_between",
-            "Device memory outlives the work on the stream.",
-            Undefined("kernels read or write memory that is free, which may end the context"),
-            "[runtime]",
-        ),
-        Way(
-            "phase_two.thread_without_context",
-            "A thread has a context before it calls phase two.",
-            Undefined("generations of the runtime differ: some give the thread the default context"),
-            "[runtime]",
-        ),
     )
 }
-"""Every way by its id, those that are not asked last."""
-
-ASKED = tuple(way for way in WAYS.values() if way.is_asked)
+"""Every way by its id."""

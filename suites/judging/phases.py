@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, assert_never
 
 from poolproof.backends.base import Backend, Call, Outcome, Passage, Status
-from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
+from poolproof.references.contract.phase_two import WAYS, Either, Fails, Succeeds, Way
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
@@ -113,9 +113,9 @@ class PhaseQuestion:
 def phase_questions(
     operator: Operator, dtype: str, index_dtype: str, aspect: Aspect, block: str
 ) -> list[PhaseQuestion]:
-    """Every way that is asked, with each of the cases of an operator in a pair of dtypes."""
+    """Every way, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
-    return [PhaseQuestion(way, case, aspect, block) for way in ASKED for case in cases]
+    return [PhaseQuestion(way, case, aspect, block) for way in WAYS.values() for case in cases]
 
 
 def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
@@ -127,8 +127,8 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
     if not isinstance(record, dict) or "way" not in record:
         return None
     way = WAYS.get(str(record["way"]))
-    if way is None or not way.is_asked:
-        raise CaseError(f"way {record['way']!r} is none of {', '.join(each.id for each in ASKED)}")
+    if way is None:
+        raise CaseError(f"way {record['way']!r} is none of {', '.join(WAYS)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
     return PhaseQuestion(way, Case.from_record(record["case"]), aspect)
@@ -194,8 +194,6 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
             allowed = statuses
         case Either():
             return None
-        case Undefined():
-            raise ValueError(f"{way.id} is not asked: {way.owed.reason}")
         case _:
             assert_never(way.owed)
     if passage.status in allowed:
