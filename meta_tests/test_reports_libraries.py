@@ -25,12 +25,9 @@ BASE = Recipe(backends={"aclnn": "A2"}, operators=("MaxPool2dWithIndicesBackward
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two builds of the emulator that differ in their build id alone."""
+    """Two builds of the emulator of one name that differ in a byte."""
     other = tmp_path_factory.mktemp("build") / library().name
-    content, own = library().read_bytes(), identify([str(library())])
-    told = next(iter(own.values())).partition("build id ")[2].partition(",")[0]
-    assert content.count(bytes.fromhex(told)) == 1
-    other.write_bytes(content.replace(bytes.fromhex(told), bytes.fromhex(told[::-1])))
+    other.write_bytes(library().read_bytes() + b"\0")
     return library(), other
 
 
