@@ -29,7 +29,7 @@ from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.records import parse_record
-from poolproof.reports.rows.schema import READABLE_VERSIONS, SCHEMA_VERSION
+from poolproof.reports.rows.schema import SCHEMA_VERSION
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 from poolproof.reports.waivers.review import State
 
@@ -209,8 +209,8 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 def _schema_step(folder: Path) -> Step:
     versions = sorted({_schema_version(part) for part in (folder / "rows").glob("*.parquet")})
-    unread = [version for version in versions if version not in READABLE_VERSIONS]
-    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in unread)
+    others = [version for version in versions if version != str(SCHEMA_VERSION)]
+    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
     return Step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
 
 

@@ -44,10 +44,6 @@ ROWS = "rows/rows.parquet"
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
 """What every entry holds that this suite asks for."""
 
-_OFTEN_ABSENT = ", ".join(f"0::BIGINT AS {name}" for name in ("undocumented", "planned", "missing"))
-_LATER_COLUMNS = {CELLS.partition(".")[0]: f" UNION ALL BY NAME SELECT {_OFTEN_ABSENT} WHERE false"}
-"""What to add to a view so that it has all columns: an earlier suite wrote fewer, a run of given cases owes none."""
-
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
 
@@ -122,7 +118,7 @@ def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
             listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
             options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
             read = f"SELECT * FROM read_parquet([{listed}], {options})"
-            _create(connection, f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
+            _create(connection, f"CREATE VIEW {view} AS {read}")
     return connection
 
 
@@ -188,7 +184,9 @@ def _groups(digest: Digest) -> pd.DataFrame:
     if set(GROUP).issubset(covered.columns):
         owed = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
         groups = groups.merge(owed, on=list(GROUP), how="outer")
-    counts = groups.columns.intersection([*digest.counts.columns, "planned", "missing"])
+    else:
+        groups[["planned", "missing"]] = 0
+    counts = [*digest.counts.columns, "planned", "missing"]
     groups[counts] = groups[counts].fillna(0).astype("int64")
     groups.insert(1, "product", groups["backend"].map(digest.products).fillna(""))
     return groups

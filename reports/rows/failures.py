@@ -26,7 +26,7 @@ def kind_of(row: Row) -> tuple[str, ...]:
 
 
 def violated_text(checks: Iterable[str] | None) -> str:
-    """The names of violated checks as one text; empty for deaths in rows of older suites."""
+    """The names of violated checks as one text."""
     return ", ".join(() if checks is None else checks)
 
 

@@ -112,7 +112,7 @@ def _order(part: Part) -> tuple[tuple[int, int], bool, float]:
 def _check(parts: Sequence[Part]) -> None:
     for part in parts:
         if "selection" not in part.record:
-            raise CannotMerge(f"{part.folder} does not say what was asked of it: it was made by an earlier version")
+            raise CannotMerge(f"{part.folder} does not say what was asked of it")
         if "narrowed" in part.record:
             raise CannotMerge(f"{part.folder} judged the tests alone that -k or their ids chose: it can join no other")
     first = parts[0]

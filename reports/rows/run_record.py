@@ -100,19 +100,19 @@ ENTRIES: dict[str, tuple[Holds, str]] = {
 }
 """What every run.json holds: entry -> (whether a value can be it, what it should be)."""
 
-LATER: dict[str, tuple[Holds, str]] = {
+OPTIONAL: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
     "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
     "merged": (_list_of(_part_of), "a list of parts, each with shard, id, host, started, finished and rows"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }
-"""What those of earlier versions do not hold."""
+"""What some hold."""
 
 
 def objection(record: Mapping[str, Any]) -> str:
     """What is wrong with the entries of a record that has them all, empty if nothing is."""
-    for name, (holds, should) in (ENTRIES | LATER).items():
+    for name, (holds, should) in (ENTRIES | OPTIONAL).items():
         if (name in ENTRIES or name in record) and not holds(record[name]):
             return f"entry {name!r} should be {should}"
     return ""

@@ -12,9 +12,6 @@ from typing import Any
 from poolproof.reports.rows.verdicts import Verdict
 
 SCHEMA_VERSION = 3
-"""Of the rows that are written. Version 2 had columns besides, which no report told of: its rows are read without."""
-
-READABLE_VERSIONS = ("2", "3")
 
 
 class Kind(StrEnum):
@@ -197,17 +194,12 @@ COMBINED = {column.name: column.combines for column in COLUMNS if column.combine
 """Columns that many rows can be told by, and how."""
 
 
-def known_columns(row: Row) -> Row:
-    """The row without columns that the schema does not have, such as those of an earlier version."""
-    if not isinstance(row, dict):
-        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
-    return {name: value for name, value in row.items() if name in _KNOWN}
-
-
 _KNOWN = frozenset(column.name for column in COLUMNS)
 
 
 def check_columns(row: Row) -> None:
-    """ValueError names a column that the schema does not have."""
+    """Raise ValueError for a column that the schema does not have, TypeError for what is no row."""
+    if not isinstance(row, dict):
+        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
     if not _KNOWN.issuperset(row):
         raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")

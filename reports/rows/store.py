@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.run_record import ENTRIES, objection
-from poolproof.reports.rows.schema import COLUMNS, Row, known_columns
+from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.surroundings import replacing, writing
 from poolproof.reports.rows.verdicts import BadInput
 
@@ -125,8 +125,7 @@ class RowWriter:
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
     """The rows of a run for which ``where`` holds, in no particular order.
 
-    Columns that an older suite did not write are null, and those that it wrote besides are left out. `NotARun` if the
-    folder has none of a run's files.
+    `NotARun` if the folder has none of a run's files.
     """
     import pyarrow as pa
 
@@ -212,8 +211,7 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:
-    """Rows of a journal, in columns of this schema."""
-    return (known_columns(json.loads(line)) for line in _whole_lines(journal))
+    return map(json.loads, _whole_lines(journal))
 
 
 def _whole_lines(file: Path) -> Iterator[str]:
