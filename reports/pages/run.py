@@ -13,7 +13,7 @@ from poolproof.reports.figures.asked import grids
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.lists import standings
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
@@ -48,7 +48,6 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         quantities=QUANTITIES,
         contract=_contract(digest),
         standings=records(standings(digest.listed)),
-        honesty=records(honesty(digest.listed)),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),

@@ -169,8 +169,6 @@ LISTS = (
     Column("list_name", _TEXT, "what the list calls it"),
     Column("list_standard", _TEXT, "standard that the list names for it"),
     Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
-    Column("list_promised", _WORDS, "tensor: data that the row promises, for each tensor"),
-    Column("list_made", _WORDS, "tensor: data that the tensor gets, for each of the same tensors"),
 )
 
 EXECUTION = (

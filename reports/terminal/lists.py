@@ -1,4 +1,4 @@
-"""Case lists for the terminal: verdicts beside the lists' own standards, and what became of the data they promise."""
+"""Case lists for the terminal: verdicts beside the lists' own standards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.lists import standings
 from poolproof.reports.figures.tables import records
 
 _STANDINGS = {
@@ -26,25 +26,14 @@ _STANDINGS = {
     "missed": "passes what\nviolates",
     "accused": "fails what\nconforms",
 }
-_HONESTY = {
-    "tensor": "tensor",
-    "rows": "rows",
-    "kept": "as promised",
-    "broken": "otherwise",
-    "instead": "made instead",
-    "promised": "promised",
-}
 
 
 def listed(rows: pd.DataFrame) -> list[RenderableType]:
-    """Both tables of each list on each backend; nothing where no row is of a list."""
+    """Make a table of each list on each backend."""
     parts: list[RenderableType] = []
     for (backend, name), group in rows.groupby(["backend", "list"], sort=False):
         parts.append(Text(f"\nCase list {name} on {backend}", style="bold"))
         parts.append(_table(_STANDINGS, standings(group)))
-        promised = honesty(group)
-        if len(promised):
-            parts.append(_table(_HONESTY, promised))
     return parts
 
 
