@@ -52,8 +52,8 @@ def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> Non
         assert card.drawn in card.suspect.cases
         assert (failing / card.evidence).is_file()
         assert card.evidence == evidence_path(failing, card.drawn, card.suspect.backend).relative_to(failing).as_posix()
-        assert [title for title, _ in card.sketches][:3] == ["owed", "got", "got \N{MINUS SIGN} owed"]
-        assert "cells are not admissible" in card.caption
+        assert [title for title, _ in card.picture.drawings][:3] == ["expected", "got", "got \N{MINUS SIGN} expected"]
+        assert "cells are not admissible" in card.picture.caption
         assert any(line.startswith("python evidence/call.py") for line in card.programs)
 
 
@@ -90,7 +90,7 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
 
 def test_a_case_that_left_nothing_to_draw_has_a_card_without_a_picture(tmp_path: Path) -> None:
     (card,) = cards(read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF))))
-    assert (card.drawn, card.sketches, card.evidence, card.programs) == ("", (), "", ())
+    assert (card.drawn, card.picture, card.evidence, card.programs) == ("", None, "", ())
 
 
 def test_a_crash_is_told_without_a_card_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from markupsafe import Markup
-
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.pages.plane import plane_of
-from poolproof.reports.pages.sketch import MOST_CELLS, sketches
+from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import (
     Evidence,
@@ -35,16 +32,15 @@ Square = tuple[str, ...]
 class Card:
     """One thing that is wrong.
 
-    ``sketches`` are titles and drawings of the case ``drawn``, ``caption`` says which part of it; both are empty where
-    no case left evidence of a plane. ``evidence`` is the path of that in the folder of the run, ``programs`` are the
-    commands there that make its call and judge it. ``squares`` count its cases by the squares of the matrix.
+    ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
+    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
+    cases by the squares of the matrix.
     """
 
     number: int
     suspect: Suspect
     drawn: str = ""
-    caption: str = ""
-    sketches: Sequence[tuple[str, Markup]] = ()
+    picture: Picture | None = None
     evidence: str = ""
     programs: Sequence[str] = ()
     squares: Counter[Square] = field(default_factory=Counter)
@@ -65,13 +61,11 @@ def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square])
     path = evidence_path(folder, case_id, suspect.backend)
     programs = program_lines(folder, case_id, suspect.backend)
     evidence = _readable(folder, case_id, suspect.backend)
-    plane = plane_of(evidence, MOST_CELLS) if evidence else None
     return Card(
         number,
         suspect,
         drawn=case_id,
-        caption=plane.caption if plane else "",
-        sketches=sketches(evidence) if evidence else (),
+        picture=picture(evidence) if evidence else None,
         evidence=path.relative_to(folder).as_posix(),
         programs=programs,
         squares=squares,

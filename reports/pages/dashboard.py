@@ -43,6 +43,9 @@ MOST_CASES = 12
 MOST_RUNS = 20
 """Runs that the first page lists."""
 
+_LARGE_PICTURE, _MOST_TEXTS = 32, 14
+"""Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
+
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
 Square = tuple[str, ...]
@@ -227,7 +230,6 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
         complaint=complaint,
         facts=_facts(row),
         environment=read_run(run)["backends"].get(row["backend"], {}),
-        sources=drawn.sources if drawn else {},
     )
 
 
@@ -237,7 +239,7 @@ def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
     try:
-        drawn = picture(read_evidence(path))
+        drawn = picture(read_evidence(path), _LARGE_PICTURE, _MOST_TEXTS)
     except EvidenceError as error:
         return None, str(error)
     return drawn, "" if drawn else "The output of this case is no plane."
