@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.reports.figures.asked import _class, _windows, grids
-from poolproof.reports.pages.plane import MOST_CELLS, MOST_PLANES, picture
+from poolproof.reports.figures.geometry_grids import _size_class, _window_class, grids
+from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
 from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.store import RowWriter
 
@@ -128,10 +128,10 @@ def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
     got[999, 19, 19] = 1.0
     one = evidence(got, owed)
     drawn = drawing(one, "wrong planes")
-    assert drawn.count("<rect") == 250 <= MOST_PLANES
+    assert drawn.count("<rect") == 250 <= MAX_PLANES
     assert "planes 996 to 999: 1 wrong cell<" in drawn
     cells = drawing(one, "got")
-    assert cells.count("<title>") == MOST_CELLS**2
+    assert cells.count("<title>") == MAX_CELLS**2
     assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in cells
 
 
@@ -154,11 +154,12 @@ def test_what_is_no_plane_has_no_picture() -> None:
     ],
 )
 def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
-    assert _windows(json.dumps(case)) == place
+    assert _window_class(json.dumps(case)) == place
 
 
 def test_classes_begin_where_they_say() -> None:
-    assert [_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)] == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
+    classes = [_size_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)]
+    assert classes == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
 
 
 def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_case_tells_its_lists_of_numbers(site: Path) -> None:
 def test_more_kinds_of_failures_than_are_shown_are_counted(
     history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("poolproof.reports.pages.dashboard.MOST_CASES", 1)
+    monkeypatch.setattr("poolproof.reports.pages.dashboard.MAX_CASES", 1)
     write_dashboard(read_entries(history), tmp_path / "site")
     square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
     assert "and 1 more kind" in square
@@ -163,7 +163,7 @@ def test_more_kinds_of_failures_than_are_shown_are_counted(
 def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
     history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MOST_POINTS", 12)
+    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", 12)
     trends = read_trends(read_entries(history))
     lines = trends.overall.groupby(["backend", "product"])
     assert lines.size().max() <= 12
@@ -173,7 +173,7 @@ def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
 
 
 def test_points_are_merged_where_there_are_more_runs(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MOST_POINTS", 10)
+    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", 10)
     trends = read_trends(read_entries(history))
     assert trends.overall.groupby("backend").size().to_list() == [10, 10]
     assert trends.overall["runs"].to_list() == [RUNS // 20] * 20

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from poolproof.reports.loading import Run
+    from poolproof.reports.loading import LoadedRun
 
 __all__ = ["load"]
 
 
-def load(run: Path | str) -> Run:
+def load(run: Path | str) -> LoadedRun:
     """A run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
     from poolproof.reports.loading import read  # who judges does without pandas
 

@@ -13,7 +13,7 @@ import click
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.packing import package as write_bundle
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
@@ -108,7 +108,7 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
-def verify_with(draw: Draw) -> click.Command:
+def verify_with(draw: Redraw) -> click.Command:
     """The command ``verify``, for whoever can draw a run's questions again."""
 
     @click.command("verify")

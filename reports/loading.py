@@ -1,4 +1,4 @@
-"""A run as frames of pandas, for notebooks and programs of others: `poolproof.reports.load` gives a `Run`.
+"""A run as frames of pandas, for notebooks and programs of others: `poolproof.reports.load` gives a `LoadedRun`.
 
 The names of attributes and columns are kept, or the change log says what replaces them.
 """
@@ -15,7 +15,7 @@ from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.schema import COLUMNS
 
 
-class Run:
+class LoadedRun:
     """One run. Every frame is made when it is asked for, and is yours to change."""
 
     def __init__(self, digest: Digest) -> None:
@@ -82,6 +82,6 @@ class Run:
         return self._digest.precision.copy()
 
 
-def read(folder: Path) -> Run:
+def read(folder: Path) -> LoadedRun:
     """The run in a folder; `NotARun` if there is none."""
-    return Run(read_digest(folder))
+    return LoadedRun(read_digest(folder))

@@ -10,7 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
-from poolproof.reports.rows.prices import usual_price
+from poolproof.reports.rows.costs import usual_cost
 
 SECONDS = 10.0
 """Between two lines."""
@@ -79,10 +79,10 @@ class Progress:
 
     def _prices(self) -> dict[str, float]:
         """Seconds of a worker for a case of each aspect; all 0 while nothing is known."""
-        usual = sum(usual_price(aspect) * number for aspect, number in self._priced.items())
+        usual = sum(usual_cost(aspect) * number for aspect, number in self._priced.items())
         unit = sum(self._paid.values()) / usual if usual else 0.0
         return {
-            aspect: self._paid[aspect] / self._priced[aspect] if self._priced[aspect] else unit * usual_price(aspect)
+            aspect: self._paid[aspect] / self._priced[aspect] if self._priced[aspect] else unit * usual_cost(aspect)
             for aspect in self._planned
         }
 

@@ -24,7 +24,7 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
-from poolproof.reports.rows.differing import first_difference, first_key
+from poolproof.reports.rows.differences import first_difference, first_key
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
@@ -194,7 +194,7 @@ def run_folder(given: Path | None, resume: bool) -> Path:
     return folder
 
 
-def what_is_done(folder: Path) -> Done:
+def finished_work(folder: Path) -> Done:
     """What the rows in a folder say is done; nothing in a new one."""
     blocks = finished_blocks(folder)
     if not (folder / "rows").is_dir():
@@ -220,7 +220,7 @@ def spent(folder: Path) -> tuple[float, float]:
     return before.get("seconds", 0.0), before.get("took", 0.0)
 
 
-def require_same(folder: Path, record: Mapping[str, Any]) -> None:
+def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """`CannotOpen` names the first thing in which a run differs from the one in the folder that it would go on with."""
     before = read_run(folder)
     for name in _FIXED:
@@ -246,7 +246,7 @@ def begin(
     record = {**record, **sizes, "suite": suite_identity(), "waivers": to_records(waivers.all)}
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
-        require_same(folder, record)
+        require_same_run(folder, record)
         before = read_run(folder)
         identity = {name: before[name] for name in identity}
         compact_leftovers(folder)

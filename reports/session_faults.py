@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from poolproof.reports.rows.surroundings import CannotWrite, told
+from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.verdicts import Overall
 
 _STOPPED = "the session cannot go on"
@@ -104,7 +104,7 @@ def sentence(error: Exception) -> str:
         case CannotWrite():
             return f"{error}, and go on with --resume"
         case OSError():
-            return f"{told(error)}, and go on with --resume"
+            return f"{describe(error)}, and go on with --resume"
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (

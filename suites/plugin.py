@@ -23,9 +23,9 @@ import pytest
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.io_errors import CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.surroundings import CannotWrite, among_ours
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.judging.asked import Asked
@@ -275,7 +275,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
     shrinks = not config.getoption("no_shrink")
     loaded = config.stash.get(LOADED, {})
-    with among_ours():
+    with environment_errors():
         runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
     config.stash[LOADED] = {}
     yield runner
@@ -322,7 +322,7 @@ def examine(
     """Judge a block, or within a budget the least of it; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
-        with among_ours():
+        with environment_errors():
             tally = spender.begin(block) if spender else runner.judge(block)
         if spender is None:
             rows.finish_block(block.id)
@@ -337,7 +337,7 @@ def spend(spender: Spender | None, conclude: Callable[[Tally], None]) -> Callabl
 
     def spend_a_turn() -> None:
         assert spender is not None
-        with among_ours():
+        with environment_errors():
             tally = spender.go_on()
         conclude(tally)
 
@@ -361,7 +361,7 @@ def examine_one(runner: Runner, count_cases: Callable[[Mapping[str, int], int], 
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
-        with among_ours():
+        with environment_errors():
             rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
         count_cases({question.aspect.id: 1}, len(failed))

@@ -19,13 +19,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from poolproof.reports.rows.verdicts import BadInput
 
-MOST_MEMBERS = 100_000
+MAX_MEMBERS = 100_000
 """Files in one bundle. A run keeps some hundreds of evidence files, and three small ones for each."""
 
-MOST_BYTES = 16 << 30
+MAX_BYTES = 16 << 30
 """Of all files unpacked: a million rows take less than one GiB."""
 
-_MOST_DIRECTORY = 256 * MOST_MEMBERS
+_MAX_DIRECTORY = 256 * MAX_MEMBERS
 """Bytes of the list of members, which is read into memory as a whole."""
 
 _END, _END_SIZE = b"PK\x05\x06", 22
@@ -94,10 +94,10 @@ def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
     if start < 0 or len(tail) - start < _END_SIZE:
         raise NotABundle(f"{bundle} is no bundle: it is no zip file")
     (length,) = struct.unpack_from("<L", tail, start + _DIRECTORY_SIZE_AT)
-    if length > _MOST_DIRECTORY:
+    if length > _MAX_DIRECTORY:
         raise NotABundle(
             f"{bundle} is no bundle that can be opened safely: its list of members takes {length:,} bytes, "
-            f"a bundle's at most {_MOST_DIRECTORY:,}"
+            f"a bundle's at most {_MAX_DIRECTORY:,}"
         )
     file.seek(0)
 
@@ -105,11 +105,11 @@ def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
 def _objection(archive: ZipFile) -> str:
     """What is wrong with the list of members, empty if nothing is."""
     members = archive.infolist()
-    if len(members) > MOST_MEMBERS:
-        return f"it has {len(members):,} members, a bundle at most {MOST_MEMBERS:,}"
+    if len(members) > MAX_MEMBERS:
+        return f"it has {len(members):,} members, a bundle at most {MAX_MEMBERS:,}"
     unpacked = sum(member.file_size for member in members)
-    if unpacked > MOST_BYTES:
-        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MOST_BYTES:,}"
+    if unpacked > MAX_BYTES:
+        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MAX_BYTES:,}"
     for member in members:
         reason = _objection_to_member(member)
         if reason:

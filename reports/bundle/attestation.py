@@ -17,8 +17,8 @@ from typing import Any
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.records import read_record
-from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"

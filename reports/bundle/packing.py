@@ -28,14 +28,14 @@ from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, 
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
-from poolproof.reports.rows.replacing import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
 SUMS = "SHA256SUMS"
 VERDICT = "verdict.json"
 
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 """Lines of tables/failures.csv; all rows are in the bundle anyway."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -90,7 +90,7 @@ def environment(run: Mapping[str, Any]) -> dict[str, Any]:
 def _failure_list(digest: Digest) -> pd.DataFrame:
     """The failed rows with how to see them again; of very many the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
-    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
+    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MAX_LISTED)
     chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
     columns = list(dict.fromkeys([*listed, *SHOWN, "checks_violated"]))

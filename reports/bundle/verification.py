@@ -24,7 +24,7 @@ from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.consistency import evidence_problems, row_problems
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
-from poolproof.reports.bundle.replanned import Draw, plan_problems
+from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import host_environment, suite_identity
@@ -33,11 +33,11 @@ from poolproof.reports.rows.schema import SCHEMA_VERSION
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 from poolproof.reports.waivers.review import State
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 """Problems of one step that are told apart; a bundle of another run has thousands."""
 
-_MOST_ROWS = 20_000_000
-_MOST_TEXT = 64 << 20
+_MAX_ROWS = 20_000_000
+_MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
 
 _RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)?[^/]+\.npz")
@@ -84,7 +84,7 @@ class Signer:
 
 
 def verify(
-    bundle: Path, fingerprint: str | None = None, draw: Draw | None = None, signer: Signer | None = None
+    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: Signer | None = None
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
@@ -124,8 +124,8 @@ def _unpacked(archive: ZipFile, folder: Path) -> Digest:
     for name in recorded:
         unpack(archive, name, folder / name)
     rows = sum(_metadata(part).num_rows for part in (folder / "rows").glob("*.parquet"))
-    if rows > _MOST_ROWS:
-        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MOST_ROWS:,}")
+    if rows > _MAX_ROWS:
+        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MAX_ROWS:,}")
     try:
         return read_digest(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
@@ -139,7 +139,7 @@ def _metadata(part: Path) -> pq.FileMetaData:
         raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
 
 
-def _run_steps(archive: ZipFile, digest: Digest, draw: Draw | None, scratch: Path) -> Iterator[Step]:
+def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: Path) -> Iterator[Step]:
     yield _suite_step(digest.run)
     yield _schema_step(digest.folder)
     rows = Step("each row's verdict agrees with its findings and the waivers", _first(row_problems(digest)))
@@ -154,8 +154,8 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Draw | None, scratch: Pat
 
 def _small(archive: ZipFile, member: str) -> bytes:
     """A member that is read as a whole."""
-    if archive.getinfo(member).file_size > _MOST_TEXT:
-        raise NotABundle(f"{member} has more than {_MOST_TEXT:,} bytes")
+    if archive.getinfo(member).file_size > _MAX_TEXT:
+        raise NotABundle(f"{member} has more than {_MAX_TEXT:,} bytes")
     try:
         return archive.read(member)
     except UNREADABLE as error:
@@ -218,7 +218,7 @@ def _schema_version(part: Path) -> str:
     return (pq.read_schema(part).metadata or {}).get(b"poolproof", b"unknown").decode(errors="replace")
 
 
-def _plan_step(digest: Digest, draw: Draw) -> Step:
+def _plan_step(digest: Digest, draw: Redraw) -> Step:
     """The planned questions against the rows; of another suite's plan nothing can be said."""
     made, here = digest.run["host"].get("hypothesis"), host_environment()["hypothesis"]
     if digest.run["suite"] != suite_identity() or made != here:
@@ -276,6 +276,6 @@ def _asides(digest: Digest) -> Iterator[str]:
 
 def _first(problems: Iterator[str]) -> tuple[str, ...]:
     """The first problems, and how many more there are."""
-    told = [problem for _, problem in zip(range(_MOST_PROBLEMS), problems, strict=False)]
+    told = [problem for _, problem in zip(range(_MAX_PROBLEMS), problems, strict=False)]
     more = sum(1 for _ in problems)
     return (*told, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

@@ -14,15 +14,15 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
+from poolproof.reports.clusters import asides, kinds_of
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
-from poolproof.reports.suspects import asides, kinds_of
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
-_MOST_EXAMPLES = 5
+_MAX_EXAMPLES = 5
 
 
 def write_junit(digest: Digest, path: Path) -> Path:
@@ -62,11 +62,11 @@ def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> E
 
 def _suspects(suite: ElementTree.Element, digest: Digest, backend: str) -> None:
     """Before all others a test case for each thing that is wrong, which fails."""
-    for suspect in digest.things_wrong:
-        if suspect.backend == backend:
-            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=suspect.sentence)
-            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(suspect))
-            failure.text = "\n".join([*asides(suspect), failure_text(suspect.smallest)])
+    for cluster in digest.root_causes:
+        if cluster.backend == backend:
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.sentence)
+            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(cluster))
+            failure.text = "\n".join([*asides(cluster), failure_text(cluster.smallest)])
 
 
 def _refusals(case: ElementTree.Element, counts: Record) -> None:
@@ -103,7 +103,7 @@ def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
     texts: dict[tuple[str, ...], list[str]] = {}
     for row in records(failures(digest.folder, tuple(dict.fromkeys((*_TEST_CASE, *KIND))))):
         texts.setdefault(tuple(row[name] for name in _TEST_CASE), []).append(failure_text(row))
-    return {key: "\n\n".join(each[:_MOST_EXAMPLES]) for key, each in texts.items()}
+    return {key: "\n\n".join(each[:_MAX_EXAMPLES]) for key, each in texts.items()}
 
 
 def _make_well_formed(root: ElementTree.Element) -> None:

@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from poolproof.reports.clusters import FailureCluster, asides
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import Suspect, asides
 from poolproof.reports.waivers.review import STALE
 
 GITLAB_FILE = "gl-code-quality-report.json"
 """Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
 
-_MOST_OF_GITHUB = 10
+_MAX_OF_GITHUB = 10
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def remarks_about(digest: Digest) -> list[Annotation]:
     """One error for each thing that is wrong and each kind of failure that none of them explains, then one warning each
     for gaps and stale waivers, the weightiest first.
     """
-    return [*map(_suspect, digest.things_wrong), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
+    return [*map(_suspect, digest.root_causes), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
 
 
 def service(environment: Mapping[str, str]) -> str:
@@ -67,7 +67,7 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Cal
 
 def github_lines(remarks: Sequence[Annotation]) -> list[str]:
     """Workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
-    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MOST_OF_GITHUB]]
+    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MAX_OF_GITHUB]]
     return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in shown]
 
 
@@ -76,11 +76,11 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
     return json.dumps([_gitlab_issue(remark) for remark in remarks], indent=2) + "\n"
 
 
-def _suspect(suspect: Suspect) -> Annotation:
+def _suspect(cluster: FailureCluster) -> Annotation:
     """What stays from run to run names it: the condition, not how many cases met it."""
-    place = "/".join((suspect.backend, "suspects", *map(str, suspect.terms)))
-    lines = [*asides(suspect), f"smallest case: {message(suspect.smallest)}", replay_line(suspect.smallest)]
-    return Annotation("error", place, f"{suspect.backend}: {suspect.sentence}", "\n".join(lines))
+    place = "/".join((cluster.backend, "suspects", *map(str, cluster.terms)))
+    lines = [*asides(cluster), f"smallest case: {message(cluster.smallest)}", replay_line(cluster.smallest)]
+    return Annotation("error", place, f"{cluster.backend}: {cluster.sentence}", "\n".join(lines))
 
 
 def _failures(digest: Digest) -> list[Annotation]:

@@ -31,7 +31,7 @@ class Conclusion:
     further: int = 0
 
     @property
-    def further_told(self) -> str:
+    def further_text(self) -> str:
         """How many cases were asked besides, empty if none."""
         return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
 

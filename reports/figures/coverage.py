@@ -20,31 +20,31 @@ COUNTS = ("planned", "judged", "refused", "missing", "because")
 
 _IS_COUNTED = having("verdict", JUDGED | SKIPPED)
 
-Owed = Mapping[str, Any]
+MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
 Key = tuple[Any, ...]
 """The values of a group's columns."""
 
 
-def told_apart_by(mandatory: Sequence[Owed]) -> list[str]:
+def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
     """The columns that the mandatory groups are told apart by."""
     return list(dict.fromkeys(name for owed in mandatory for name in owed if name != "planned"))
 
 
-def coverage(rows: pa.Table, mandatory: Sequence[Owed]) -> pd.DataFrame:
+def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFrame:
     """The groups with how many cases were ``judged`` and are ``missing``, and the commonest reason (``because``).
 
     ``refused`` counts, of those missing, the refusals that no document allows.
     """
-    by_columns: dict[tuple[str, ...], list[Owed]] = {}
+    by_columns: dict[tuple[str, ...], list[MandatoryGroup]] = {}
     for owed in mandatory:
-        by_columns.setdefault(tuple(told_apart_by([owed])), []).append(owed)
+        by_columns.setdefault(tuple(group_columns([owed])), []).append(owed)
     parts = [_coverage(rows, list(columns), groups) for columns, groups in by_columns.items()]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COUNTS)
 
 
-def _coverage(rows: pa.Table, columns: list[str], groups: list[Owed]) -> pd.DataFrame:
+def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
     """The groups that are told apart by the same columns."""
     counted = rows.filter(_IS_COUNTED).group_by([*columns, "verdict", "reason"]).aggregate([([], "count_all")])
     judged, refused, reasons = Counter[Key](), Counter[Key](), defaultdict[Key, Counter[str | None]](Counter)

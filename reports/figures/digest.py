@@ -11,17 +11,17 @@ from typing import Any
 
 import pandas as pd
 
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
-from poolproof.reports.figures.coverage import coverage, told_apart_by
+from poolproof.reports.figures.coverage import coverage, group_columns
 from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
 from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
-from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.reading import suspects_of
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
@@ -76,24 +76,24 @@ class Digest:
         return tables.failures(self.folder)
 
     @property
-    def things_wrong(self) -> list[Suspect]:
+    def root_causes(self) -> list[FailureCluster]:
         """The suspects with a condition, which explain the cases that meet it."""
-        return [suspect for suspect in self.suspects if suspect.is_claimed]
+        return [cluster for cluster in self.clusters if cluster.has_condition]
 
     @cached_property
     def unexplained(self) -> pd.DataFrame:
         """One failed row of each kind, of those that no suspect with a condition explains."""
-        if not self.things_wrong:
+        if not self.root_causes:
             return self.failures
         explained: dict[str, frozenset[str]] = {}
-        for suspect in self.things_wrong:
-            explained[suspect.backend] = explained.get(suspect.backend, frozenset()) | suspect.cases
+        for cluster in self.root_causes:
+            explained[cluster.backend] = explained.get(cluster.backend, frozenset()) | cluster.cases
         return tables.failures(self.folder, but=explained)
 
     @cached_property
-    def suspects(self) -> tuple[Suspect, ...]:
+    def clusters(self) -> tuple[FailureCluster, ...]:
         """What the failing rows have in common; the smallest of each with all its columns."""
-        return suspects_of(self.folder) if self.conclusion.totals["violates"] else ()
+        return clusters_of(self.folder) if self.conclusion.totals["violates"] else ()
 
     @cached_property
     def clauses(self) -> pd.DataFrame:
@@ -122,7 +122,7 @@ def read_digest(folder: Path) -> Digest:
     run = read_run(folder)
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
-    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
+    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers)])
     everything = read_rows(folder, list(columns))
     for name in ("backend", "aspect", "verdict"):
         if everything[name].null_count:

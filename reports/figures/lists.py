@@ -18,7 +18,7 @@ def listed_rows(folder: Path) -> pd.DataFrame:
     return read_rows(folder, list(_COLUMNS), pc.field("list").is_valid()).to_pandas()
 
 
-def standings(rows: pd.DataFrame) -> pd.DataFrame:
+def list_results(rows: pd.DataFrame) -> pd.DataFrame:
     """Per backend, list and standard: rows, judged, conforms, violates, waived, refused (as documented); what the
     standard passes and fails of the judged; where it passes what violates (``missed``) or fails what conforms
     (``accused``).

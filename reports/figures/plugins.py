@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.rows.plugins import Kind, told
+from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import read_rows
 
 
 def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
     """A line for each plugin that was left out, and for each standard of a plugin that broke in some case."""
     records = run.get("plugins", [])
-    lines = [told(record) for record in records if record["fault"]]
-    if any(record["kind"] == Kind.STANDARD.word for record in records):
+    lines = [left_out_line(record) for record in records if record["fault"]]
+    if any(record["kind"] == PluginKind.STANDARD.word for record in records):
         lines += _broken_standards(folder)
     return lines
 

@@ -51,7 +51,7 @@ HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 """In the order in which they are shown."""
 
-MOST_WORST = 3
+MAX_WORST = 3
 """Worst cases that are shown of one operator, dtype and model."""
 
 
@@ -132,7 +132,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Duel:
+class BackendComparison:
     """Two backends on the same cases of one operator and dtype, each held against the exact sums.
 
     ``wrong`` counts the cases in which an element of either lies outside its interval. They are left out of what
@@ -194,7 +194,7 @@ def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.Dat
     right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     inexact = int(right["inexact"].sum())
-    worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
+    worst = right[right["margin_min"].notna()].nsmallest(MAX_WORST, "margin_min", keep="first")
     shown = records(worst[["case_id", "backend", "largest_error", "margin_min"]])
     return Precision(
         backend,
@@ -315,7 +315,7 @@ class _Lines:
         return {"case_id": row["case_id"], "backend": row["backend"]} if row else None
 
 
-def duels(folder: Path) -> list[Duel]:
+def backend_comparisons(folder: Path) -> list[BackendComparison]:
     """Every two backends on the cases that both ran."""
     columns = [
         "backend",
@@ -341,10 +341,10 @@ def duels(folder: Path) -> list[Duel]:
     return found
 
 
-def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> Duel:
+def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> BackendComparison:
     wrong = both["n_reject_1"] > 0, both["n_reject_2"] > 0
     rows = both[~(wrong[0] | wrong[1])]
-    return Duel(
+    return BackendComparison(
         first,
         second,
         operator,

@@ -18,7 +18,7 @@ NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
 _SUBJECT = ["backend", "operator", "dtype"]
 _UNDOCUMENTED = pc.field("verdict") == str(Verdict.UNDOCUMENTED)
 _WAS_ASKED = having("verdict", JUDGED | {Verdict.UNDOCUMENTED})
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def never_run(rows: pa.Table) -> pd.DataFrame:
@@ -64,5 +64,5 @@ def named(never: pd.DataFrame) -> str:
     for operator, dtype, what in zip(never["operator"], never["dtype"], never["class"], strict=True):
         together.setdefault(f"{what} of {operator}", set()).add(dtype)
     texts = [f"{what} ({', '.join(sorted(dtypes))})" for what, dtypes in together.items()]
-    more = len(texts) - _MOST_NAMED
-    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(texts) - _MAX_NAMED
+    return ", ".join(texts[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.members import SIZED, size_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.rows.checks import DIAGNOSIS
@@ -21,10 +23,8 @@ from poolproof.reports.rows.evidence import (
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.counting import SIZED, size_of
 
-Square = tuple[str, ...]
+MatrixCell = tuple[str, ...]
 """The values of the columns of `GROUP`."""
 
 
@@ -38,32 +38,32 @@ class Card:
     """
 
     number: int
-    suspect: Suspect
+    cluster: FailureCluster
     drawn: str = ""
     picture: Picture | None = None
     evidence: str = ""
     programs: Sequence[str] = ()
-    squares: Counter[Square] = field(default_factory=Counter)
+    squares: Counter[MatrixCell] = field(default_factory=Counter)
 
 
 def cards(digest: Digest) -> list[Card]:
     """A card for each thing that is wrong, in the order that the terminal tells them."""
-    things = digest.things_wrong
+    things = digest.root_causes
     squares = _squares(digest.folder, things)
-    return [_card(digest.folder, number, suspect, squares[number - 1]) for number, suspect in enumerate(things, 1)]
+    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(things, 1)]
 
 
-def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square]) -> Card:
-    told = Card(number, suspect, squares=squares)
-    case_id = _with_evidence(folder, suspect)
+def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
+    told = Card(number, cluster, squares=squares)
+    case_id = _with_evidence(folder, cluster)
     if not case_id:
         return told
-    path = evidence_path(folder, case_id, suspect.backend)
-    programs = program_lines(folder, case_id, suspect.backend)
-    evidence = _readable(folder, case_id, suspect.backend)
+    path = evidence_path(folder, case_id, cluster.backend)
+    programs = program_lines(folder, case_id, cluster.backend)
+    evidence = _readable(folder, case_id, cluster.backend)
     return Card(
         number,
-        suspect,
+        cluster,
         drawn=case_id,
         picture=picture(evidence) if evidence else None,
         evidence=path.relative_to(folder).as_posix(),
@@ -72,14 +72,14 @@ def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square])
     )
 
 
-def _with_evidence(folder: Path, suspect: Suspect) -> str:
+def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
     """The smallest of its cases that left evidence; empty where none did."""
-    own_smallest = str(suspect.smallest["case_id"])
-    if evidence_path(folder, own_smallest, suspect.backend).exists():
+    own_smallest = str(cluster.smallest["case_id"])
+    if evidence_path(folder, own_smallest, cluster.backend).exists():
         return own_smallest
     left = {path.name for path in (folder / "evidence").glob("*.npz")}
-    own = [case for case in suspect.cases if evidence_path(folder, case, suspect.backend).name in left]
-    wanted = having("case_id", sorted(own)) & having("backend", [suspect.backend]) & having("verdict", FAILED)
+    own = [case for case in cluster.cases if evidence_path(folder, case, cluster.backend).name in left]
+    wanted = having("case_id", sorted(own)) & having("backend", [cluster.backend]) & having("verdict", FAILED)
     rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
     smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
     return smallest_first[0][1] if smallest_first else ""
@@ -94,14 +94,14 @@ def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
         return None
 
 
-def _squares(folder: Path, things: Sequence[Suspect]) -> list[Counter[Square]]:
+def _squares(folder: Path, things: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
     """For each suspect how many of its cases lie in which square; further cases lie in none."""
     if not things:
         return []
     rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
-    counted: list[Counter[Square]] = [Counter() for _ in things]
+    counted: list[Counter[MatrixCell]] = [Counter() for _ in things]
     for row in rows:
-        for count, suspect in zip(counted, things, strict=True):
-            if row["aspect"] != DIAGNOSIS and row["backend"] == suspect.backend and row["case_id"] in suspect.cases:
+        for count, cluster in zip(counted, things, strict=True):
+            if row["aspect"] != DIAGNOSIS and row["backend"] == cluster.backend and row["case_id"] in cluster.cases:
                 count[tuple(str(row[name]) for name in GROUP)] += 1
     return counted

@@ -25,9 +25,9 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
-from poolproof.reports.figures.suspected import courses
+from poolproof.reports.figures.issues import issue_histories
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
+from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, read_trends
 from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
@@ -37,19 +37,19 @@ from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
-MOST_CASES = 12
+MAX_CASES = 12
 """Failing cases of one square that get a page, one per kind, the commonest kinds first."""
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """Runs that the first page lists."""
 
-_LARGE_PICTURE, _MOST_TEXTS = 32, 14
+_LARGE_PICTURE, _MAX_TEXTS = 32, 14
 """Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
 
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
-Square = tuple[str, ...]
-"""The values of the columns `SQUARE`, or of `IMPLEMENTATION`."""
+MatrixCell = tuple[str, ...]
+"""The values of the columns `MATRIX_CELL`, or of `IMPLEMENTATION`."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         site / "index.html",
         "dashboard.html.j2",
         implementations=implementations,
-        courses=courses(entries),
+        issue_histories=issue_histories(entries),
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
@@ -140,14 +140,16 @@ def _prepare(site: Path) -> None:
         (site / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, list[Record]]) -> list[Implementation]:
-    squares: dict[Square, dict[str, dict[str, Record]]] = {}
-    pages: dict[Square, dict[str, str]] = {}
+def _implementations(
+    entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]
+) -> list[Implementation]:
+    squares: dict[MatrixCell, dict[str, dict[str, Record]]] = {}
+    pages: dict[MatrixCell, dict[str, str]] = {}
     for line in records(trends.current):
         square, implementation = _square_of(line), _implementation_of(line)
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
         squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
-        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
+        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     changes = _changes(entries, trends.last_two)
     return [
         Implementation(backend, product, library, operators, changes[key], pages[key])
@@ -156,10 +158,10 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, li
     ]
 
 
-def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Comparison | None]:
+def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
     """What the newest run changed, per implementation; None where there is no earlier run of its plan."""
     compared: dict[tuple[str, str], Comparison] = {}
-    changes: dict[Square, Comparison | None] = {}
+    changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
         runs = pair["before"], pair["last"]
         if runs[0] and runs not in compared:
@@ -169,7 +171,7 @@ def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Compariso
     return changes
 
 
-def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record]]:
+def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Record]]:
     """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
@@ -189,15 +191,15 @@ def _case_page_name(row: Record, line: Record) -> str:
     return page_name(*_implementation_of(line), row["aspect"], row["case_id"])
 
 
-def _implementation_of(line: Record) -> Square:
+def _implementation_of(line: Record) -> MatrixCell:
     return tuple(line[name] for name in IMPLEMENTATION)
 
 
-def _square_of(line: Record) -> Square:
-    return tuple(line[name] for name in SQUARE)
+def _square_of(line: Record) -> MatrixCell:
+    return tuple(line[name] for name in MATRIX_CELL)
 
 
-def _write_square_pages(site: Path, square: Square, cases: list[Record], trends: Trends, entries: Entries) -> None:
+def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
     """The page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
@@ -208,12 +210,12 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
         square=about,
         kind=paint(line),
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
-        cases=cases[:MOST_CASES],
-        more_cases=len(cases[MOST_CASES:]),
+        cases=cases[:MAX_CASES],
+        more_cases=len(cases[MAX_CASES:]),
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, LEAST_MARGIN)],
         sources={_POINTS: points},
     )
-    for row in cases[:MOST_CASES]:
+    for row in cases[:MAX_CASES]:
         _write_case_page(site, row, about, entries.paths[row["run"]])
 
 
@@ -239,7 +241,7 @@ def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
     try:
-        drawn = picture(read_evidence(path), _LARGE_PICTURE, _MOST_TEXTS)
+        drawn = picture(read_evidence(path), _LARGE_PICTURE, _MAX_TEXTS)
     except EvidenceError as error:
         return None, str(error)
     return drawn, "" if drawn else "The output of this case is no plane."
@@ -279,9 +281,9 @@ def _told(value: Any) -> str:
     return ", ".join(str(figure(item)) for item in np.asarray(value).tolist())
 
 
-def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:
+def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
     chosen = pd.Series(True, index=frame.index)
-    for name, value in zip(SQUARE, square, strict=True):
+    for name, value in zip(MATRIX_CELL, square, strict=True):
         chosen &= frame[name] == value
     return frame[chosen]
 
@@ -309,7 +311,7 @@ def _newest(runs: pd.DataFrame) -> list[Record]:
         run
         | {"backends": ", ".join(json.loads(run["backends"]))}
         | {"verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])]}
-        for run in records(runs.tail(MOST_RUNS))[::-1]
+        for run in records(runs.tail(MAX_RUNS))[::-1]
     ]
 
 

@@ -14,7 +14,7 @@ from poolproof.reports.figures.precision import Multiplicity
 
 WIDTH, HEIGHT = 270, 165
 _LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
-_MOST_LABELS = 7
+_MAX_LABELS = 7
 
 
 def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
@@ -32,7 +32,7 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
         return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
 
     parts = [_mark(value, height(value)) for value in marks]
-    labelled = -(-len(classes) // _MOST_LABELS)
+    labelled = -(-len(classes) // _MAX_LABELS)
     for number, one in enumerate(classes):
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))

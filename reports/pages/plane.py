@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.rows.evidence import Evidence
 
-MOST_CELLS = 12
+MAX_CELLS = 12
 """Rows and columns that are drawn at most; around the worst cell."""
 
-MOST_PLANES = 256
+MAX_PLANES = 256
 _PLANES_ACROSS, _PLANE = 16, 9.0
 
 _CELL = 22.0
-_MOST_ARROWS = 24
+_MAX_ARROWS = 24
 _LONGEST_TEXT = 5
 _DIGITS = 4
-_MOST_TEXTS = 6
+_MAX_TEXTS = 6
 """Columns up to which a cell has room for its number."""
 
 _DIFFERENCE = "got \N{MINUS SIGN} expected"
@@ -110,7 +110,7 @@ class _Cell:
         return f"{self.element}: expected {expected}, got {got}, difference {difference}"
 
 
-def picture(evidence: Evidence, most_cells: int = MOST_CELLS, most_texts: int = _MOST_TEXTS) -> Picture | None:
+def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _MAX_TEXTS) -> Picture | None:
     """Draw the plane around the worst element, at most ``most_cells`` rows and columns; None where there is no plane.
 
     A cell shows its number where there are no more than ``most_texts`` columns.
@@ -216,7 +216,7 @@ def _astray(crop: _Crop) -> list[str]:
         _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")
         for home, cell, is_copy in places
         if home is not None and cell is not None
-    ][:_MOST_ARROWS]
+    ][:_MAX_ARROWS]
 
 
 def _moved(crop: _Crop, cells: Sequence[_Cell]) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _windows(crop: _Crop) -> list[str]:
 
 def _planes(wrong: NDArray[np.int64]) -> Markup:
     """Draw a square for each plane in their order, or for as many side by side; the darker, the more is wrong."""
-    together = -(-len(wrong) // MOST_PLANES)
+    together = -(-len(wrong) // MAX_PLANES)
     groups = np.array_split(wrong, np.arange(together, len(wrong), together))
     most = max(int(group.sum()) for group in groups) or 1
     across = min(len(groups), _PLANES_ACROSS)

@@ -14,7 +14,7 @@ from poolproof.reports.figures.precision import (
     Agreement,
     Precision,
     agreements,
-    duels,
+    backend_comparisons,
 )
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
@@ -30,7 +30,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         run=digest.run,
         backends=_by_backend(digest.precise),
         standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
-        duels=duels(digest.folder),
+        backend_comparisons=backend_comparisons(digest.folder),
         probes=_probes(digest.run),
         percent=percent,
     )

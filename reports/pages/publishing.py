@@ -13,11 +13,11 @@ from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import write_run_page, write_run_summary
-from poolproof.reports.rows.surroundings import CannotWrite, writing
+from poolproof.reports.rows.io_errors import CannotWrite, writing
 
 
 @dataclass(frozen=True)
-class Page:
+class RunPage:
     """One file. ``title`` is how the first page links to it, empty for no link.
 
     ``has_something_to_tell`` says about which runs it is written.
@@ -34,19 +34,19 @@ def _write_first_page(digest: Digest, path: Path) -> Path:
 
 
 PAGES = (
-    Page("index.html", _write_first_page),
-    Page(
+    RunPage("index.html", _write_first_page),
+    RunPage(
         "precision.html",
         write_precision_page,
         "Errors beside their bounds, the standards of others, and backends side by side",
         lambda digest: digest.has_statistics,
     ),
-    Page("summary.md", write_run_summary),
-    Page("junit.xml", write_junit),
+    RunPage("summary.md", write_run_summary),
+    RunPage("junit.xml", write_junit),
 )
 
 
-def pages_of(digest: Digest) -> list[Page]:
+def pages_of(digest: Digest) -> list[RunPage]:
     """The pages that have something to tell about a run."""
     return [page for page in PAGES if page.has_something_to_tell(digest)]
 

@@ -14,11 +14,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from poolproof.reports.clusters import asides
 from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import asides
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
 """How the style sheet paints an overall verdict."""

@@ -9,22 +9,22 @@ from typing import Any
 
 from markupsafe import Markup
 
-from poolproof.reports.figures.asked import grids
+from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.lists import standings
+from poolproof.reports.figures.geometry_grids import grids
+from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.cards import Card, Square, cards
+from poolproof.reports.pages.cards import Card, MatrixCell, cards
 from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
-from poolproof.reports.suspects import headline
 from poolproof.reports.waivers.review import STALE
 
-_MOST_GAPS = 30
+_MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
@@ -35,7 +35,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
     """
     aspects, shown = aspects_in_order(digest.asked), cards(digest)
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"cards": shown, "headline": headline(digest.suspects), "failures": failures}
+    told = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
@@ -47,7 +47,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
-        standings=records(standings(digest.listed)),
+        list_results=records(list_results(digest.listed)),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
@@ -60,7 +60,7 @@ def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; returns its path."""
     totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"headline": headline(digest.suspects), "suspects": digest.things_wrong, "failures": failures}
+    told = {"headline": headline(digest.clusters), "suspects": digest.root_causes, "failures": failures}
     return write_page(path, "run.md.j2", **(_common(digest) | told), totals=records(totals))
 
 
@@ -72,10 +72,10 @@ def _common(digest: Digest) -> dict[str, Any]:
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
         "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
-        "never_run": records(digest.never_run.head(_MOST_GAPS)),
-        "more_never_run": max(len(digest.never_run) - _MOST_GAPS, 0),
-        "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
-        "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
+        "never_run": records(digest.never_run.head(_MAX_GAPS)),
+        "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
+        "gaps": [_gap(gap) for gap in records(gaps.head(_MAX_GAPS))],
+        "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
         "plugin_faults": digest.plugin_faults,
         "stale": STALE,
@@ -109,7 +109,7 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
     """Per backend one line for each operator and pair of dtypes, with a square for each aspect, which names the cards
     that show in it.
     """
-    numbers: dict[Square, list[int]] = {}
+    numbers: dict[MatrixCell, list[int]] = {}
     for card in shown:
         for square in card.squares:
             numbers.setdefault(square, []).append(card.number)

@@ -26,7 +26,7 @@ USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so
 UNTOUCHED = 0xFF
 DETERMINISTIC = 0
 TO_DEVICE, TO_HOST = 1, 2
-PATIENCE = 60_000
+TIMEOUT_MS = 60_000
 """Milliseconds that a call may take."""
 
 Memory = dict[str, np.ndarray]
@@ -35,7 +35,7 @@ Memory = dict[str, np.ndarray]
 Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
 
-Made = tuple[Memory, Strides]
+CallResult = tuple[Memory, Strides]
 """What a call leaves; of an output without strides those that it was given hold."""
 
 
@@ -86,7 +86,7 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
             yield f"{name} came back with strides {left}, and was handed in with {tensor['strides']}"
 
 
-def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
+def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
     """Where bytes changed that the call may not write: inputs, and what lies around the elements of outputs."""
     for name, tensor in call["tensors"].items():
         changed = before[name] != after[name]
@@ -102,7 +102,7 @@ def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterat
             yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
 
 
-def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Made:
+def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> CallResult:
     """Make the call with torch on ``device``."""
     if call["torch"] is None:
         raise CannotCallError("torch has no such operator: name a library with --library")
@@ -131,7 +131,7 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Made:
     return {name: storage.cpu().numpy() for name, storage in storages.items()}, strides
 
 
-class Libraries:
+class LoadedLibraries:
     """The functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -196,9 +196,9 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(numbers))(*numbers)
 
 
-def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> Made:
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> CallResult:
     """Make the call through aclnn, in two phases."""
-    libraries, given = Libraries(paths), call["aclnn"]
+    libraries, given = LoadedLibraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
     libraries.call("aclrtSetDevice", c_int32(0))
     for scope in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
@@ -212,11 +212,11 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     libraries.call(f"{given['function']}GetWorkspaceSize", *arguments, byref(size), byref(executor))
     workspace = libraries.upload(np.full(size.value, UNTOUCHED, np.uint8))
     libraries.call(given["function"], workspace, size, executor, stream)
-    libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(PATIENCE))
+    libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(TIMEOUT_MS))
     return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}, {}
 
 
-def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], Made]:
+def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], CallResult]:
     """How to make the call: as the arguments say, or else as the backend did that the evidence is of."""
     if not device and not paths and backend.startswith("torch-"):
         device = backend.removeprefix("torch-")
@@ -254,7 +254,7 @@ def main() -> int:
     name = meta["tensor"]
     arrays["got"] = values(as_left(call["tensors"][name], strides.get(name)), after[name], arrays["got"].shape)
     is_wrong = report(arrays, meta)
-    found = [*changes(call, strides), *trespasses(call, before, after)]
+    found = [*changes(call, strides), *out_of_bounds_writes(call, before, after)]
     for text in found:
         print(text)
     return int(is_wrong or bool(found))

@@ -38,12 +38,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.reports.rows.io_errors import replacing
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
-from poolproof.reports.rows.surroundings import replacing
 from poolproof.reports.rows.verdicts import BadInput
 
-OWED = ("got", "low", "high", "flags")
+REQUIRED = ("got", "low", "high", "flags")
 """Arrays without which nothing can be judged again."""
 
 _DTYPES = {
@@ -236,7 +236,7 @@ def _dtype(name: str, path: Path) -> str:
 
 
 def _check_shapes(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    for name in OWED:
+    for name in REQUIRED:
         if name not in arrays:
             raise EvidenceError(f"{path}: array {name!r} is missing")
     for name in ("low", "high", "flags", "lattice", "exact"):

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.differing import first_difference
+from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path, write_programs
+from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import finished_blocks, locked, read_rows, read_run, write_run
-from poolproof.reports.rows.surroundings import replacing, writing
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict
 
 Mandatory = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
@@ -51,7 +51,7 @@ class CannotMerge(BadInput):
 
 
 @dataclass(frozen=True)
-class Part:
+class MergeInput:
     """One of the runs: its folder, its record, and its place among the shards, ("1", "1") for a whole plan."""
 
     folder: Path
@@ -73,16 +73,16 @@ def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
     `CannotMerge` where they are not, where a shard is missing, or where two judged a case and differ; `InUse` where a
     session still writes to one.
     """
-    parts = sorted((Part(folder, read_run(folder)) for folder in folders), key=_order)
-    _check(parts)
+    sources = sorted((MergeInput(folder, read_run(folder)) for folder in folders), key=_order)
+    _check(sources)
     with ExitStack() as held:
-        for folder in {part.folder.resolve() for part in parts}:
+        for folder in {source.folder.resolve() for source in sources}:
             held.enter_context(locked(folder))
-        rows = _joined(parts)
+        rows = _joined(sources)
         _open(output)
         held.enter_context(locked(output))
-        _write(parts, rows, output)
-        write_run(output, _record(parts, rows, mandatory))
+        _write(sources, rows, output)
+        write_run(output, _record(sources, rows, mandatory))
 
 
 def _open(output: Path) -> None:
@@ -94,32 +94,34 @@ def _open(output: Path) -> None:
         (output / "rows").mkdir()
 
 
-def _write(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
+def _write(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
     """Rows, the blocks that are done, and evidence."""
     with replacing(output / "rows" / "merged-0000.parquet") as aside:
         pq.write_table(rows.drop_columns(["part"]), aside, compression="zstd")
-    done = sorted(frozenset().union(*(finished_blocks(part.folder) for part in parts)))
+    done = sorted(frozenset().union(*(finished_blocks(source.folder) for source in sources)))
     with replacing(output / "rows" / "merged.done") as aside:
         aside.write_text("".join(f"{block}\n" for block in done), encoding="utf-8")
-    _copy_evidence(parts, rows, output)
+    _copy_evidence(sources, rows, output)
 
 
-def _order(part: Part) -> tuple[tuple[int, int], bool, float]:
+def _order(source: MergeInput) -> tuple[tuple[int, int], bool, float]:
     """Shard by shard; of one that was judged several times, what was finished comes first."""
-    return part.place, not part.record["finished"], part.record["started"]
+    return source.place, not source.record["finished"], source.record["started"]
 
 
-def _check(parts: Sequence[Part]) -> None:
-    for part in parts:
-        if "selection" not in part.record:
-            raise CannotMerge(f"{part.folder} does not say what was asked of it")
-        if "narrowed" in part.record:
-            raise CannotMerge(f"{part.folder} judged the tests alone that -k or their ids chose: it can join no other")
-    first = parts[0]
-    for part in parts[1:]:
-        if found := _difference(first.record, part.record):
-            raise CannotMerge(f"{first.folder} and {part.folder} are no parts of one run: {_told_apart(*found)}")
-    _check_shards(parts)
+def _check(sources: Sequence[MergeInput]) -> None:
+    for source in sources:
+        if "selection" not in source.record:
+            raise CannotMerge(f"{source.folder} does not say what was asked of it")
+        if "narrowed" in source.record:
+            raise CannotMerge(
+                f"{source.folder} judged the tests alone that -k or their ids chose: it can join no other"
+            )
+    first = sources[0]
+    for source in sources[1:]:
+        if found := _difference(first.record, source.record):
+            raise CannotMerge(f"{first.folder} and {source.folder} are no parts of one run: {_told_apart(*found)}")
+    _check_shards(sources)
 
 
 def _told_apart(what: str, was: object, now: object) -> str:
@@ -155,22 +157,22 @@ def _expired(record: Mapping[str, Any]) -> list[str]:
     return sorted(each["id"] for each in record["waivers"] if date.fromisoformat(str(each["expires"])) < today)
 
 
-def _check_shards(parts: Sequence[Part]) -> None:
-    kinds = {part.place[1]: part for part in parts}
+def _check_shards(sources: Sequence[MergeInput]) -> None:
+    kinds = {source.place[1]: source for source in sources}
     if len(kinds) > 1:
         one, other = list(kinds.values())[:2]
         raise CannotMerge(f"{one.folder} is shard {one.shard}, and {other.folder} is shard {other.shard}: they overlap")
     (of,) = kinds
-    missing = sorted(set(range(1, of + 1)) - {part.place[0] for part in parts})
+    missing = sorted(set(range(1, of + 1)) - {source.place[0] for source in sources})
     if missing:
         named = ", ".join(f"{number}/{of}" for number in missing)
         raise CannotMerge(f"missing: shard {named}: name {'its folder' if len(missing) == 1 else 'their folders'}, too")
 
 
-def _joined(parts: Sequence[Part]) -> pa.Table:
-    """The rows of all, each case once, with the number of the part that it is from in the column ``part``."""
-    tables = [read_rows(part.folder) for part in parts]
-    numbers = np.repeat(np.arange(len(parts)), [table.num_rows for table in tables])
+def _joined(sources: Sequence[MergeInput]) -> pa.Table:
+    """The rows of all, each case once, with the number of the part that it is from in the column ``source``."""
+    tables = [read_rows(source.folder) for source in sources]
+    numbers = np.repeat(np.arange(len(sources)), [table.num_rows for table in tables])
     rows = pa.concat_tables(tables).append_column("part", pa.array(numbers))
     keys = rows.select([*_KEY, "verdict"]).to_pandas().fillna("")
     keys["verdict"] = keys["verdict"].where(keys["block"] == "", "")
@@ -178,7 +180,7 @@ def _joined(parts: Sequence[Part]) -> pa.Table:
     told = pd.DataFrame({"case": case, "part": numbers, "gives_way": _gives_way(rows)})
     best = told.sort_values(["gives_way", "part"]).drop_duplicates("case").set_index("case")["part"]
     kept = best.loc[case].to_numpy() == numbers
-    _check_outcomes(parts, rows, case, kept)
+    _check_outcomes(sources, rows, case, kept)
     return rows.filter(pa.array(kept))
 
 
@@ -188,7 +190,7 @@ def _gives_way(rows: pa.Table) -> np.ndarray[Any, Any]:
 
 
 def _check_outcomes(
-    parts: Sequence[Part], rows: pa.Table, case: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]
+    sources: Sequence[MergeInput], rows: pa.Table, case: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]
 ) -> None:
     """`CannotMerge` where a row that is left out came to something else than the one that is kept."""
     left = np.flatnonzero(~kept & ~_gives_way(rows))
@@ -199,20 +201,20 @@ def _check_outcomes(
     firsts = rows.take([place[number] for number in case[left].tolist()]).select(_OUTCOME).to_pylist()
     for number, other, first in zip(left.tolist(), others, firsts, strict=True):
         if found := first_difference("", first, other):
-            one, two = (parts[rows["part"][at].as_py()].folder for at in (place[int(case[number])], number))
+            one, two = (sources[rows["part"][at].as_py()].folder for at in (place[int(case[number])], number))
             raise CannotMerge(
                 f"{one} and {two} both judged case {rows['case_id'][number]} of {rows['block'][number]} and differ:"
                 f"{_told_apart(*found)}; leave one of them out"
             )
 
 
-def _copy_evidence(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
+def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
     """What the kept rows have left behind."""
     copied = False
     names = ("case_id", "backend", "part")
     for case_id, backend, number in zip(*(rows[name].to_pylist() for name in names), strict=True):
         for path in (evidence_path, shrunk_path):
-            source = path(parts[number].folder, case_id or "", backend)
+            source = path(sources[number].folder, case_id or "", backend)
             if source.is_file():
                 target = path(output, case_id, backend)
                 with writing(target):
@@ -223,11 +225,11 @@ def _copy_evidence(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
         write_programs(output)
 
 
-def _record(parts: Sequence[Part], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
+def _record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
     """run.json of the whole, which names its parts."""
-    records = [part.record for part in parts]
+    records = [source.record for source in sources]
     first = dict(records[0])
-    budget = _budget(parts)
+    budget = _budget(sources)
     for name in ("budget", "selection"):
         first.pop(name, None)
     record = {
@@ -237,29 +239,29 @@ def _record(parts: Sequence[Part], rows: pa.Table, mandatory: Mandatory) -> dict
         "arguments": _without_shard(first["arguments"]),
         "selection": _unsharded(records[0]),
         "started": min(record["started"] for record in records),
-        "finished": _finished(parts),
+        "finished": _finished(sources),
         "host": _hosts(records),
         "waivers_judged_on": max(record["waivers_judged_on"] for record in records),
         "memory_budget": min(record.get("memory_budget", 0) for record in records),
-        "merged": [_told(part, rows, number) for number, part in enumerate(parts)],
+        "merged": [_told(source, rows, number) for number, source in enumerate(sources)],
     }
     owed = mandatory(record)
     return {**record, "mandatory": owed, "planned_cases": sum(group["planned"] for group in owed)}
 
 
-def _told(part: Part, rows: pa.Table, number: int) -> dict[str, Any]:
+def _told(source: MergeInput, rows: pa.Table, number: int) -> dict[str, Any]:
     """What the record of the whole says of a part."""
     kept = pc.sum(pc.equal(rows["part"], number)).as_py() or 0
     names = ("id", "started", "finished", "host")
-    return {"shard": part.shard, "rows": kept, **{name: part.record[name] for name in names}}
+    return {"shard": source.shard, "rows": kept, **{name: source.record[name] for name in names}}
 
 
-def _finished(parts: Sequence[Part]) -> float | None:
+def _finished(sources: Sequence[MergeInput]) -> float | None:
     """When the last part ended; None where of a shard no session came to its end."""
-    ended = {part.place[0] for part in parts if part.record["finished"]}
-    if {part.place[0] for part in parts} - ended:
+    ended = {source.place[0] for source in sources if source.record["finished"]}
+    if {source.place[0] for source in sources} - ended:
         return None
-    return float(max(part.record["finished"] for part in parts if part.record["finished"]))
+    return float(max(source.record["finished"] for source in sources if source.record["finished"]))
 
 
 def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -279,14 +281,14 @@ def _without_shard(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _budget(parts: Sequence[Part]) -> dict[str, Any]:
+def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
     """What the budgets of the parts were in all, and what of each block they were enough for; empty without any."""
-    budgets = [part.record["budget"] for part in parts if "budget" in part.record]
+    budgets = [source.record["budget"] for source in sources if "budget" in source.record]
     if not budgets:
         return {}
     by_shard: dict[int, list[Mapping[str, list[int]]]] = {}
-    for part in parts:
-        by_shard.setdefault(part.place[0], []).append(part.record.get("budget", {}).get("asked", {}))
+    for source in sources:
+        by_shard.setdefault(source.place[0], []).append(source.record.get("budget", {}).get("asked", {}))
     asked = {}
     for several in by_shard.values():
         for name in set.intersection(*(set(each) for each in several)):

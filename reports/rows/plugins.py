@@ -11,11 +11,11 @@ from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from poolproof.reports.rows.differing import first_key
+from poolproof.reports.rows.differences import first_key
 from poolproof.reports.rows.text import visible
 
 
-class Kind(StrEnum):
+class PluginKind(StrEnum):
     """The entry point group of a kind of plugins, and what such a plugin is called."""
 
     BACKEND = "poolproof.backends"
@@ -29,10 +29,10 @@ class Kind(StrEnum):
 
 
 _WORDS = {
-    Kind.BACKEND: "backend",
-    Kind.WAIVERS: "waivers",
-    Kind.STANDARD: "standard",
-    Kind.CASE_LIST: "case list format",
+    PluginKind.BACKEND: "backend",
+    PluginKind.WAIVERS: "waivers",
+    PluginKind.STANDARD: "standard",
+    PluginKind.CASE_LIST: "case list format",
 }
 
 
@@ -44,7 +44,7 @@ class PluginFault(Exception):
 class Plugin:
     """One entry point of an installed package."""
 
-    kind: Kind
+    kind: PluginKind
     point: EntryPoint
 
     @property
@@ -68,7 +68,7 @@ class Plugin:
             raise PluginFault(raised(error)) from error
 
 
-def installed(kind: Kind) -> list[Plugin]:
+def installed(kind: PluginKind) -> list[Plugin]:
     """The plugins of a kind, by name; what several packages bring under one name comes several times."""
     return sorted((Plugin(kind, point) for point in entry_points(group=kind)), key=lambda each: (each.name, str(each)))
 
@@ -91,12 +91,12 @@ def to_record(plugin: Plugin, fault: str = "") -> Mapping[str, str]:
     return {"kind": plugin.kind.word, "name": plugin.name, "package": plugin.package, "fault": fault}
 
 
-def records_of(kind: Kind, names: Container[str]) -> list[Mapping[str, str]]:
+def records_of(kind: PluginKind, names: Container[str]) -> list[Mapping[str, str]]:
     """The records of plugins that are used under those names."""
     return [to_record(plugin) for plugin in installed(kind) if plugin.name in names]
 
 
-def told(record: Mapping[str, Any]) -> str:
+def left_out_line(record: Mapping[str, Any]) -> str:
     """The line about a plugin that is left out."""
     return f"{record['kind']} {record['name']!r} of {record['package']} is left out: {record['fault']}"
 

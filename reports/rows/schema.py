@@ -14,7 +14,7 @@ from poolproof.reports.rows.verdicts import Verdict
 SCHEMA_VERSION = 3
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """What a column holds, one value or a list of them, by the names that Arrow has for it."""
 
     TEXT = "string"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
         return self in _LISTS
 
 
-_LISTS = (Kind.WORDS, Kind.COUNTS, Kind.REALS)
+_LISTS = (ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS)
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnType
     meaning: str
     unit: str = ""
     combines: str = ""
 
 
-_TEXT, _COUNT, _REAL, _FLAG = Kind.TEXT, Kind.COUNT, Kind.REAL, Kind.FLAG
+_TEXT, _COUNT, _REAL, _FLAG = ColumnType.TEXT, ColumnType.COUNT, ColumnType.REAL, ColumnType.FLAG
 _WORDS, _COUNTS, _REALS = _LISTS
 
 IDENTITY = (

@@ -18,10 +18,10 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.run_record import ENTRIES, objection
 from poolproof.reports.rows.schema import COLUMNS, Row
-from poolproof.reports.rows.surroundings import replacing, writing
 from poolproof.reports.rows.verdicts import BadInput
 
 if TYPE_CHECKING:

@@ -44,10 +44,10 @@ class NamedPath(click.Path):
 
 PATH = NamedPath(path_type=Path)
 
-MOST_SECONDS = 86_400.0
+MAX_SECONDS = 86_400.0
 """A day: who waits longer for one case has mistyped."""
 
-SECONDS = Number(0, MOST_SECONDS, min_open=True)
+SECONDS = Number(0, MAX_SECONDS, min_open=True)
 
 
 class CommandGroup(click.Group):

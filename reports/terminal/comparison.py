@@ -18,7 +18,7 @@ from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import ending
 
-_MOST_LINES = 12
+_MAX_LINES = 12
 _FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
 
 
@@ -53,9 +53,9 @@ def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str
     for name in columns:
         justify: JustifyMethod = "right" if _is_number(frame, name) else "left"
         table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
-    for line in records(frame.head(_MOST_LINES)):
+    for line in records(frame.head(_MAX_LINES)):
         table.add_row(*(_text(line, name) for name in columns))
-    more = len(frame) - _MOST_LINES
+    more = len(frame) - _MAX_LINES
     note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
     return [Text(title, style=f"bold {style}"), table, *note]
 

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.lists import standings
+from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.tables import records
 
 _STANDINGS = {
@@ -33,7 +33,7 @@ def listed(rows: pd.DataFrame) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for (backend, name), group in rows.groupby(["backend", "list"], sort=False):
         parts.append(Text(f"\nCase list {name} on {backend}", style="bold"))
-        parts.append(_table(_STANDINGS, standings(group)))
+        parts.append(_table(_STANDINGS, list_results(group)))
     return parts
 
 

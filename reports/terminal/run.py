@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion, count_of
 from poolproof.reports.figures.coverage import COUNTS
@@ -17,13 +18,12 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import headline
+from poolproof.reports.terminal.clusters import suspected
 from poolproof.reports.terminal.lists import listed
 from poolproof.reports.terminal.painting import ending
-from poolproof.reports.terminal.suspects import suspected
 from poolproof.reports.waivers.review import Review, State
 
-_MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
+_MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 
@@ -51,7 +51,7 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
 
 def summary(digest: Digest, console: Console) -> list[RenderableType]:
     """What is wrong; the verdict table, what was not judged and why, the waivers, the failures, the conclusion."""
-    parts = suspected(digest.suspects)
+    parts = suspected(digest.clusters)
     if len(digest.asked):
         parts += _verdict_table(digest.asked, console)
     parts += _contract(digest.clauses)
@@ -62,7 +62,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
-    wrong = headline(digest.suspects) if digest.things_wrong else ""
+    wrong = headline(digest.clusters) if digest.root_causes else ""
     parts.append(conclusion_line(digest.conclusion, wrong))
     return parts
 
@@ -80,7 +80,7 @@ def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
-    notes += filter(None, [conclusion.narrowed, conclusion.further_told])
+    notes += filter(None, [conclusion.narrowed, conclusion.further_text])
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 
@@ -197,11 +197,11 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
             line["class"],
             Text(line["because"], overflow="fold"),
         )
-        for line in records(never.head(_MOST_GAPS))
+        for line in records(never.head(_MAX_GAPS))
     )
     parts = _listing("Never run, only refused, though no document is known that allows it", lines)
-    if len(never) > _MOST_GAPS:
-        parts.append(Text(f"       and {count_of(len(never) - _MOST_GAPS, 'more line')}", style="dim"))
+    if len(never) > _MAX_GAPS:
+        parts.append(Text(f"       and {count_of(len(never) - _MAX_GAPS, 'more line')}", style="dim"))
     return parts
 
 
@@ -219,18 +219,18 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
             " ".join(str(gap[name]) for name in columns if gap[name] not in (None, "")),
             Text(gap["because"]),
         )
-        for gap in records(worst.head(_MOST_GAPS))
+        for gap in records(worst.head(_MAX_GAPS))
     )
     parts = _listing("Planned, but not judged", lines)
-    if len(worst) > _MOST_GAPS:
-        parts.append(Text(f"       and {count_of(len(worst) - _MOST_GAPS, 'more line')}", style="dim"))
+    if len(worst) > _MAX_GAPS:
+        parts.append(Text(f"       and {count_of(len(worst) - _MAX_GAPS, 'more line')}", style="dim"))
     return parts
 
 
 def _failures(digest: Digest) -> list[RenderableType]:
     """One of each kind: with its message and its line where no suspect explains it, else a line."""
     unexplained = _unexplained(digest.unexplained)
-    if not digest.things_wrong:
+    if not digest.root_causes:
         return [Text("\nViolations, one of each kind", style="bold red"), *unexplained] if unexplained else []
     title = "\nViolations that none of these things explains, one of each kind"
     listed = _explained(digest)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
-from poolproof.reports.rows.schema import COLUMNS, Kind, Row
+from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 from poolproof.reports.waivers.patterns import Patterns, bound, matches, matches_any
 
@@ -30,7 +30,7 @@ _LONGEST = 2
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
-_NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (Kind.COUNT, Kind.REAL))
+_NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
 """Columns of numbers, whose patterns may be bounds."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import tomli_w
 
 from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.replacing import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 

@@ -16,7 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.running.behaviour import Behaviours
 from poolproof.suites.running.journal import Journal

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from poolproof.reports.rows.prices import usual_price
+from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.running.journal import Journal
 from poolproof.suites.running.plans import Block, root_of
 
@@ -91,11 +91,11 @@ class WhereMostIsNew:
     goes_beyond: bool = True
 
     def ordered(self, blocks: Sequence[Block]) -> list[Block]:
-        return sorted(blocks, key=lambda block: (self.first(block) * usual_price(block.aspect.id), block.aspect.id))
+        return sorted(blocks, key=lambda block: (self.first(block) * usual_cost(block.aspect.id), block.aspect.id))
 
     def first(self, block: Block) -> int:
         """The first that is drawn is the simplest, and shows least."""
-        few = block.grain == 1 and usual_price(block.aspect.id) <= _LITTLE
+        few = block.grain == 1 and usual_cost(block.aspect.id) <= _LITTLE
         return max(block.least, min(_FEW if few else 1, block.count))
 
     def choose(self, open_ones: Sequence[Block], known: Journal, left: float) -> tuple[Block, int]:

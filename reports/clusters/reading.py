@@ -9,34 +9,34 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.reports.clusters.cluster import FailureCluster
+from poolproof.reports.clusters.clustering import NEEDED, cluster_failures
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects.suspect import Suspect
-from poolproof.reports.suspects.suspects import NEEDED, suspects
 
-MOST_READ = 200_000
+MAX_READ = 200_000
 """Conforming rows of a run that are read."""
 
 
-def suspects_of(folder: Path) -> tuple[Suspect, ...]:
+def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
     """What is wrong; `NotARun` if the folder is none."""
     has_failed = having("verdict", FAILED)
     if not read_rows(folder, ["verdict"], has_failed).num_rows:
         return ()
     failing = read_rows(folder, NEEDED, has_failed)
     conforming = _some(read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS])))
-    found = suspects(pa.concat_tables([failing, conforming]).to_pandas())
-    chosen = having("case_id", {suspect.smallest["case_id"] for suspect in found})
+    found = cluster_failures(pa.concat_tables([failing, conforming]).to_pandas())
+    chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
     whole = {_identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
-    return tuple(replace(suspect, smallest=whole[_identity(suspect.smallest)]) for suspect in found)
+    return tuple(replace(cluster, smallest=whole[_identity(cluster.smallest)]) for cluster in found)
 
 
 def _some(rows: pa.Table) -> pa.Table:
     """Of very many rows those with the least ids, which are hashes: always the same, and of all kinds."""
-    if rows.num_rows <= MOST_READ:
+    if rows.num_rows <= MAX_READ:
         return rows
-    return rows.take(pc.sort_indices(rows["case_id"])[:MOST_READ])
+    return rows.take(pc.sort_indices(rows["case_id"])[:MAX_READ])
 
 
 def _identity(row: Row) -> tuple[Any, ...]:

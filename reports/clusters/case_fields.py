@@ -52,7 +52,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """The layout of one tensor, by its name and the offset behind it."""
 
     text: str
@@ -98,10 +98,10 @@ def leading_of(operator: str, case: Mapping[str, Any]) -> Lengths:
     return tuple(case["shape"][: -3 if "3d" in operator else -2])
 
 
-def layouts_of(case: Mapping[str, Any]) -> dict[str, Layout]:
+def layouts_of(case: Mapping[str, Any]) -> dict[str, TensorLayout]:
     """Of the tensors that are not contiguous."""
     layouts = case.get("layouts")
-    return {tensor: Layout(str(text)) for tensor, text in layouts.items()} if isinstance(layouts, dict) else {}
+    return {tensor: TensorLayout(str(text)) for tensor, text in layouts.items()} if isinstance(layouts, dict) else {}
 
 
 def _windows(case: Mapping[str, Any], rank: int) -> Windows:

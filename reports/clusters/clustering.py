@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects.counting import (
+from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
+from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
+from poolproof.reports.clusters.features import READ, feature_table
+from poolproof.reports.clusters.members import (
     checks_of,
     kind_of,
     kinds_of_rows,
@@ -24,15 +25,14 @@ from poolproof.reports.suspects.counting import (
     with_others,
     without_terms,
 )
-from poolproof.reports.suspects.features import READ, feature_table
-from poolproof.reports.suspects.search import LEAST_FAILING, Condition, best_condition
-from poolproof.reports.suspects.suspect import Bound, Kind, Suspect
-from poolproof.reports.suspects.terms import AtLeast, Below, Column, Mask, columns_of
+from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, columns_of
+from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 
-MOST_SUSPECTS = 8
+MAX_CLUSTERS = 8
 """With a condition, of one backend: more is not looked for."""
 
-MOST_FAILING = MOST_CONFORMING = 20_000
+MAX_FAILING = MOST_CONFORMING = 20_000
 """Rows of one backend that speak for a condition, and against it: more would tell the same, in gigabytes."""
 
 _FEW = 0.1
@@ -42,26 +42,26 @@ NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "che
 """Columns of the rows that are looked at."""
 
 
-def suspects(rows: pd.DataFrame) -> tuple[Suspect, ...]:
+def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
     """What is wrong with the backends of some rows, for each backend what explains most failing cases first.
 
     Empty where none fails. Rows that are waived, refused or were not judged count for nothing. Conditions are sought
-    among `MOST_FAILING` failing rows of a backend at most, and all of them are counted; of those that conform
+    among `MAX_FAILING` failing rows of a backend at most, and all of them are counted; of those that conform
     `MOST_CONFORMING` at most are looked at.
     """
     told = rows[rows["verdict"].isin([*FAILED, Verdict.CONFORMS])].reset_index(drop=True)
     failing = told[told["verdict"].isin(FAILED)]
     backends = failing["backend"].value_counts().index
-    return tuple(suspect for backend in backends for suspect in _of_backend(told[told["backend"] == backend]))
+    return tuple(cluster for backend in backends for cluster in _of_backend(told[told["backend"] == backend]))
 
 
-def _of_backend(rows: pd.DataFrame) -> list[Suspect]:
+def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
-    looked_at, others = first_by_id(failing, MOST_FAILING)
-    speaking, _ = first_by_id(conforming[_speaks(conforming, failing)], MOST_CONFORMING)
+    looked_at, others = least_ids(failing, MAX_FAILING)
+    speaking, _ = least_ids(conforming[_speaks(conforming, failing)], MOST_CONFORMING)
     search = _Search(pd.concat([looked_at, speaking]).sort_index().reset_index(drop=True))
-    found = with_others(list(search.suspects()), others)
-    return sorted(found, key=lambda suspect: (not suspect.is_claimed, -suspect.failing))
+    found = with_others(list(search.cluster_failures()), others)
+    return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
 
 
 def _speaks(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
@@ -72,7 +72,7 @@ def _speaks(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
     return [not broken.isdisjoint(checks_of(judged)) for judged in conforming["checks_judged"]]
 
 
-def first_by_id(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """So many rows at most, and the others: those with the least ids, which are hashes, so always the same."""
     if len(rows) <= most:
         return rows, rows.iloc[:0]
@@ -84,12 +84,12 @@ def first_by_id(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFra
 class _Taking:
     """A suspect, the failing rows that are its cases, and the failing rows that do not meet its condition."""
 
-    suspect: Suspect
+    cluster: FailureCluster
     cases: Mask
     others: Mask
 
     def with_those(self, other: _Taking) -> _Taking:
-        return _Taking(self.suspect, self.cases | other.cases, self.others)
+        return _Taking(self.cluster, self.cases | other.cases, self.others)
 
 
 class _Search:
@@ -103,15 +103,15 @@ class _Search:
         self._columns = columns_of(feature_table(rows))
         self._left = self._failing.copy()
 
-    def suspects(self) -> Iterator[Suspect]:
+    def cluster_failures(self) -> Iterator[FailureCluster]:
         told: list[_Taking] = []
-        while len(told) < MOST_SUSPECTS and (found := self._next()) is not None:
+        while len(told) < MAX_CLUSTERS and (found := self._next()) is not None:
             self._left &= ~found.cases
             told.append(found)
         own = self._of_their_own(told)
         for found in own:
             explained = np.logical_or.reduce([other.cases for other in own if other is not found] or [~self._failing])
-            yield self._with_cases(found.suspect, found.cases, found.others & ~explained)
+            yield self._with_cases(found.cluster, found.cases, found.others & ~explained)
         yield from self._unexplained()
 
     def _of_their_own(self, told: list[_Taking]) -> list[_Taking]:
@@ -120,24 +120,24 @@ class _Search:
         for found in told:
             kinds = self._kinds_among(found.cases)
             alike = [number for number, other in enumerate(own) if kinds <= self._kinds_among(other.cases)]
-            vague = [number for number in alike if not own[number].suspect.is_sharp]
-            if found.suspect.is_sharp or not alike:
+            vague = [number for number in alike if not own[number].cluster.is_sharp]
+            if found.cluster.is_sharp or not alike:
                 own.append(found)
             elif vague:
                 own[vague[0]] = own[vague[0]].with_those(found)
-            elif any(found.suspect.failing <= _FEW * own[number].suspect.failing for number in alike):
+            elif any(found.cluster.failing <= _FEW * own[number].cluster.failing for number in alike):
                 self._left |= found.cases
             else:
                 own.append(found)
         return own
 
-    def _kinds_among(self, group: Mask) -> set[Kind]:
+    def _kinds_among(self, group: Mask) -> set[FailureKind]:
         return {self._kinds[number] for number in np.flatnonzero(group)}
 
-    def _with_cases(self, suspect: Suspect, group: Mask, others: Mask) -> Suspect:
+    def _with_cases(self, cluster: FailureCluster, group: Mask, others: Mask) -> FailureCluster:
         rows = self._rows[group]
         return replace(
-            suspect,
+            cluster,
             failing_others=int(others.sum()),
             kinds=tuple(kinds_of_rows(rows).most_common()),
             smallest=smallest_of(rows),
@@ -149,9 +149,9 @@ class _Search:
         tried: list[_Taking] = []
         for group in self._groups():
             tried += filter(None, [self._look(group)])
-            if tried and tried[0].suspect.is_exact:
+            if tried and tried[0].cluster.is_exact:
                 break  # nothing explains more
-        return max(tried, key=lambda found: found.suspect.margin, default=None)
+        return max(tried, key=lambda found: found.cluster.margin, default=None)
 
     def _groups(self) -> Iterator[Mask]:
         """What is left as a whole, and its most frequent kind, where there are others."""
@@ -168,10 +168,10 @@ class _Search:
         asked = np.flatnonzero(group | self._conforming(group))
         fails = group[asked]
         if fails.all():
-            return self._everything(group) if group.sum() >= LEAST_FAILING else None
+            return self._everything(group) if group.sum() >= MIN_FAILING else None
         columns = [told for column in self._columns if (told := column.at(asked)).tells]
         found = best_condition(columns, fails)
-        if found is None or not found.is_claimed:
+        if found is None or not found.is_significant:
             return None
         taken = np.zeros(len(self._rows), np.bool_)
         taken[asked[found.mask & fails]] = True
@@ -185,10 +185,10 @@ class _Search:
         judged = [bool(checks) and (survived or not broken.isdisjoint(checks)) for checks in self._judged]
         return ~self._failing & np.array(judged, np.bool_)
 
-    def _suspect(self, found: Condition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> Suspect:
-        return Suspect(
+    def _suspect(self, found: ClusterCondition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> FailureCluster:
+        return FailureCluster(
             backend=self._backend,
-            is_claimed=True,
+            has_condition=True,
             terms=found.terms,
             failing=found.failing,
             conforming=found.conforming,
@@ -204,22 +204,22 @@ class _Search:
 
     def _everything(self, group: Mask) -> _Taking:
         """All rows fail that were held to these checks: that is the condition."""
-        return _Taking(self._without_terms(group, is_claimed=True), group, np.zeros_like(group))
+        return _Taking(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
 
-    def _unexplained(self) -> Iterator[Suspect]:
+    def _unexplained(self) -> Iterator[FailureCluster]:
         verdicts = self._rows["verdict"].to_numpy(object)
         for verdict in dict.fromkeys(verdicts[self._left]):
-            yield self._without_terms(self._left & (verdicts == verdict), is_claimed=False)
+            yield self._without_terms(self._left & (verdicts == verdict), has_condition=False)
 
-    def _without_terms(self, group: Mask, *, is_claimed: bool) -> Suspect:
-        return without_terms(self._rows[group], int(self._conforming(group).sum()), is_claimed=is_claimed)
+    def _without_terms(self, group: Mask, *, has_condition: bool) -> FailureCluster:
+        return without_terms(self._rows[group], int(self._conforming(group).sum()), has_condition=has_condition)
 
     @property
     def _backend(self) -> str:
         return str(self._rows["backend"].iloc[0])
 
 
-def _bounds(found: Condition, columns: dict[str, Column], fails: Mask) -> tuple[Bound, ...]:
+def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:
     """What was observed beside each threshold among the rows that meet the other terms."""
     made = []
     for number, term in enumerate(found.terms):

@@ -1,6 +1,6 @@
 """Whether a run judged what its plan holds: the planned questions, drawn again, against the rows.
 
-Who draws is not known here: `Draw` is handed in by whoever can.
+Who draws is not known here: `Redraw` is handed in by whoever can.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
-Planned = tuple[Row, tuple[str, ...]]
+PlannedRow = tuple[Row, tuple[str, ...]]
 """What follows from a question alone: the columns that describe it, and checks that judge it if it conforms."""
 
-Drawn = tuple[str, str, list[Planned]]
+DrawnBlock = tuple[str, str, list[PlannedRow]]
 """Backend, block, and its questions; the block without a name is what the backend does not have."""
 
 
@@ -35,7 +35,7 @@ _ACCUSED_BESIDES = (
 
 
 @dataclass(frozen=True)
-class Draw:
+class Redraw:
     """What was asked of a run, from its record alone: ``questions`` block by block, the ``mandatory`` groups, and how
     many cases the whole plan has.
 
@@ -43,13 +43,13 @@ class Draw:
     which no plan speaks; `BadInput` where it is of none.
     """
 
-    questions: Callable[[Mapping[str, Any]], Iterable[Drawn]]
+    questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     plan_cases: Callable[[Mapping[str, Any]], int]
-    further: Callable[[Row], Planned] | None = None
+    further: Callable[[Row], PlannedRow] | None = None
 
 
-def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
+def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
     """What is wrong: each question has exactly one row, which describes it; no row is about anything else."""
     if draw.mandatory(digest.run) != digest.run["mandatory"]:
         yield "run.json owes other groups than the plan that it names"
@@ -67,7 +67,7 @@ def plan_problems(digest: Digest, draw: Draw) -> Iterator[str]:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
 
 
-def _further_problems(rows: list[Row], further: Callable[[Row], Planned]) -> Iterator[str]:
+def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:
     """Rows of further cases that do not say what follows from their case: which there are, no plan says."""
     for row in rows:
         try:
@@ -87,7 +87,7 @@ def _places(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
     return places
 
 
-def _differences(where: str, planned: list[Planned], there: list[Row]) -> Iterator[str]:
+def _differences(where: str, planned: list[PlannedRow], there: list[Row]) -> Iterator[str]:
     owed, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, there))
     for key, number in (owed - got).items():
         rows = f"{got[key]} of {got[key] + number} rows" if got[key] else "no row"
@@ -100,7 +100,7 @@ def _differences(where: str, planned: list[Planned], there: list[Row]) -> Iterat
             yield f"{where}: {_named(_key(row))} {other}"
 
 
-def _other(planned: Planned, row: Row) -> str:
+def _other(planned: PlannedRow, row: Row) -> str:
     """In what a row differs from what was planned, empty if in nothing."""
     described, checks = planned
     for name, value in described.items():

@@ -4,7 +4,7 @@ A condition is a conjunction of at most three terms. Of all that are tried that 
 the rows (failing, conforming) shortest to tell: with F of N rows failing, and f of the n that meet it, they take
 log2 C(n, f) + log2 C(N - n, F - f) bits instead of log2 C(N, F). Labels dealt at random would give that split with a
 probability of 2 to minus the difference; what naming the condition and f takes is subtracted from it, so that the
-number of conditions tried is accounted for (`Condition.margin`). An exact condition saves all there is.
+number of conditions tried is accounted for (`ClusterCondition.margin`). An exact condition saves all there is.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from math import factorial, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.suspects.terms import Column, Literal, Mask, Term, literals, thresholds
+from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals, thresholds
 
-MOST_TERMS = 3
+MAX_TERMS = 3
 
-LEAST_MARGIN = 10.0
+MIN_MARGIN = 10.0
 """Bits: what is claimed, chance would have given with a probability below 2**-10, all conditions tried considered."""
 
-LEAST_FAILING = 3
+MIN_FAILING = 3
 """Failing rows that a claim needs."""
 
-_BREADTH, _BEAM, _MOST_TIES = 400, 48, 6
+_BREADTH, _BEAM, _MAX_TIES = 400, 48, 6
 """Literals that are combined with each other; pairs that get a third; conditions that are said to be as good."""
 
 _NEARLY = 0.95
@@ -40,7 +40,7 @@ Chosen = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Condition:
+class ClusterCondition:
     """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
 
     margin
@@ -57,11 +57,11 @@ class Condition:
     ties: tuple[tuple[Term, ...], ...] = ()
 
     @property
-    def is_claimed(self) -> bool:
-        return self.failing >= LEAST_FAILING and self.margin >= LEAST_MARGIN
+    def is_significant(self) -> bool:
+        return self.failing >= MIN_FAILING and self.margin >= MIN_MARGIN
 
 
-def best_condition(columns: Sequence[Column], failing: Mask) -> Condition | None:
+def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCondition | None:
     """The best for some rows of all that the columns have; None where nothing is met by more failing rows than others.
 
     ``failing``: which rows fail, the others conform.
@@ -77,7 +77,7 @@ def best_condition(columns: Sequence[Column], failing: Mask) -> Condition | None
     return _condition(moved, said, labels)
 
 
-def _shortest(found: dict[Chosen, float], kept: Said, labels: _Labels) -> Chosen:
+def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Labels) -> Chosen:
     """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too.
 
     What has half of its exceptions is no longer nearly as good, where chance would hardly give that.
@@ -88,7 +88,7 @@ def _shortest(found: dict[Chosen, float], kept: Said, labels: _Labels) -> Chosen
     if not _exceptions(best, kept, labels):
         near = [chosen for chosen in near if not _exceptions(chosen, kept, labels)]
     shortest = _first(near, found)
-    allowed, least = _exceptions(shortest, kept, labels) / 2, found[shortest] + LEAST_MARGIN
+    allowed, least = _exceptions(shortest, kept, labels) / 2, found[shortest] + MIN_MARGIN
     better = [chosen for chosen in near if found[chosen] >= least and _exceptions(chosen, kept, labels) <= allowed]
     return _first(better, found) if better else shortest
 
@@ -98,7 +98,7 @@ def _first(of: list[Chosen], found: dict[Chosen, float]) -> Chosen:
     return min(of, key=lambda chosen: (len(chosen), -found[chosen]))
 
 
-def _exceptions(chosen: Chosen, kept: Said, labels: _Labels) -> int:
+def _exceptions(chosen: Chosen, kept: DistinctLiterals, labels: _Labels) -> int:
     """Rows that meet a condition and conform, or fail and do not meet it."""
     return int((_all([kept[number][0].mask for number in chosen], labels) != labels.failing).sum())
 
@@ -126,11 +126,11 @@ class _Labels:
         return np.asarray(told[among] - told[chosen] - told[among - chosen])
 
 
-Said = list[tuple[Literal, list[Literal]]]
+DistinctLiterals = list[tuple[Literal, list[Literal]]]
 """A literal, and the others that hold in the same rows."""
 
 
-def _distinct(columns: Sequence[Column], failing: Mask) -> Said:
+def _distinct(columns: Sequence[FeatureColumn], failing: Mask) -> DistinctLiterals:
     """Every literal once that holds in several failing rows and not in all rows; of equal ones the cheapest first."""
     least = min(2, int(failing.sum()))
     groups: dict[bytes, list[Literal]] = {}
@@ -142,7 +142,7 @@ def _distinct(columns: Sequence[Column], failing: Mask) -> Said:
     return [(first, others) for first, *others in ordered]
 
 
-def _most_promising(said: Said, labels: _Labels) -> Said:
+def _most_promising(said: DistinctLiterals, labels: _Labels) -> DistinctLiterals:
     """Those that tell most alone, and those that all failing rows have, which tell in company."""
     if len(said) <= _BREADTH:
         return said
@@ -158,13 +158,13 @@ Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
 """For each of some conditions the failing rows that meet it, and the others: 1 or 0, for a product to count."""
 
 
-def _candidates(kept: Said, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
+def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
     """(numbers of literals, margin): the best of one term, of two, and of three."""
     masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)
     bits = np.array([literal.bits for literal, _ in kept])
     single = masks[:, labels.failing], masks[:, ~labels.failing]
     chosen: list[Chosen] = [()]
-    for breadth in (_BREADTH, _BEAM, _BEAM)[:MOST_TERMS]:
+    for breadth in (_BREADTH, _BEAM, _BEAM)[:MAX_TERMS]:
         margins = _margins(_met(chosen, single), single, chosen, bits, labels)
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()
@@ -182,7 +182,7 @@ def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, la
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
     """The best that a further literal makes, each once, the best first."""
-    order = _largest(margins.ravel(), breadth * MOST_TERMS)
+    order = _largest(margins.ravel(), breadth * MAX_TERMS)
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
@@ -207,7 +207,7 @@ def _joined(chosen: list[Chosen], masks: NDArray[np.float32]) -> NDArray[np.floa
     return np.stack([masks[list(numbers)].min(axis=0) for numbers in chosen])
 
 
-def _at_best_places(chosen: list[Literal], columns: dict[str, Column], labels: _Labels) -> list[Literal]:
+def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:
     """Each threshold moved, one after the other, to where the condition tells most, the others as they are."""
     for number, literal in enumerate(chosen):
         column = columns[literal.term.feature]
@@ -222,21 +222,21 @@ def _all(masks: list[Mask], labels: _Labels) -> Mask:
     return np.logical_and.reduce(masks) if masks else np.ones(labels.rows, np.bool_)
 
 
-def _condition(chosen: list[Literal], said: Said, labels: _Labels) -> Condition:
+def _condition(chosen: list[Literal], said: DistinctLiterals, labels: _Labels) -> ClusterCondition:
     mask = _all([literal.mask for literal in chosen], labels)
     bits = sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
     failing = int((mask & labels.failing).sum())
-    return Condition(
+    return ClusterCondition(
         terms=tuple(literal.term for literal in chosen),
         mask=mask,
         failing=failing,
         conforming=int(mask.sum()) - failing,
         margin=labels.of(mask) - bits,
-        ties=tuple(islice(_ties(chosen, mask, said, labels), _MOST_TIES)),
+        ties=tuple(islice(_ties(chosen, mask, said, labels), _MAX_TIES)),
     )
 
 
-def _ties(chosen: list[Literal], mask: Mask, said: Said, labels: _Labels) -> Iterator[tuple[Term, ...]]:
+def _ties(chosen: list[Literal], mask: Mask, said: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Term, ...]]:
     """The condition with one term in another's place that is met by the same rows."""
     every = sorted((literal for first, others in said for literal in (first, *others)), key=lambda each: each.bits)
     for number, literal in enumerate(chosen):

@@ -23,7 +23,7 @@ _RELATIONS = ("kernel > stride", "kernel = stride", "kernel < stride", "mixed", 
 
 
 @dataclass(frozen=True)
-class Grid:
+class GeometryGrid:
     """Cases by two classes: ``counts`` has a list for each of ``rows``, with a number for each of ``columns``."""
 
     title: str
@@ -38,45 +38,45 @@ class Grid:
         return max((count for line in self.counts for count in line), default=0)
 
 
-def grids(folder: Path) -> dict[str, list[Grid]]:
+def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
     """Of each backend the grids of the geometries of the cases that were judged; none where no case has any."""
     wanted = ["backend", "case", "planes", "elements"]
     rows = read_rows(folder, wanted, having("verdict", JUDGED) & pc.field("planes").is_valid())
     sizes: dict[str, Counter[tuple[str, str]]] = {}
     windows: dict[str, Counter[tuple[str, str]]] = {}
     for backend, case, planes, elements in zip(*(rows[name].to_pylist() for name in wanted), strict=True):
-        size = _class(SIZES, (elements or 0) // planes if planes else 0)
-        sizes.setdefault(backend, Counter())[_class(PLANES, planes), size] += 1
-        windows.setdefault(backend, Counter())[_windows(case)] += 1
+        size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
+        sizes.setdefault(backend, Counter())[_size_class(PLANES, planes), size] += 1
+        windows.setdefault(backend, Counter())[_window_class(case)] += 1
     return {backend: [_sizes(sizes[backend]), _kernels(windows[backend])] for backend in sizes}
 
 
-def _sizes(counts: Counter[tuple[str, str]]) -> Grid:
+def _sizes(counts: Counter[tuple[str, str]]) -> GeometryGrid:
     down, across = _names(PLANES), _names(SIZES)
     table = [[counts[row, column] for column in across] for row in down]
-    return Grid("How large", "cells of a plane", across, "planes (N * C)", down, table)
+    return GeometryGrid("How large", "cells of a plane", across, "planes (N * C)", down, table)
 
 
-def _kernels(counts: Counter[tuple[str, str]]) -> Grid:
+def _kernels(counts: Counter[tuple[str, str]]) -> GeometryGrid:
     across = _names(KERNELS)
     table = [[counts[row, column] for column in across] for row in _RELATIONS]
-    return Grid(
+    return GeometryGrid(
         "Which windows", "cells of the kernel, or windows of a plane", across, "along the axes", _RELATIONS, table
     )
 
 
-def _windows(case: str) -> tuple[str, str]:
+def _window_class(case: str) -> tuple[str, str]:
     """(kernel against stride, cells of the kernel); of an adaptive operator the windows of a plane."""
     record = json.loads(case)
     if "output_size" in record:
-        return "adaptive", _class(KERNELS, prod(size or 1 for size in _list(record["output_size"])))
+        return "adaptive", _size_class(KERNELS, prod(size or 1 for size in _list(record["output_size"])))
     kernel = _list(record["kernel_size"])
     stride = _list(record.get("stride") or kernel)
     axes = max(len(kernel), len(stride))
     pairs = list(zip(_spread(kernel, axes), _spread(stride, axes), strict=True))
     signs = {(k > s) - (k < s) for k, s in pairs} - ({0} if any(k != s for k, s in pairs) else set())
     relation = "mixed" if len(signs) > 1 else _RELATIONS[1 - signs.pop()]
-    return relation, _class(KERNELS, prod(_spread(kernel, _axes_of(record, axes))))
+    return relation, _size_class(KERNELS, prod(_spread(kernel, _axes_of(record, axes))))
 
 
 def _axes_of(record: dict[str, object], least: int) -> int:
@@ -92,7 +92,7 @@ def _spread(values: list[int], axes: int) -> list[int]:
     return values if len(values) == axes else values * axes
 
 
-def _class(begins: Sequence[int], value: int) -> str:
+def _size_class(begins: Sequence[int], value: int) -> str:
     """The class that a number lies in; what is below the first lies in that."""
     below = [begin for begin in begins if begin <= value]
     return _name(below[-1] if below else begins[0])

@@ -8,34 +8,34 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from poolproof.reports.clusters import FailureCluster, asides, headline
 from poolproof.reports.rows.failures import message, replay_line
-from poolproof.reports.suspects import Suspect, asides, headline
 
 _MARGIN = "   "
 
 
-def suspected(found: Sequence[Suspect]) -> list[RenderableType]:
+def suspected(found: Sequence[FailureCluster]) -> list[RenderableType]:
     """How many things are wrong; of each its condition, what is known besides, and the smallest case; or nothing."""
     told = headline(found)
     if not told:
         return []
-    claimed = [suspect for suspect in found if suspect.is_claimed]
+    claimed = [cluster for cluster in found if cluster.has_condition]
     parts: list[RenderableType] = [Text(f"\n{told}", style="bold red")]
-    for number, suspect in enumerate(claimed, 1):
-        parts += _entry(number, suspect, len({each.backend for each in found}) > 1)
+    for number, cluster in enumerate(claimed, 1):
+        parts += _entry(number, cluster, len({each.backend for each in found}) > 1)
     return parts
 
 
-def _entry(number: int, suspect: Suspect, names_backend: bool) -> Iterator[RenderableType]:
+def _entry(number: int, cluster: FailureCluster, names_backend: bool) -> Iterator[RenderableType]:
     """Texts that a terminal folds beside the number, and the line that shows the smallest case, in one piece."""
-    told = f"{suspect.backend}: {suspect.sentence}" if names_backend else suspect.sentence
+    told = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
     yield Text("")
     table = Table.grid(padding=(0, 1))
     table.add_column(width=len(_MARGIN) - 1, justify="right")
     table.add_column(overflow="fold")
     table.add_row(Text(str(number), style="bold red"), Text(told, style="red"))
-    for aside in asides(suspect):
+    for aside in asides(cluster):
         table.add_row("", Text(aside, style="dim"))
-    table.add_row("", Text(f"smallest case: {message(suspect.smallest)}"))
+    table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
     yield table
-    yield Text(f"{_MARGIN}{replay_line(suspect.smallest)}", style="cyan")
+    yield Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")

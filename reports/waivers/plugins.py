@@ -13,12 +13,12 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import Kind, Plugin, PluginFault, installed, to_record
+from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 from poolproof.reports.waivers import Waiver, WaiverError, Waivers, check_terms, load, shipped
 
 
 @dataclass(frozen=True)
-class Plugged:
+class WaiverPlugin:
     """A plugin with its waivers, or with the fault for which it is left out."""
 
     plugin: Plugin
@@ -41,17 +41,17 @@ def choose(given: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
     return Waivers([*waivers, *(waiver for each in brought for waiver in each.waivers)], today), records
 
 
-def plugged(known: Collection[str], today: date) -> list[Plugged]:
+def plugged(known: Collection[str], today: date) -> list[WaiverPlugin]:
     """What every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
     taken, found = set(known), []
-    for plugin in installed(Kind.WAIVERS):
+    for plugin in installed(PluginKind.WAIVERS):
         try:
             waivers = _waivers(plugin, taken, today)
         except (PluginFault, WaiverError) as fault:
-            found.append(Plugged(plugin, fault=str(fault)))
+            found.append(WaiverPlugin(plugin, fault=str(fault)))
         else:
             taken |= {waiver.id for waiver in waivers}
-            found.append(Plugged(plugin, tuple(waivers)))
+            found.append(WaiverPlugin(plugin, tuple(waivers)))
     return found
 
 

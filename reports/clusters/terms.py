@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 
-MOST_MEMBERS = 4
+MAX_MEMBERS = 4
 """Of a set of values that a condition names."""
 
-MOST_THRESHOLDS = 24
+MAX_THRESHOLDS = 24
 """Of one feature that are tried in company; the best place of one that was chosen is then sought among all."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class FeatureColumn:
     """One feature of all rows. ``values``: int64, bool or str; what they are where not ``present`` means nothing."""
 
     feature: str
@@ -45,9 +45,9 @@ class Column:
         """Whether not all rows are alike."""
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
-    def at(self, rows: NDArray[np.integer[Any]]) -> Column:
+    def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
         """The feature of some rows, by their numbers."""
-        return Column(self.feature, self.values[rows], self.present[rows])
+        return FeatureColumn(self.feature, self.values[rows], self.present[rows])
 
     def distinct(self, of: Mask) -> NDArray[Any]:
         """The values of some rows, ascending."""
@@ -59,13 +59,13 @@ class Term(ABC):
     feature: str
 
     @abstractmethod
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         """In which rows it holds; not where the feature is missing."""
 
 
 @dataclass(frozen=True)
 class Has(Term):
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & column.values.astype(np.bool_)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Has(Term):
 
 @dataclass(frozen=True)
 class Lacks(Term):
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & ~column.values.astype(np.bool_)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ _LACKING = {
 class Is(Term):
     value: int | str
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values == self.value)
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class Is(Term):
 class IsNot(Term):
     value: int | str
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values != self.value)
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class IsNot(Term):
 class Among(Term):
     members: tuple[int | str, ...]
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & np.isin(column.values, self.members)
 
     def __str__(self) -> str:
@@ -143,7 +143,7 @@ class Among(Term):
 class AtLeast(Term):
     threshold: int
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values >= self.threshold)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class AtLeast(Term):
 class Below(Term):
     threshold: int
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values < self.threshold)
 
     def __str__(self) -> str:
@@ -166,21 +166,21 @@ def spelled_value(value: int | str) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
-def columns_of(features: Mapping[str, Sequence[Any]]) -> list[Column]:
+def columns_of(features: Mapping[str, Sequence[Any]]) -> list[FeatureColumn]:
     """The features of a table, in its order."""
     return [_column(name, values) for name, values in features.items()]
 
 
-def _column(name: str, told: Sequence[Any]) -> Column:
+def _column(name: str, told: Sequence[Any]) -> FeatureColumn:
     values = [value if value == value else None for value in told]  # a line of JSON may have NaN
     own = [value for value in values if value is not None]
     present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
     if kinds <= {bool}:
-        return Column(name, np.array([value or False for value in values], np.bool_), present)
+        return FeatureColumn(name, np.array([value or False for value in values], np.bool_), present)
     if kinds <= {int} and all(-(2**63) <= value < 2**63 for value in own):
-        return Column(name, np.array([value or 0 for value in values], np.int64), present)
+        return FeatureColumn(name, np.array([value or 0 for value in values], np.int64), present)
     words = ["" if value is None else str(value) for value in values]
-    return Column(name, np.array(words), present)
+    return FeatureColumn(name, np.array(words), present)
 
 
 REMAINDER = " mod "
@@ -199,14 +199,14 @@ class Literal:
     bits: float
 
 
-def literals(column: Column, failing: Mask, features: int) -> Iterator[Literal]:
+def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Literal]:
     """What can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
         yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
 
 
-def thresholds(column: Column, term: Term) -> Iterator[Term]:
+def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
     """The same with its threshold at every observed value; of other terms themselves."""
     match term:
         case AtLeast() | Below():
@@ -215,7 +215,7 @@ def thresholds(column: Column, term: Term) -> Iterator[Term]:
             yield term
 
 
-def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
+def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
     """(a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is none."""
     if column.is_flag:
         yield Has(column.feature), 2
@@ -227,16 +227,16 @@ def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
     kinds = 4
     if column.is_number:
         yield from ((term, kinds * len(everywhere)) for term in _limits(column, everywhere, there))
-    for value in there[: 4 * MOST_MEMBERS].tolist():
+    for value in there[: 4 * MAX_MEMBERS].tolist():
         yield Is(column.feature, value), kinds * len(everywhere)
-    if not column.is_number and 1 < len(there) <= MOST_MEMBERS and len(there) < len(everywhere):
+    if not column.is_number and 1 < len(there) <= MAX_MEMBERS and len(there) < len(everywhere):
         yield Among(column.feature, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
     absent = np.setdiff1d(everywhere, there)
-    for value in absent[:MOST_MEMBERS].tolist():
+    for value in absent[:MAX_MEMBERS].tolist():
         yield IsNot(column.feature, value), kinds * len(everywhere)
 
 
-def _limits(column: Column, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
+def _limits(column: FeatureColumn, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
     above = everywhere[everywhere > there[-1]]
     lowest, highest = _spread(there), _spread(np.append(there, above[:1]))
     yield from (AtLeast(column.feature, int(value)) for value in lowest if value > everywhere[0])
@@ -245,6 +245,6 @@ def _limits(column: Column, everywhere: NDArray[Any], there: NDArray[Any]) -> It
 
 def _spread(values: NDArray[Any]) -> NDArray[Any]:
     """At most so many, evenly, the ends among them."""
-    if len(values) <= MOST_THRESHOLDS:
+    if len(values) <= MAX_THRESHOLDS:
         return values
-    return values[np.linspace(0, len(values) - 1, MOST_THRESHOLDS).round().astype(int)]
+    return values[np.linspace(0, len(values) - 1, MAX_THRESHOLDS).round().astype(int)]

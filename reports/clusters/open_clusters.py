@@ -12,33 +12,33 @@ from pathlib import Path
 
 import numpy as np
 
+from poolproof.reports.clusters.cluster import Bound, FailureCluster
+from poolproof.reports.clusters.features import Value, features_of
+from poolproof.reports.clusters.reading import clusters_of
+from poolproof.reports.clusters.terms import FeatureColumn, Term
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.features import Value, features_of
-from poolproof.reports.suspects.reading import suspects_of
-from poolproof.reports.suspects.suspect import Bound, Suspect
-from poolproof.reports.suspects.terms import Column, Term
 
 
 @dataclass(frozen=True, eq=False)
-class Inquiry:
+class OpenCluster:
     """One suspect as rows tell it: of a row that describes a case, judged or not, what the condition says."""
 
-    suspect: Suspect
+    cluster: FailureCluster
 
     @property
     def backend(self) -> str:
-        return self.suspect.backend
+        return self.cluster.backend
 
     @property
     def name(self) -> str:
         """The same of the same condition."""
-        return " and ".join([self.backend, *map(str, self.suspect.terms or sorted(self.suspect.cases)[:1])])
+        return " and ".join([self.backend, *map(str, self.cluster.terms or sorted(self.cluster.cases)[:1])])
 
     @property
     def failing(self) -> Row:
         """A row that fails and meets it."""
-        return self.suspect.smallest
+        return self.cluster.smallest
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -48,22 +48,22 @@ class Inquiry:
     @property
     def features(self) -> tuple[str, ...]:
         """Of its terms."""
-        return tuple(term.feature for term in self.suspect.terms)
+        return tuple(term.feature for term in self.cluster.terms)
 
     @property
     def fails_always(self) -> bool:
-        return not self.suspect.conforming
+        return not self.cluster.conforming
 
     @property
     def thresholds(self) -> tuple[tuple[int, Bound], ...]:
         """(number of a term, what was observed beside its threshold) of those that can be narrowed."""
-        told = [(self.features.index(bound.feature), bound) for bound in self.suspect.bounds]
+        told = [(self.features.index(bound.feature), bound) for bound in self.cluster.bounds]
         return tuple((number, bound) for number, bound in told if bound.conforms is not None)
 
     def met(self, row: Row) -> tuple[bool, ...]:
         """Which of its terms the row meets; of a feature that only an answer has nothing is known, and it is met."""
         told = self._features(row)
-        return tuple(term.feature not in told or _holds(term, told[term.feature]) for term in self.suspect.terms)
+        return tuple(term.feature not in told or _holds(term, told[term.feature]) for term in self.cluster.terms)
 
     def value(self, row: Row, feature: str) -> int | None:
         """A number that the row has."""
@@ -74,15 +74,15 @@ class Inquiry:
         return features_of(row | {"product": self.failing.get("product")})
 
 
-def inquiries(folder: Path) -> list[Inquiry]:
+def open_clusters_of(folder: Path) -> list[OpenCluster]:
     """What is open about the run in a folder."""
-    return open_ones(suspects_of(folder))
+    return open_clusters(clusters_of(folder))
 
 
-def open_ones(found: Iterable[Suspect]) -> list[Inquiry]:
+def open_clusters(found: Iterable[FailureCluster]) -> list[OpenCluster]:
     """All suspects but those that every case meets."""
-    return [Inquiry(suspect) for suspect in found if suspect.terms or not suspect.is_claimed]
+    return [OpenCluster(cluster) for cluster in found if cluster.terms or not cluster.has_condition]
 
 
 def _holds(term: Term, value: Value) -> bool:
-    return bool(term.holds(Column(term.feature, np.array([value]), np.ones(1, np.bool_)))[0])
+    return bool(term.holds(FeatureColumn(term.feature, np.array([value]), np.ones(1, np.bool_)))[0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,15 +46,15 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def among_ours() -> Iterator[None]:
+def environment_errors() -> Iterator[None]:
     """Around what calls nothing of anybody else: an error of the system is the surroundings', `CannotWrite`."""
     try:
         yield
     except OSError as error:
-        raise CannotWrite(told(error)) from error
+        raise CannotWrite(describe(error)) from error
 
 
-def told(error: OSError) -> str:
+def describe(error: OSError) -> str:
     """Any other error of the system in words, with what to do about it."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; {_remedy(error)}"
@@ -63,3 +64,9 @@ def _remedy(error: OSError) -> str:
     if error.errno in _FULL:
         return "make room for it"
     return "make it writable" if error.errno in _LOCKED else "see to that"
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `BadInput` where something stands that is no regular file: a folder, a link, a pipe, a device."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise BadInput(f"{path} is there and is no regular file: name another file to write")

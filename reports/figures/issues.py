@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.store import NotARun
-from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.reading import suspects_of
 
-MOST_RUNS = 60
+MAX_RUNS = 60
 """Of the newest runs that violate, whose rows are searched for conditions: each takes a second or more."""
 
 Condition = tuple[str, ...]
@@ -20,7 +20,7 @@ Condition = tuple[str, ...]
 
 
 @dataclass
-class Course:
+class IssueHistory:
     """A condition of a backend over its runs, the oldest first.
 
     ``sentence`` is that of the newest run that has it; ``since`` and ``last`` are the Unix times of the first and the
@@ -39,38 +39,38 @@ class Course:
     plans: set[str] = field(default_factory=set)
 
 
-def courses(entries: Entries) -> list[Course]:
+def issue_histories(entries: Entries) -> list[IssueHistory]:
     """What is wrong now, then what is gone, the newest first."""
-    found: dict[tuple[str, Condition], Course] = {}
-    violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MOST_RUNS:]
+    found: dict[tuple[str, Condition], IssueHistory] = {}
+    violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MAX_RUNS:]
     for run in records(entries.runs):
         here = list(_claimed(entries, run)) if run["run"] in violating else []
-        _end(found, run, {(suspect.backend, _condition(suspect)) for suspect in here})
-        for suspect in here:
-            _follow(found, run, suspect)
+        _end(found, run, {(cluster.backend, _condition(cluster)) for cluster in here})
+        for cluster in here:
+            _follow(found, run, cluster)
     return sorted(found.values(), key=lambda course: (course.gone is not None, -course.last))
 
 
-def _claimed(entries: Entries, run: Record) -> Iterator[Suspect]:
+def _claimed(entries: Entries, run: Record) -> Iterator[FailureCluster]:
     """The suspects with a condition; none where a run's rows cannot be read."""
     try:
-        yield from (suspect for suspect in suspects_of(entries.paths[run["run"]]) if suspect.is_claimed)
+        yield from (cluster for cluster in clusters_of(entries.paths[run["run"]]) if cluster.has_condition)
     except NotARun:
         return
 
 
-def _follow(found: dict[tuple[str, Condition], Course], run: Record, suspect: Suspect) -> None:
-    key, product = (suspect.backend, _condition(suspect)), str(suspect.smallest.get("product") or "")
+def _follow(found: dict[tuple[str, Condition], IssueHistory], run: Record, cluster: FailureCluster) -> None:
+    key, product = (cluster.backend, _condition(cluster)), str(cluster.smallest.get("product") or "")
     course = found.get(key)
     if course is None or course.gone is not None:
-        course = found[key] = Course(*key, suspect.sentence, run["started"], run["started"], runs=0)
-    course.sentence, course.last, course.runs = suspect.sentence, run["started"], course.runs + 1
+        course = found[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
+    course.sentence, course.last, course.runs = cluster.sentence, run["started"], course.runs + 1
     course.plans.add(run["plan"])
     if product and product not in course.products:
         course.products.append(product)
 
 
-def _end(found: dict[tuple[str, Condition], Course], run: Record, here: set[tuple[str, Condition]]) -> None:
+def _end(found: dict[tuple[str, Condition], IssueHistory], run: Record, here: set[tuple[str, Condition]]) -> None:
     """A run that judged the same backend by the same plan, and does not have it, ends what was wrong."""
     judged = json.loads(run["backends"])
     for key, course in found.items():
@@ -78,5 +78,5 @@ def _end(found: dict[tuple[str, Condition], Course], run: Record, here: set[tupl
             course.gone = run["started"]
 
 
-def _condition(suspect: Suspect) -> Condition:
-    return tuple(sorted({term.feature for term in suspect.terms}))
+def _condition(cluster: FailureCluster) -> Condition:
+    return tuple(sorted({term.feature for term in cluster.terms}))

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from poolproof.reports.clusters.case_fields import cells, leading_of, read_case, windows_of
+from poolproof.reports.clusters.cluster import FailureCluster, FailureKind
+from poolproof.reports.clusters.features import feature_table
+from poolproof.reports.clusters.terms import Mask, Term, columns_of
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.facts import cells, leading_of, read_case, windows_of
-from poolproof.reports.suspects.features import feature_table
-from poolproof.reports.suspects.suspect import Kind, Suspect
-from poolproof.reports.suspects.terms import Mask, Term, columns_of
 
 AT_ONCE = 20_000
 """Rows whose features are made at a time: those of a million would take gigabytes."""
@@ -25,7 +25,7 @@ SIZED = ("operator", "case", "shrunk")
 """Columns that `size_of` reads."""
 
 
-def kind_of(verdict: str, violated: Any) -> Kind:
+def kind_of(verdict: str, violated: Any) -> FailureKind:
     return verdict, next(iter(checks_of(violated)), SURVIVAL)
 
 
@@ -52,11 +52,11 @@ def smallest_of(rows: pd.DataFrame) -> Row:
     return {str(name): value for name, value in row.items()}
 
 
-def kinds_of_rows(rows: pd.DataFrame) -> Counter[Kind]:
+def kinds_of_rows(rows: pd.DataFrame) -> Counter[FailureKind]:
     return Counter(kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True))
 
 
-def with_others(found: Sequence[Suspect], others: pd.DataFrame) -> list[Suspect]:
+def with_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
     """The suspects of some failing rows with the ``others`` of their backend, each of which is of the first it meets.
 
     What meets none is of one without a condition: those of its verdict, or a new one.
@@ -67,7 +67,7 @@ def with_others(found: Sequence[Suspect], others: pd.DataFrame) -> list[Suspect]
     return told
 
 
-def _with_some(found: Sequence[Suspect], rows: pd.DataFrame) -> Iterator[Suspect]:
+def _with_some(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
     columns = {column.feature: column for column in columns_of(feature_table(rows))}
     left = np.ones(len(rows), np.bool_)
 
@@ -78,42 +78,42 @@ def _with_some(found: Sequence[Suspect], rows: pd.DataFrame) -> Iterator[Suspect
         return met
 
     claimed = []
-    for suspect in [each for each in found if each.is_claimed]:
-        taken = meeting(suspect.terms)
+    for cluster in [each for each in found if each.has_condition]:
+        taken = meeting(cluster.terms)
         left &= ~taken
-        claimed.append(_grown(suspect, rows[taken]))
+        claimed.append(_grown(cluster, rows[taken]))
     yield from (replace(each, failing_others=each.failing_others + int(left.sum())) for each in claimed)
-    without = {suspect.smallest["verdict"]: suspect for suspect in found if not suspect.is_claimed}
+    without = {cluster.smallest["verdict"]: cluster for cluster in found if not cluster.has_condition}
     rest = {str(verdict): part for verdict, part in rows[left].groupby("verdict", sort=False)}
     for verdict in dict.fromkeys([*without, *rest]):
         part = rest.get(verdict, rows.iloc[:0])
         yield _grown(without[verdict], part) if verdict in without else unexplained(part)
 
 
-def _grown(suspect: Suspect, rows: pd.DataFrame) -> Suspect:
+def _grown(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
     """The suspect with more failing rows of its own."""
     if not len(rows):
-        return suspect
-    kinds: Counter[Kind] = Counter(dict(suspect.kinds))
+        return cluster
+    kinds: Counter[FailureKind] = Counter(dict(cluster.kinds))
     kinds.update(kinds_of_rows(rows))
     return replace(
-        suspect,
-        failing=suspect.failing + len(rows),
+        cluster,
+        failing=cluster.failing + len(rows),
         kinds=tuple(kinds.most_common()),
-        cases=suspect.cases | frozenset(rows["case_id"]),
+        cases=cluster.cases | frozenset(rows["case_id"]),
     )
 
 
-def unexplained(rows: pd.DataFrame) -> Suspect:
+def unexplained(rows: pd.DataFrame) -> FailureCluster:
     """Failing rows for which no condition is claimed."""
-    return without_terms(rows, 0, is_claimed=False)
+    return without_terms(rows, 0, has_condition=False)
 
 
-def without_terms(rows: pd.DataFrame, conforming_others: int, *, is_claimed: bool) -> Suspect:
+def without_terms(rows: pd.DataFrame, conforming_others: int, *, has_condition: bool) -> FailureCluster:
     """Failing rows as a suspect without a condition, beside so many rows that conform."""
-    return Suspect(
+    return FailureCluster(
         backend=str(rows["backend"].iloc[0]),
-        is_claimed=is_claimed,
+        has_condition=has_condition,
         terms=(),
         failing=len(rows),
         conforming=0,

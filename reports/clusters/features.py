@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from poolproof.reports.rows.checks import held_to
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.facts import (
+from poolproof.reports.clusters.case_fields import (
     AXES,
-    Layout,
+    TensorLayout,
     Windows,
     cells,
     layouts_of,
@@ -25,6 +23,8 @@ from poolproof.reports.suspects.facts import (
     read_case,
     windows_of,
 )
+from poolproof.reports.rows.checks import held_to
+from poolproof.reports.rows.schema import Row
 
 Value = bool | int | str
 Feature = tuple[str, Value]
@@ -35,7 +35,7 @@ READ = (
 )
 """Columns that features are made from; `dilated`, `padded` and the like follow from the case."""
 
-MOST_KEPT = 4096
+MAX_KEPT = 4096
 """Rows whose features are remembered: they take some kilobytes each."""
 
 _DETAIL = "route's "
@@ -59,7 +59,7 @@ def features_of(row: Row) -> dict[str, Value]:
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(MAX_KEPT)
 def _features_of(*values: Any) -> Mapping[str, Value]:
     """Those of a row with some values in the columns `READ`: the rows of a run are looked at several times."""
     return dict(_features(dict(zip(READ, values, strict=True))))
@@ -182,10 +182,10 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
         yield f"{name}{axis}", length
 
 
-def _layouts(operator: str, layouts: Mapping[str, Layout]) -> Iterator[Feature]:
+def _layouts(operator: str, layouts: Mapping[str, TensorLayout]) -> Iterator[Feature]:
     inputs, outputs = _INPUTS["Backward" in operator], _OUTPUTS["Backward" in operator]
     for tensor in (*inputs, *outputs):
-        layout = layouts.get(tensor, Layout("contiguous"))
+        layout = layouts.get(tensor, TensorLayout("contiguous"))
         yield f"a strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poolproof.reports.clusters.sentences import sentence
+from poolproof.reports.clusters.terms import Term
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.sentences import sentence
-from poolproof.reports.suspects.terms import Term
 
-Kind = tuple[str, str]
+FailureKind = tuple[str, str]
 """Verdict and first violated check."""
 
 
@@ -29,11 +29,11 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class Suspect:
+class FailureCluster:
     """One thing that is wrong with a backend, as far as can be told from the rows.
 
     terms
-        The condition, all of which holds; empty where every case fails, or where none is claimed (`is_claimed`).
+        The condition, all of which holds; empty where every case fails, or where none is claimed (`has_condition`).
     failing, conforming
         Cases that meet it, which fail, and which conform though they were held to the same checks.
     failing_others, conforming_others
@@ -54,7 +54,7 @@ class Suspect:
     """
 
     backend: str
-    is_claimed: bool
+    has_condition: bool
     terms: tuple[Term, ...]
     failing: int
     conforming: int
@@ -62,7 +62,7 @@ class Suspect:
     conforming_others: int
     ties: tuple[tuple[Term, ...], ...]
     bounds: tuple[Bound, ...]
-    kinds: tuple[tuple[Kind, int], ...]
+    kinds: tuple[tuple[FailureKind, int], ...]
     margin: float
     smallest: Row
     cases: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Suspect:
     @property
     def is_exact(self) -> bool:
         """Every case that meets the condition fails, and no other does."""
-        return self.is_claimed and not self.conforming and not self.failing_others
+        return self.has_condition and not self.conforming and not self.failing_others
 
     @property
     def is_sharp(self) -> bool:

@@ -4,6 +4,6 @@ _USUAL = {"huge": 60.0, "models": 50.0, "scale": 11.0, "targets": 5.0, "state": 
 _OTHERS = 1.5
 
 
-def usual_price(aspect: str) -> float:
+def usual_cost(aspect: str) -> float:
     """In those of the aspect ``values``, as measured on torch-cpu and an emulator."""
     return _USUAL.get(aspect, 1.0 if aspect == "values" else _OTHERS)

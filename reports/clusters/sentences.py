@@ -1,0 +1,113 @@
+"""A suspect in one sentence: the condition, and how many cases on either side of it fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from poolproof.reports.clusters.conditions import MIN_FAILING
+from poolproof.reports.clusters.terms import spelled_value
+from poolproof.reports.rows.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from poolproof.reports.clusters.cluster import Bound, FailureCluster
+    from poolproof.reports.clusters.terms import Term
+
+_MAX_TIES = 3
+"""Of the conditions that do as well."""
+
+
+def sentence(cluster: FailureCluster) -> str:
+    """With a condition: "every case with A and B fails (212 of 212), none of 3,101 others does".
+
+    The others are cases that conform, held to the same checks, and failing ones that are not explained yet.
+    """
+    if not cluster.has_condition:
+        return _unexplained(cluster)
+    if not cluster.terms:
+        return f"every case held to {_checks(cluster)} fails ({cluster.failing:,} of {cluster.failing:,})"
+    return f"{_inside(cluster)}, {_outside(cluster)}"
+
+
+def headline(found: Sequence[FailureCluster]) -> str:
+    """How many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
+    things = sum(each.has_condition for each in found)
+    unexplained = sum(each.failing for each in found if not each.has_condition)
+    if not things:
+        return f"{_failing(unexplained)}, and no condition was found that tells which" if unexplained else ""
+    wrong = "One thing is wrong" if things == 1 else f"{things} things are wrong"
+    besides = f", and {_failing(unexplained)} that {'this does' if things == 1 else 'they do'} not explain"
+    return wrong + (besides if unexplained else "")
+
+
+def _failing(number: int) -> str:
+    return "one case fails" if number == 1 else f"{number:,} cases fail"
+
+
+def asides(cluster: FailureCluster) -> list[str]:
+    """What is known besides: what fails, what was seen beside each threshold, and other conditions that do as well."""
+    return [f"what fails: {kinds_of(cluster)}", *_beside(cluster), *_alike(cluster)]
+
+
+def kinds_of(cluster: FailureCluster) -> str:
+    """How its cases end and in how many, the most frequent first: "interval (31), crashed (2)"."""
+    return ", ".join(f"{_ending(*kind)} ({number:,})" for kind, number in cluster.kinds)
+
+
+def _ending(verdict: str, check: str) -> str:
+    return check if verdict == Verdict.VIOLATES else verdict
+
+
+def _beside(cluster: FailureCluster) -> list[str]:
+    return ["; ".join(map(_seen, cluster.bounds))] if cluster.bounds else []
+
+
+def _seen(bound: Bound) -> str:
+    conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
+    return f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}"
+
+
+def _alike(cluster: FailureCluster) -> list[str]:
+    """Terms that the same cases have in place of one of the condition's."""
+    others = dict.fromkeys(str(term) for tie in cluster.ties for term in tie if term not in cluster.terms)
+    told = ", ".join(list(others)[:_MAX_TIES])
+    return [f"or, which the same cases have: {told}"] if told else []
+
+
+def spelled(terms: Iterable[Term]) -> str:
+    """A condition in words."""
+    *others, last = map(str, terms)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _inside(cluster: FailureCluster) -> str:
+    met, condition = cluster.failing + cluster.conforming, spelled(cluster.terms)
+    if not cluster.conforming:
+        return f"every case with {condition} fails ({met:,} of {met:,})"
+    return f"{cluster.failing:,} of {met:,} cases with {condition} fail"
+
+
+def _outside(cluster: FailureCluster) -> str:
+    others = cluster.failing_others + cluster.conforming_others
+    if not others:
+        return "and there are no others"
+    verb = "does" if not cluster.conforming else "do"
+    if not cluster.failing_others:
+        return f"none of {others:,} others {verb}"
+    return f"{cluster.failing_others:,} of {others:,} others {'does' if cluster.failing_others == 1 else 'do'}"
+
+
+def _unexplained(cluster: FailureCluster) -> str:
+    if cluster.failing == 1:
+        return f"one case fails ({_checks(cluster)}): too few to tell what brings it about"
+    if cluster.failing < MIN_FAILING:
+        return f"{cluster.failing} cases fail ({_checks(cluster)}): too few to tell what brings them about"
+    return (
+        f"{cluster.failing:,} cases fail ({_checks(cluster)}), and nothing was found that they have in common and "
+        f"{cluster.conforming_others:,} conforming ones lack"
+    )
+
+
+def _checks(cluster: FailureCluster) -> str:
+    return ", ".join(dict.fromkeys(check for (_, check), _ in cluster.kinds))
