@@ -198,7 +198,7 @@ def test_another_seed_is_refused(runs: Path, tmp_path: Path) -> None:
         ({"backends": {BACKEND: {"library": "other"}}}, f"backends {BACKEND}"),
         ({"waivers": [{"id": "w", "expires": "2099-01-01"}]}, " is in the first alone"),
         ({"plugins": [PLUGIN]}, "plugins standard s is in the second alone"),
-        ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged the tests alone that -k or their ids chose"),
+        ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged only the tests that -k or ids chose"),
     ],
 )
 def test_parts_of_other_runs_are_refused(runs: Path, tmp_path: Path, entries: Mapping[str, Any], said: str) -> None:
