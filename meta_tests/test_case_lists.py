@@ -368,7 +368,7 @@ def test_each_row_has_a_row_with_what_its_list_says(listed: Path) -> None:
 
 
 def test_the_tables_say_what_the_lists_own_standards_make_of_it(listed: Path) -> None:
-    rows = read_digest(listed / "run").listed
+    rows = read_digest(listed / "run").list_rows
     stand = list_results(rows).set_index(["list", "list_standard"])
     assert stand.loc[("atk.json", "single_bm"), ["rows", "judged", "violates", "failed"]].tolist() == [2, 2, 2, 2]
     assert stand.loc[("atk.json", ""), ["rows", "judged"]].tolist() == [1, 0]

@@ -44,8 +44,8 @@ class LoadedRun:
     @cached_property
     def columns(self) -> pd.DataFrame:
         """What the columns of `rows` mean. Index: column; columns: kind (Arrow's name of its type), unit, meaning."""
-        told = [(column.name, str(column.kind), column.unit, column.meaning) for column in COLUMNS]
-        return pd.DataFrame(told, columns=["column", "kind", "unit", "meaning"]).set_index("column")
+        lines = [(column.name, str(column.kind), column.unit, column.meaning) for column in COLUMNS]
+        return pd.DataFrame(lines, columns=["column", "kind", "unit", "meaning"]).set_index("column")
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -55,7 +55,7 @@ class LoadedRun:
         included), crashed (those alone), waived, refused (as documented), undocumented (refusals that no document
         allows), skipped (all else that was not judged), and of those suite_errors and adapter_errors.
         """
-        return self._digest.asked.copy()
+        return self._digest.supported_counts.copy()
 
     @cached_property
     def missing(self) -> pd.DataFrame:

@@ -95,7 +95,7 @@ def _predicate(digest: Digest) -> dict[str, Any]:
 
 
 def _failed(digest: Digest) -> list[Record]:
-    frame = digest.asked.reset_index()
+    frame = digest.supported_counts.reset_index()
     return records(frame[frame["violates"] > 0])
 
 

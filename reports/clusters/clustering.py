@@ -1,8 +1,8 @@
-"""How many different things are wrong, and under which condition each: failing rows by what they have in common.
+"""Clustering of failing rows: how many root causes there are, and under which condition each shows.
 
 One cause breaks several checks, in several operators and dtypes. So the rows that fail are first looked at together:
-the best condition among them takes the failing rows that meet it, whatever they break, as one suspect; what is left is
-looked at again. What no condition is claimed for stays together as one suspect without, for each way to fail.
+the best condition among them takes the failing rows that meet it, whatever they break, as one cluster; the rest is
+looked at again. What no condition explains stays together as a cluster without one, for each verdict.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKin
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
 from poolproof.reports.clusters.features import READ, feature_table
 from poolproof.reports.clusters.members import (
+    assign_others,
     checks_of,
     kind_of,
     kinds_of_rows,
     smallest_of,
-    with_others,
     without_terms,
 )
 from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, columns_of
@@ -32,7 +32,7 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 MAX_CLUSTERS = 8
 """With a condition, of one backend: more is not looked for."""
 
-MAX_FAILING = MOST_CONFORMING = 20_000
+MAX_FAILING = MAX_CONFORMING = 20_000
 """Rows of one backend that speak for a condition, and against it: more would tell the same, in gigabytes."""
 
 _FEW = 0.1
@@ -43,29 +43,29 @@ NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "che
 
 
 def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
-    """What is wrong with the backends of some rows, for each backend what explains most failing cases first.
+    """Cluster the failing rows of each backend; what explains most failing cases comes first.
 
-    Empty where none fails. Rows that are waived, refused or were not judged count for nothing. Conditions are sought
-    among `MAX_FAILING` failing rows of a backend at most, and all of them are counted; of those that conform
-    `MOST_CONFORMING` at most are looked at.
+    Rows that are waived, refused or were not judged count for nothing. Conditions are sought among at most
+    `MAX_FAILING` failing rows of a backend, and then all rows are counted; at most `MAX_CONFORMING` conforming rows are
+    looked at.
     """
-    told = rows[rows["verdict"].isin([*FAILED, Verdict.CONFORMS])].reset_index(drop=True)
-    failing = told[told["verdict"].isin(FAILED)]
+    relevant = rows[rows["verdict"].isin([*FAILED, Verdict.CONFORMS])].reset_index(drop=True)
+    failing = relevant[relevant["verdict"].isin(FAILED)]
     backends = failing["backend"].value_counts().index
-    return tuple(cluster for backend in backends for cluster in _of_backend(told[told["backend"] == backend]))
+    return tuple(cluster for backend in backends for cluster in _of_backend(relevant[relevant["backend"] == backend]))
 
 
 def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
-    looked_at, others = least_ids(failing, MAX_FAILING)
-    speaking, _ = least_ids(conforming[_speaks(conforming, failing)], MOST_CONFORMING)
-    search = _Search(pd.concat([looked_at, speaking]).sort_index().reset_index(drop=True))
-    found = with_others(list(search.cluster_failures()), others)
+    searched, others = least_ids(failing, MAX_FAILING)
+    comparable, _ = least_ids(conforming[_is_comparable(conforming, failing)], MAX_CONFORMING)
+    search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
+    found = assign_others(list(search.cluster_failures()), others)
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
 
 
-def _speaks(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
-    """Which rows conform to a check that a failing one breaks: of contracts there are ten times as many."""
+def _is_comparable(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
+    """Select the rows that conform to a check that a failing one breaks."""
     broken = {kind_of(*row)[1] for row in zip(failing["verdict"], failing["checks_violated"], strict=True)}
     if SURVIVAL in broken:
         return [True] * len(conforming)
@@ -73,7 +73,7 @@ def _speaks(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
 
 
 def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """So many rows at most, and the others: those with the least ids, which are hashes, so always the same."""
+    """Split off at most so many rows: those with the least ids, which are hashes, so the choice is repeatable."""
     if len(rows) <= most:
         return rows, rows.iloc[:0]
     chosen = rows["case_id"].sort_values(kind="stable").index[:most]
@@ -81,19 +81,19 @@ def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
-class _Taking:
-    """A suspect, the failing rows that are its cases, and the failing rows that do not meet its condition."""
+class _Candidate:
+    """A cluster, the failing rows that are its cases, and the failing rows that do not meet its condition."""
 
     cluster: FailureCluster
     cases: Mask
     others: Mask
 
-    def with_those(self, other: _Taking) -> _Taking:
-        return _Taking(self.cluster, self.cases | other.cases, self.others)
+    def merged_with(self, other: _Candidate) -> _Candidate:
+        return _Candidate(self.cluster, self.cases | other.cases, self.others)
 
 
 class _Search:
-    """The rows of one backend, and which failing ones no suspect has yet."""
+    """The rows of one backend, and which failing ones have no cluster yet."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from
@@ -101,35 +101,36 @@ class _Search:
         self._kinds = [kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
         self._judged = [frozenset(checks_of(checks)) for checks in rows["checks_judged"]]
         self._columns = columns_of(feature_table(rows))
-        self._left = self._failing.copy()
+        self._unassigned = self._failing.copy()
 
     def cluster_failures(self) -> Iterator[FailureCluster]:
-        told: list[_Taking] = []
-        while len(told) < MAX_CLUSTERS and (found := self._next()) is not None:
-            self._left &= ~found.cases
-            told.append(found)
-        own = self._of_their_own(told)
-        for found in own:
-            explained = np.logical_or.reduce([other.cases for other in own if other is not found] or [~self._failing])
+        candidates: list[_Candidate] = []
+        while len(candidates) < MAX_CLUSTERS and (found := self._next()) is not None:
+            self._unassigned &= ~found.cases
+            candidates.append(found)
+        distinct = self._distinct(candidates)
+        for found in distinct:
+            others = [other.cases for other in distinct if other is not found]
+            explained = np.logical_or.reduce(others or [~self._failing])
             yield self._with_cases(found.cluster, found.cases, found.others & ~explained)
         yield from self._unexplained()
 
-    def _of_their_own(self, told: list[_Taking]) -> list[_Taking]:
-        """All but those that may be what an earlier one is: that takes their cases, or nothing explains them."""
-        own: list[_Taking] = []
-        for found in told:
+    def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
+        """Merge or drop candidates that may have the cause of an earlier one; dropped cases stay unexplained."""
+        distinct: list[_Candidate] = []
+        for found in candidates:
             kinds = self._kinds_among(found.cases)
-            alike = [number for number, other in enumerate(own) if kinds <= self._kinds_among(other.cases)]
-            vague = [number for number in alike if not own[number].cluster.is_sharp]
+            alike = [number for number, other in enumerate(distinct) if kinds <= self._kinds_among(other.cases)]
+            vague = [number for number in alike if not distinct[number].cluster.is_sharp]
             if found.cluster.is_sharp or not alike:
-                own.append(found)
+                distinct.append(found)
             elif vague:
-                own[vague[0]] = own[vague[0]].with_those(found)
-            elif any(found.cluster.failing <= _FEW * own[number].cluster.failing for number in alike):
-                self._left |= found.cases
+                distinct[vague[0]] = distinct[vague[0]].merged_with(found)
+            elif any(found.cluster.failing <= _FEW * distinct[number].cluster.failing for number in alike):
+                self._unassigned |= found.cases
             else:
-                own.append(found)
-        return own
+                distinct.append(found)
+        return distinct
 
     def _kinds_among(self, group: Mask) -> set[FailureKind]:
         return {self._kinds[number] for number in np.flatnonzero(group)}
@@ -144,48 +145,48 @@ class _Search:
             cases=frozenset(rows["case_id"]),
         )
 
-    def _next(self) -> _Taking | None:
-        """The one that explains most of what is left; None where nothing is left, or nothing can be claimed."""
-        tried: list[_Taking] = []
+    def _next(self) -> _Candidate | None:
+        """Return the candidate that explains most of the rest; None where nothing is left or no condition is found."""
+        tried: list[_Candidate] = []
         for group in self._groups():
-            tried += filter(None, [self._look(group)])
+            tried += filter(None, [self._candidate(group)])
             if tried and tried[0].cluster.is_exact:
                 break  # nothing explains more
         return max(tried, key=lambda found: found.cluster.margin, default=None)
 
     def _groups(self) -> Iterator[Mask]:
-        """What is left as a whole, and its most frequent kind, where there are others."""
-        if not self._left.any():
+        """Yield the rest as a whole, and its most frequent kind, where there are others."""
+        if not self._unassigned.any():
             return
-        yield self._left.copy()
-        kinds = Counter(self._kinds[number] for number in np.flatnonzero(self._left))
+        yield self._unassigned.copy()
+        kinds = Counter(self._kinds[number] for number in np.flatnonzero(self._unassigned))
         if len(kinds) > 1:
             most = kinds.most_common(1)[0][0]
-            yield self._left & np.array([kind == most for kind in self._kinds])
+            yield self._unassigned & np.array([kind == most for kind in self._kinds])
 
-    def _look(self, group: Mask) -> _Taking | None:
-        """The suspect that a group of failing rows leads to, with the failing rows that it takes."""
-        asked = np.flatnonzero(group | self._conforming(group))
-        fails = group[asked]
+    def _candidate(self, group: Mask) -> _Candidate | None:
+        """Return the candidate that a group of failing rows leads to."""
+        judged = np.flatnonzero(group | self._conforming(group))
+        fails = group[judged]
         if fails.all():
             return self._everything(group) if group.sum() >= MIN_FAILING else None
-        columns = [told for column in self._columns if (told := column.at(asked)).tells]
+        columns = [part for column in self._columns if (part := column.at(judged)).varies]
         found = best_condition(columns, fails)
         if found is None or not found.is_significant:
             return None
         taken = np.zeros(len(self._rows), np.bool_)
-        taken[asked[found.mask & fails]] = True
+        taken[judged[found.mask & fails]] = True
         bounds = _bounds(found, {column.feature: column for column in columns}, fails)
-        return _Taking(self._suspect(found, bounds, taken, fails), taken, group & ~taken)
+        return _Candidate(self._cluster(found, bounds, taken, fails), taken, group & ~taken)
 
     def _conforming(self, group: Mask) -> Mask:
-        """The rows that conform and judged a check which some of the group break."""
+        """Select the rows that conform and judged a check which some of the group break."""
         broken = {self._kinds[number][1] for number in np.flatnonzero(group)}
         survived = SURVIVAL in broken
         judged = [bool(checks) and (survived or not broken.isdisjoint(checks)) for checks in self._judged]
         return ~self._failing & np.array(judged, np.bool_)
 
-    def _suspect(self, found: ClusterCondition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> FailureCluster:
+    def _cluster(self, found: ClusterCondition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> FailureCluster:
         return FailureCluster(
             backend=self._backend,
             has_condition=True,
@@ -202,14 +203,14 @@ class _Search:
             cases=frozenset(self._rows["case_id"][taken]),
         )
 
-    def _everything(self, group: Mask) -> _Taking:
-        """All rows fail that were held to these checks: that is the condition."""
-        return _Taking(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
+    def _everything(self, group: Mask) -> _Candidate:
+        """Make a candidate of a group where all rows fail that were held to its checks."""
+        return _Candidate(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
 
     def _unexplained(self) -> Iterator[FailureCluster]:
         verdicts = self._rows["verdict"].to_numpy(object)
-        for verdict in dict.fromkeys(verdicts[self._left]):
-            yield self._without_terms(self._left & (verdicts == verdict), has_condition=False)
+        for verdict in dict.fromkeys(verdicts[self._unassigned]):
+            yield self._without_terms(self._unassigned & (verdicts == verdict), has_condition=False)
 
     def _without_terms(self, group: Mask, *, has_condition: bool) -> FailureCluster:
         return without_terms(self._rows[group], int(self._conforming(group).sum()), has_condition=has_condition)
@@ -220,7 +221,7 @@ class _Search:
 
 
 def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:
-    """What was observed beside each threshold among the rows that meet the other terms."""
+    """Return what was observed beside each threshold among the rows that meet the other terms."""
     made = []
     for number, term in enumerate(found.terms):
         others = [other.holds(columns[other.feature]) for place, other in enumerate(found.terms) if place != number]

@@ -1,10 +1,10 @@
-"""The shortest condition that failing rows meet and conforming rows do not, and how likely chance would give as good.
+"""Search for the shortest condition that failing rows meet and conforming rows do not, and its significance.
 
-A condition is a conjunction of at most three terms. Of all that are tried that one is best which makes the labels of
-the rows (failing, conforming) shortest to tell: with F of N rows failing, and f of the n that meet it, they take
-log2 C(n, f) + log2 C(N - n, F - f) bits instead of log2 C(N, F). Labels dealt at random would give that split with a
-probability of 2 to minus the difference; what naming the condition and f takes is subtracted from it, so that the
-number of conditions tried is accounted for (`ClusterCondition.margin`). An exact condition saves all there is.
+A condition is a conjunction of at most three terms. The best one makes the labels of the rows (failing, conforming)
+shortest to encode: with F of N rows failing, and f of the n that meet it, they take log2 C(n, f) + log2 C(N - n, F - f)
+bits instead of log2 C(N, F). Random labels would give that split with a probability of 2 to minus the difference; what
+it takes to name the condition and f is subtracted, which accounts for the number of conditions tried
+(`ClusterCondition.margin`). An exact condition saves all there is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Chosen = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ClusterCondition:
-    """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
+    """A conjunction of ``terms``, met by ``failing`` saved_by the failing rows and ``conforming`` of the others.
 
     margin
         Bits by which it is better than chance would give, among all that were tried.
@@ -62,25 +62,25 @@ class ClusterCondition:
 
 
 def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCondition | None:
-    """The best for some rows of all that the columns have; None where nothing is met by more failing rows than others.
+    """Return the best condition; None where none is met by more failing rows than others.
 
     ``failing``: which rows fail, the others conform.
     """
     labels = _Labels(failing)
-    said = _distinct(columns, failing)
-    kept = _most_promising(said, labels)
+    distinct = _distinct(columns, failing)
+    kept = _most_promising(distinct, labels)
     if not kept:
         return None
     chosen = _shortest(dict(_candidates(kept, labels)), kept, labels)
     by_feature = {column.feature: column for column in columns}
     moved = _at_best_places([kept[number][0] for number in chosen], by_feature, labels)
-    return _condition(moved, said, labels)
+    return _condition(moved, distinct, labels)
 
 
 def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Labels) -> Chosen:
-    """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too.
+    """Return the shortest of all nearly as good as the best; where the best is exact, the shortest exact one.
 
-    What has half of its exceptions is no longer nearly as good, where chance would hardly give that.
+    A condition with half of the exceptions is no longer nearly as good, where chance would hardly give that.
     """
     best = max(found, key=found.__getitem__)
     least = min(found[best], _NEARLY * found[best])
@@ -93,13 +93,13 @@ def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Label
     return _first(better, found) if better else shortest
 
 
-def _first(of: list[Chosen], found: dict[Chosen, float]) -> Chosen:
-    """The best of the shortest."""
-    return min(of, key=lambda chosen: (len(chosen), -found[chosen]))
+def _first(saved_by: list[Chosen], found: dict[Chosen, float]) -> Chosen:
+    """Return the best of the shortest."""
+    return min(saved_by, key=lambda chosen: (len(chosen), -found[chosen]))
 
 
 def _exceptions(chosen: Chosen, kept: DistinctLiterals, labels: _Labels) -> int:
-    """Rows that meet a condition and conform, or fail and do not meet it."""
+    """Count the rows that meet a condition and conform, or fail and do not meet it."""
     return int((_all([kept[number][0].mask for number in chosen], labels) != labels.failing).sum())
 
 
@@ -113,17 +113,19 @@ class _Labels:
         self._alone = self._choices(np.int64(self.rows), np.int64(self.fails))
 
     def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
-        """Bits that a condition saves which so many rows meet, so many of them failing; -inf where fewer fail there."""
+        """Return the bits that a condition saves which so many rows meet, ``failing`` of them; -inf where fewer fail
+        there.
+        """
         saved = self._alone - self._choices(met, failing) - self._choices(self.rows - met, self.fails - failing)
         enriched = failing * self.rows > met * self.fails
         return np.where(enriched, saved - log2(self.fails + 1), -np.inf)
 
-    def of(self, mask: Mask) -> float:
+    def saved_by(self, mask: Mask) -> float:
         return float(self.saved(mask.sum(), (mask & self.failing).sum()))
 
     def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
-        told = self._factorials
-        return np.asarray(told[among] - told[chosen] - told[among - chosen])
+        logarithms = self._factorials
+        return np.asarray(logarithms[among] - logarithms[chosen] - logarithms[among - chosen])
 
 
 DistinctLiterals = list[tuple[Literal, list[Literal]]]
@@ -131,7 +133,7 @@ DistinctLiterals = list[tuple[Literal, list[Literal]]]
 
 
 def _distinct(columns: Sequence[FeatureColumn], failing: Mask) -> DistinctLiterals:
-    """Every literal once that holds in several failing rows and not in all rows; of equal ones the cheapest first."""
+    """Return the literals that hold in several failing rows and not in all; equal ones together, cheapest first."""
     least = min(2, int(failing.sum()))
     groups: dict[bytes, list[Literal]] = {}
     for column in columns:
@@ -142,16 +144,16 @@ def _distinct(columns: Sequence[FeatureColumn], failing: Mask) -> DistinctLitera
     return [(first, others) for first, *others in ordered]
 
 
-def _most_promising(said: DistinctLiterals, labels: _Labels) -> DistinctLiterals:
-    """Those that tell most alone, and those that all failing rows have, which tell in company."""
-    if len(said) <= _BREADTH:
-        return said
-    met = np.array([literal.mask.sum() for literal, _ in said])
-    failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in said])
+def _most_promising(distinct: DistinctLiterals, labels: _Labels) -> DistinctLiterals:
+    """Select those that save most alone, and those that all failing rows have, which save most in company."""
+    if len(distinct) <= _BREADTH:
+        return distinct
+    met = np.array([literal.mask.sum() for literal, _ in distinct])
+    failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in distinct])
     alone = np.argsort(-labels.saved(met, failing), kind="stable")
     general = np.lexsort((met, -failing))
     order = np.stack([alone, general], axis=1).ravel().tolist()
-    return [said[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_BREADTH]]
+    return [distinct[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_BREADTH]]
 
 
 Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -159,7 +161,7 @@ Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
-    """(numbers of literals, margin): the best of one term, of two, and of three."""
+    """Yield (numbers of literals, margin): the best of one term, of two, and of three."""
     masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)
     bits = np.array([literal.bits for literal, _ in kept])
     single = masks[:, labels.failing], masks[:, ~labels.failing]
@@ -174,14 +176,14 @@ def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chose
 
 
 def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, labels: _Labels) -> Real:
-    """Of every chosen condition with every further literal."""
+    """Return the margin of every chosen condition with every further literal."""
     failing, passing = ((a @ b.T).round().astype(np.int64) for a, b in zip(left, right, strict=True))
     named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
     return labels.saved(failing + passing, failing) - named + log2(factorial(len(chosen[0]) + 1))
 
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
-    """The best that a further literal makes, each once, the best first."""
+    """Yield the best conditions that a further literal makes, each once, the best first."""
     order = _largest(margins.ravel(), breadth * MAX_TERMS)
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
@@ -190,7 +192,7 @@ def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[C
 
 
 def _largest(values: Real, most: int) -> NDArray[np.intp]:
-    """The places of so many, the largest first, of equal ones the first: the others need no sorting."""
+    """Return the places of the ``most`` largest values, of equal ones the first, without sorting the rest."""
     least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
     near = np.flatnonzero(values >= least)
     return near[np.argsort(-values[near], kind="stable")][:most]
@@ -208,12 +210,12 @@ def _joined(chosen: list[Chosen], masks: NDArray[np.float32]) -> NDArray[np.floa
 
 
 def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:
-    """Each threshold moved, one after the other, to where the condition tells most, the others as they are."""
+    """Move each threshold in turn to where the condition saves most, the others as they are."""
     for number, literal in enumerate(chosen):
         column = columns[literal.term.feature]
-        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
         places = [literal.term, *thresholds(column, literal.term)]
-        best = max(places, key=lambda term: labels.of(others & term.holds(column)))
+        best = max(places, key=lambda term: labels.saved_by(others & term.holds(column)))
         chosen[number] = Literal(best, best.holds(column), literal.bits)
     return chosen
 
@@ -222,7 +224,7 @@ def _all(masks: list[Mask], labels: _Labels) -> Mask:
     return np.logical_and.reduce(masks) if masks else np.ones(labels.rows, np.bool_)
 
 
-def _condition(chosen: list[Literal], said: DistinctLiterals, labels: _Labels) -> ClusterCondition:
+def _condition(chosen: list[Literal], distinct: DistinctLiterals, labels: _Labels) -> ClusterCondition:
     mask = _all([literal.mask for literal in chosen], labels)
     bits = sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
     failing = int((mask & labels.failing).sum())
@@ -231,16 +233,18 @@ def _condition(chosen: list[Literal], said: DistinctLiterals, labels: _Labels) -
         mask=mask,
         failing=failing,
         conforming=int(mask.sum()) - failing,
-        margin=labels.of(mask) - bits,
-        ties=tuple(islice(_ties(chosen, mask, said, labels), _MAX_TIES)),
+        margin=labels.saved_by(mask) - bits,
+        ties=tuple(islice(_ties(chosen, mask, distinct, labels), _MAX_TIES)),
     )
 
 
-def _ties(chosen: list[Literal], mask: Mask, said: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Term, ...]]:
-    """The condition with one term in another's place that is met by the same rows."""
-    every = sorted((literal for first, others in said for literal in (first, *others)), key=lambda each: each.bits)
+def _ties(chosen: list[Literal], mask: Mask, distinct: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Term, ...]]:
+    """Yield the condition with one term replaced, where the same rows meet it."""
+    every = sorted(
+        (literal for first, others in distinct for literal in (first, *others)), key=lambda literal: literal.bits
+    )
     for number, literal in enumerate(chosen):
-        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
         for other in every:
             if other.term.feature != literal.term.feature and np.array_equal(others & other.mask, mask):
-                yield tuple(other.term if place == number else each.term for place, each in enumerate(chosen))
+                yield tuple(other.term if place == number else literal.term for place, literal in enumerate(chosen))

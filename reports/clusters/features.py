@@ -1,7 +1,7 @@
-"""What a condition can be about: all that a row says of its call, each as a word, a flag or a number with a name.
+"""Features that a condition can be about: all that a row says of its call, each a word, a flag or a number with a name.
 
 A feature that a row does not have (the kernel of an adaptive call, the clause of a call of values) is missing there,
-and no condition about it holds. Of features that tell the same rows apart the one that is made first here is said.
+and no condition about it holds. Of features that separate the same rows the one that is made first here is named.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
 
 
 def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
-    """For each feature its value in each of the rows, None where a row does not have it."""
+    """Return for each feature its value in each of the rows, None where a row does not have it."""
     columns = [map(_hashable, rows[name]) if name in rows else [None] * len(rows) for name in READ]
     records = [_features_of(*values) for values in zip(*columns, strict=True)]
     names = dict.fromkeys(name for record in records for name in record)
@@ -55,13 +55,13 @@ def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
 
 
 def features_of(row: Row) -> dict[str, Value]:
-    """Those of one row, which may lack columns: a case that is not judged yet has no answer's."""
+    """Return the features of one row, which may lack columns: an unjudged case has none of an answer."""
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
 @lru_cache(MAX_KEPT)
 def _features_of(*values: Any) -> Mapping[str, Value]:
-    """Those of a row with some values in the columns `READ`: the rows of a run are looked at several times."""
+    """Return the features of a row with these values in the columns `READ`."""
     return dict(_features(dict(zip(READ, values, strict=True))))
 
 
@@ -70,7 +70,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _counts_by_chance(name: str, records: list[Mapping[str, Value]]) -> bool:
-    """A detail of a route that is no flag: how many cores or tiles there are follows from call and machine."""
+    """Recognise a detail of a route that is no flag: numbers of cores or tiles follow from call and machine."""
     return name.startswith(_DETAIL) and not {record.get(name, 0) for record in records} <= {0, 1}
 
 
@@ -216,7 +216,7 @@ _WORDS = {
 
 
 def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
-    """What the line of a low-level call says of its tensors and lists."""
+    """Yield what the line of a low-level call says of its tensors and lists."""
     for name, tensor in _mapping(case.get("tensors")).items():
         yield f"a null {name}", tensor is None
         if isinstance(tensor, dict) and isinstance(tensor.get("shape"), list):
@@ -233,7 +233,7 @@ def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
 
 
 def _route(route: str) -> Iterator[Feature]:
-    """A route's first words, and the numbers that follow: ``template; cores 3; scratch 1``."""
+    """Parse a route's first words, and the numbers that follow: ``template; cores 3; scratch 1``."""
     template, *others = (part.strip() for part in route.split(";"))
     if template:
         yield "route", template
@@ -248,7 +248,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Missing values of tables are no texts."""
+    """Return a text; missing values of tables are none."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""The failing rows of a suspect: how they fail, which is smallest, and those that were too many to be searched."""
+"""Members of a cluster: how they fail, which is smallest, and those beyond the rows that were searched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.schema import Row
 
-AT_ONCE = 20_000
+CHUNK_ROWS = 20_000
 """Rows whose features are made at a time: those of a million would take gigabytes."""
 
 SIZED = ("operator", "case", "shrunk")
@@ -29,13 +29,13 @@ def kind_of(verdict: str, violated: Any) -> FailureKind:
     return verdict, next(iter(checks_of(violated)), SURVIVAL)
 
 
-def checks_of(told: Any) -> Sequence[str]:
-    """The names of a column of checks, which is empty or no list where none could tell."""
-    return () if told is None or isinstance(told, float) else told
+def checks_of(clusters: Any) -> Sequence[str]:
+    """Return the names of a column of checks; empty where it is no list."""
+    return () if clusters is None or isinstance(clusters, float) else clusters
 
 
 def size_of(row: Row) -> tuple[bool, float, float, int]:
-    """Whether the case of a row was not made smaller, then its elements, its windows, and the length of its line."""
+    """Return the sort key of a row's case: whether it was not shrunk, its elements, windows, and length of line."""
     line, operator = smallest_case(row), str(row["operator"])
     windows = windows_of(operator, case := read_case(line))
     if windows is None:
@@ -45,9 +45,9 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
 
 
 def smallest_of(rows: pd.DataFrame) -> Row:
-    """The row whose case is smallest."""
+    """Return the row whose case is smallest."""
     sized = rows.reindex(columns=SIZED).to_numpy(object).tolist()
-    sizes = [size_of(dict(zip(SIZED, told, strict=True))) for told in sized]
+    sizes = [size_of(dict(zip(SIZED, clusters, strict=True))) for clusters in sized]
     (row,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
     return {str(name): value for name, value in row.items()}
 
@@ -56,18 +56,18 @@ def kinds_of_rows(rows: pd.DataFrame) -> Counter[FailureKind]:
     return Counter(kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True))
 
 
-def with_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
-    """The suspects of some failing rows with the ``others`` of their backend, each of which is of the first it meets.
+def assign_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
+    """Add ``others``, failing rows of the backend, each to the first cluster whose condition it meets.
 
-    What meets none is of one without a condition: those of its verdict, or a new one.
+    What meets none joins the cluster of its verdict without a condition, or makes a new one.
     """
-    told = list(found)
-    for start in range(0, len(others), AT_ONCE):
-        told = list(_with_some(told, others.iloc[start : start + AT_ONCE]))
-    return told
+    clusters = list(found)
+    for start in range(0, len(others), CHUNK_ROWS):
+        clusters = list(_assign(clusters, others.iloc[start : start + CHUNK_ROWS]))
+    return clusters
 
 
-def _with_some(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
+def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
     columns = {column.feature: column for column in columns_of(feature_table(rows))}
     left = np.ones(len(rows), np.bool_)
 
@@ -77,21 +77,21 @@ def _with_some(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[
             met &= term.holds(columns[term.feature]) if term.feature in columns else False
         return met
 
-    claimed = []
-    for cluster in [each for each in found if each.has_condition]:
+    enlarged = []
+    for cluster in filter(lambda cluster: cluster.has_condition, found):
         taken = meeting(cluster.terms)
         left &= ~taken
-        claimed.append(_grown(cluster, rows[taken]))
-    yield from (replace(each, failing_others=each.failing_others + int(left.sum())) for each in claimed)
+        enlarged.append(_enlarged(cluster, rows[taken]))
+    yield from (replace(cluster, failing_others=cluster.failing_others + int(left.sum())) for cluster in enlarged)
     without = {cluster.smallest["verdict"]: cluster for cluster in found if not cluster.has_condition}
-    rest = {str(verdict): part for verdict, part in rows[left].groupby("verdict", sort=False)}
+    rest = {str(verdict): group for verdict, group in rows[left].groupby("verdict", sort=False)}
     for verdict in dict.fromkeys([*without, *rest]):
-        part = rest.get(verdict, rows.iloc[:0])
-        yield _grown(without[verdict], part) if verdict in without else unexplained(part)
+        added = rest.get(verdict, rows.iloc[:0])
+        yield _enlarged(without[verdict], added) if verdict in without else unexplained(added)
 
 
-def _grown(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    """The suspect with more failing rows of its own."""
+def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
+    """Add failing rows to a cluster."""
     if not len(rows):
         return cluster
     kinds: Counter[FailureKind] = Counter(dict(cluster.kinds))
@@ -105,12 +105,11 @@ def _grown(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
 
 
 def unexplained(rows: pd.DataFrame) -> FailureCluster:
-    """Failing rows for which no condition is claimed."""
     return without_terms(rows, 0, has_condition=False)
 
 
 def without_terms(rows: pd.DataFrame, conforming_others: int, *, has_condition: bool) -> FailureCluster:
-    """Failing rows as a suspect without a condition, beside so many rows that conform."""
+    """Make a cluster without terms, beside so many rows that conform."""
     return FailureCluster(
         backend=str(rows["backend"].iloc[0]),
         has_condition=has_condition,

@@ -1,7 +1,7 @@
-"""What is still open about the suspects of a run, for whoever can ask further cases of it.
+"""Clusters of a run whose condition further cases can narrow.
 
-Who asks makes cases, and knows no suspects: it is told what a row of a case would say of each condition. What becomes
-of its cases are rows like others, from which the suspects are then told anew.
+Whoever runs further cases knows no clusters, but learns here which terms a row of a case meets. The rows of these cases
+are rows like others, from which the clusters are then made anew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poolproof.reports.rows.schema import Row
 
 @dataclass(frozen=True, eq=False)
 class OpenCluster:
-    """One suspect as rows tell it: of a row that describes a case, judged or not, what the condition says."""
+    """One cluster, and what its condition says of a row that describes a case, judged or not."""
 
     cluster: FailureCluster
 
@@ -32,22 +32,22 @@ class OpenCluster:
 
     @property
     def name(self) -> str:
-        """The same of the same condition."""
+        """Return a name that is equal for equal conditions."""
         return " and ".join([self.backend, *map(str, self.cluster.terms or sorted(self.cluster.cases)[:1])])
 
     @property
     def failing(self) -> Row:
-        """A row that fails and meets it."""
+        """Return a row that fails and meets the condition."""
         return self.cluster.smallest
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The cases to begin with, the smallest first: the later ones are sure to meet the condition."""
+        """Return the cases to begin with, the smallest first: the later ones are sure to meet the condition."""
         return tuple(dict.fromkeys((smallest_case(self.failing), str(self.failing["case"]))))
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Of its terms."""
+        """Return the features of its terms."""
         return tuple(term.feature for term in self.cluster.terms)
 
     @property
@@ -56,17 +56,17 @@ class OpenCluster:
 
     @property
     def thresholds(self) -> tuple[tuple[int, Bound], ...]:
-        """(number of a term, what was observed beside its threshold) of those that can be narrowed."""
-        told = [(self.features.index(bound.feature), bound) for bound in self.cluster.bounds]
-        return tuple((number, bound) for number, bound in told if bound.conforms is not None)
+        """Return (number of a term, the bound of its threshold) of those that can be narrowed."""
+        values = [(self.features.index(bound.feature), bound) for bound in self.cluster.bounds]
+        return tuple((number, bound) for number, bound in values if bound.conforms is not None)
 
     def met(self, row: Row) -> tuple[bool, ...]:
-        """Which of its terms the row meets; of a feature that only an answer has nothing is known, and it is met."""
-        told = self._features(row)
-        return tuple(term.feature not in told or _holds(term, told[term.feature]) for term in self.cluster.terms)
+        """Return which of its terms the row meets; a term about what only an answer has counts as met."""
+        values = self._features(row)
+        return tuple(term.feature not in values or _holds(term, values[term.feature]) for term in self.cluster.terms)
 
     def value(self, row: Row, feature: str) -> int | None:
-        """A number that the row has."""
+        """Return a number that the row has."""
         value = self._features(row).get(feature)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -75,12 +75,12 @@ class OpenCluster:
 
 
 def open_clusters_of(folder: Path) -> list[OpenCluster]:
-    """What is open about the run in a folder."""
+    """Return the open clusters of the run in a folder."""
     return open_clusters(clusters_of(folder))
 
 
 def open_clusters(found: Iterable[FailureCluster]) -> list[OpenCluster]:
-    """All suspects but those that every case meets."""
+    """Select the clusters but those that every case meets."""
     return [OpenCluster(cluster) for cluster in found if cluster.terms or not cluster.has_condition]
 
 

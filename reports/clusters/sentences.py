@@ -1,4 +1,4 @@
-"""A suspect in one sentence: the condition, and how many cases on either side of it fail."""
+"""A cluster in one sentence: the condition, and how many cases on either side of it fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_TIES = 3
 
 
 def sentence(cluster: FailureCluster) -> str:
-    """With a condition: "every case with A and B fails (212 of 212), none of 3,101 others does".
+    """Describe a cluster: "every case with A and B fails (212 of 212), none of 3,101 others does".
 
     The others are cases that conform, held to the same checks, and failing ones that are not explained yet.
     """
@@ -31,13 +31,13 @@ def sentence(cluster: FailureCluster) -> str:
 
 
 def headline(found: Sequence[FailureCluster]) -> str:
-    """How many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
-    things = sum(each.has_condition for each in found)
-    unexplained = sum(each.failing for each in found if not each.has_condition)
-    if not things:
+    """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
+    causes = sum(cluster.has_condition for cluster in found)
+    unexplained = sum(cluster.failing for cluster in found if not cluster.has_condition)
+    if not causes:
         return f"{_failing(unexplained)}, and no condition was found that tells which" if unexplained else ""
-    wrong = "One thing is wrong" if things == 1 else f"{things} things are wrong"
-    besides = f", and {_failing(unexplained)} that {'this does' if things == 1 else 'they do'} not explain"
+    wrong = "One thing is wrong" if causes == 1 else f"{causes} things are wrong"
+    besides = f", and {_failing(unexplained)} that {'this does' if causes == 1 else 'they do'} not explain"
     return wrong + (besides if unexplained else "")
 
 
@@ -46,12 +46,12 @@ def _failing(number: int) -> str:
 
 
 def asides(cluster: FailureCluster) -> list[str]:
-    """What is known besides: what fails, what was seen beside each threshold, and other conditions that do as well."""
+    """List what fails, what was seen beside each threshold, and other conditions that do as well."""
     return [f"what fails: {kinds_of(cluster)}", *_beside(cluster), *_alike(cluster)]
 
 
 def kinds_of(cluster: FailureCluster) -> str:
-    """How its cases end and in how many, the most frequent first: "interval (31), crashed (2)"."""
+    """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
     return ", ".join(f"{_ending(*kind)} ({number:,})" for kind, number in cluster.kinds)
 
 
@@ -69,14 +69,14 @@ def _seen(bound: Bound) -> str:
 
 
 def _alike(cluster: FailureCluster) -> list[str]:
-    """Terms that the same cases have in place of one of the condition's."""
+    """Name terms that the same cases have in place of one of the condition's."""
     others = dict.fromkeys(str(term) for tie in cluster.ties for term in tie if term not in cluster.terms)
-    told = ", ".join(list(others)[:_MAX_TIES])
-    return [f"or, which the same cases have: {told}"] if told else []
+    names = ", ".join(list(others)[:_MAX_TIES])
+    return [f"or, which the same cases have: {names}"] if names else []
 
 
 def spelled(terms: Iterable[Term]) -> str:
-    """A condition in words."""
+    """Describe a condition."""
     *others, last = map(str, terms)
     return f"{', '.join(others)} and {last}" if others else last
 

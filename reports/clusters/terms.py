@@ -1,7 +1,7 @@
-"""One term of a condition, and all that could be one: what a feature can be said to be, and how much saying it takes.
+"""Terms of conditions: what can be said of a feature, and how many bits it takes to say it.
 
-The bits of a term are those that it takes to name it among all others: its feature among the features, and what is said
-of it among what could be. They are what a condition has to earn before it is claimed.
+The bits of a term name it among all others: its feature among the features, and what is said of it among what could be.
+A condition has to save more bits than that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_THRESHOLDS = 24
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumn:
-    """One feature of all rows. ``values``: int64, bool or str; what they are where not ``present`` means nothing."""
+    """One feature of all rows. ``values`` are int64, bool or str, and mean nothing where not ``present``."""
 
     feature: str
     values: NDArray[Any]
@@ -41,16 +41,16 @@ class FeatureColumn:
         return bool(self.values.dtype == np.bool_)
 
     @property
-    def tells(self) -> bool:
-        """Whether not all rows are alike."""
+    def varies(self) -> bool:
+        """Return whether not all rows are alike."""
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
     def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
-        """The feature of some rows, by their numbers."""
+        """Select rows by their numbers."""
         return FeatureColumn(self.feature, self.values[rows], self.present[rows])
 
     def distinct(self, of: Mask) -> NDArray[Any]:
-        """The values of some rows, ascending."""
+        """Return the values of some rows, ascending."""
         return np.unique(self.values[of & self.present])
 
 
@@ -60,7 +60,7 @@ class Term(ABC):
 
     @abstractmethod
     def holds(self, column: FeatureColumn) -> Mask:
-        """In which rows it holds; not where the feature is missing."""
+        """Return in which rows it holds; not where the feature is missing."""
 
 
 @dataclass(frozen=True)
@@ -162,17 +162,16 @@ class Below(Term):
 
 
 def spelled_value(value: int | str) -> str:
-    """A number with commas where it is long."""
+    """Format a number, with commas where it is long."""
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
 def columns_of(features: Mapping[str, Sequence[Any]]) -> list[FeatureColumn]:
-    """The features of a table, in its order."""
     return [_column(name, values) for name, values in features.items()]
 
 
-def _column(name: str, told: Sequence[Any]) -> FeatureColumn:
-    values = [value if value == value else None for value in told]  # a line of JSON may have NaN
+def _column(name: str, raw: Sequence[Any]) -> FeatureColumn:
+    values = [value if value == value else None for value in raw]  # a line of JSON may have NaN
     own = [value for value in values if value is not None]
     present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
     if kinds <= {bool}:
@@ -200,14 +199,14 @@ class Literal:
 
 
 def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Literal]:
-    """What can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
+    """Yield what can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
         yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
 
 
 def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
-    """The same with its threshold at every observed value; of other terms themselves."""
+    """Yield the term with its threshold at every observed value; of other terms themselves."""
     match term:
         case AtLeast() | Below():
             yield from (type(term)(term.feature, int(value)) for value in column.distinct(column.present)[1:])
@@ -216,7 +215,9 @@ def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
 
 
 def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
-    """(a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is none."""
+    """Yield (a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is
+    none.
+    """
     if column.is_flag:
         yield Has(column.feature), 2
         yield Lacks(column.feature), 2
@@ -244,7 +245,7 @@ def _limits(column: FeatureColumn, everywhere: NDArray[Any], there: NDArray[Any]
 
 
 def _spread(values: NDArray[Any]) -> NDArray[Any]:
-    """At most so many, evenly, the ends among them."""
+    """Return at most `MAX_THRESHOLDS` values, evenly spread, with both ends."""
     if len(values) <= MAX_THRESHOLDS:
         return values
     return values[np.linspace(0, len(values) - 1, MAX_THRESHOLDS).round().astype(int)]

@@ -1,4 +1,4 @@
-"""All that pages, the terminal, the bundle and CI say about one run, read from its folder once."""
+"""Digest of a run: all that pages, the terminal, the bundle and CI say about it, read from its folder once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from poolproof.reports.waivers.review import REVIEWED, Review, State, review, sc
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are. They count no further
-    cases, from which the suspects are told, besides.
+    """One run in small tables; `tables`, `coverage` and `refusals` define their columns. They count no further cases,
+    of which only the clusters know.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
@@ -47,78 +47,75 @@ class Digest:
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """The mandatory groups that miss something."""
+        """Return the mandatory groups that miss something."""
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
     def relevant_waivers(self) -> list[Review]:
-        """The waivers that this run can say something about."""
+        """Return the waivers that this run can say something about."""
         return [review for review in self.waivers if review.state is not State.ELSEWHERE]
 
     @property
-    def asked(self) -> pd.DataFrame:
-        """The counts without the groups that a backend does not have at all."""
+    def supported_counts(self) -> pd.DataFrame:
+        """Return the counts without the groups that a backend does not have at all."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
 
     @cached_property
     def has_statistics(self) -> bool:
-        """Whether some backward ran whose result was measured."""
+        """Return whether some backward ran whose result was measured."""
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
     def plugin_faults(self) -> list[str]:
-        """A line for each plugin that was left out, or that could not tell."""
         return plugin_faults(self.run, self.folder)
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """One failed row of each kind."""
+        """Return one failed row of each kind."""
         return tables.failures(self.folder)
 
     @property
     def root_causes(self) -> list[FailureCluster]:
-        """The suspects with a condition, which explain the cases that meet it."""
+        """Return the clusters with a condition, which explain the cases that meet it."""
         return [cluster for cluster in self.clusters if cluster.has_condition]
 
     @cached_property
     def unexplained(self) -> pd.DataFrame:
-        """One failed row of each kind, of those that no suspect with a condition explains."""
+        """Return one failed row of each kind, of those that no root cause explains."""
         if not self.root_causes:
             return self.failures
         explained: dict[str, frozenset[str]] = {}
         for cluster in self.root_causes:
             explained[cluster.backend] = explained.get(cluster.backend, frozenset()) | cluster.cases
-        return tables.failures(self.folder, but=explained)
+        return tables.failures(self.folder, excluding=explained)
 
     @cached_property
     def clusters(self) -> tuple[FailureCluster, ...]:
-        """What the failing rows have in common; the smallest of each with all its columns."""
+        """Return the clusters of failing rows; the smallest case of each with all its columns."""
         return clusters_of(self.folder) if self.conclusion.totals["violates"] else ()
 
     @cached_property
     def clauses(self) -> pd.DataFrame:
-        """What was asked about each clause of the contract, and how it ended."""
         return clause_table(self.folder)
 
     @cached_property
-    def listed(self) -> pd.DataFrame:
-        """The rows of case lists."""
+    def list_rows(self) -> pd.DataFrame:
         return listed_rows(self.folder)
 
     @cached_property
-    def precise(self) -> list[Precision]:
-        """Precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
+    def precision_details(self) -> list[Precision]:
+        """Return precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
         return precision_by_model(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:
-        """Precision per backend, operator, dtype and accumulation model."""
+        """Return precision per backend, operator, dtype and accumulation model."""
         by = ["backend", "operator", "dtype", "model"]
         return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION], tables.PLANNED), by)
 
 
 def read_digest(folder: Path) -> Digest:
-    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read when asked for."""
+    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read on access."""
     run = read_run(folder)
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
@@ -147,10 +144,10 @@ def read_digest(folder: Path) -> Digest:
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    """The waivers that a run was judged with."""
+    """Return the waivers that a run was judged with."""
     return from_records(run["waivers"], "run.json")
 
 
 def judging_day(run: Mapping[str, Any]) -> date:
-    """The day that decides which waivers of a run had expired."""
+    """Return the day that decides which waivers of a run had expired."""
     return date.fromisoformat(run["waivers_judged_on"])

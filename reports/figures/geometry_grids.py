@@ -1,4 +1,4 @@
-"""What geometries a run asked about, as two grids of counts for each backend: white spots are what nobody asked."""
+"""Geometries that a run judged, as two grids of counts for each backend: an empty square is what no case covers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GeometryGrid:
 
 
 def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
-    """Of each backend the grids of the geometries of the cases that were judged; none where no case has any."""
+    """Return the grids of each backend, over its judged cases; none where no case has a geometry."""
     wanted = ["backend", "case", "planes", "elements"]
     rows = read_rows(folder, wanted, having("verdict", JUDGED) & pc.field("planes").is_valid())
     sizes: dict[str, Counter[tuple[str, str]]] = {}
@@ -66,7 +66,7 @@ def _kernels(counts: Counter[tuple[str, str]]) -> GeometryGrid:
 
 
 def _window_class(case: str) -> tuple[str, str]:
-    """(kernel against stride, cells of the kernel); of an adaptive operator the windows of a plane."""
+    """Return (kernel against stride, cells of the kernel); for an adaptive operator the windows of a plane."""
     record = json.loads(case)
     if "output_size" in record:
         return "adaptive", _size_class(KERNELS, prod(size or 1 for size in _list(record["output_size"])))
@@ -79,13 +79,13 @@ def _window_class(case: str) -> tuple[str, str]:
     return relation, _size_class(KERNELS, prod(_spread(kernel, _axes_of(record, axes))))
 
 
-def _axes_of(record: dict[str, object], least: int) -> int:
-    """The spatial axes, where the kernel may be one number for all."""
-    return max(least, 3 if "3d" in str(record["operator"]).lower() else 2)
+def _axes_of(record: dict[str, object], at_least: int) -> int:
+    """Count the spatial axes, where the kernel may be one number for all."""
+    return max(at_least, 3 if "3d" in str(record["operator"]).lower() else 2)
 
 
 def _list(value: object) -> list[int]:
-    return [int(each) for each in value] if isinstance(value, list) else [int(str(value))]
+    return [int(number) for number in value] if isinstance(value, list) else [int(str(value))]
 
 
 def _spread(values: list[int], axes: int) -> list[int]:
@@ -93,7 +93,7 @@ def _spread(values: list[int], axes: int) -> list[int]:
 
 
 def _size_class(begins: Sequence[int], value: int) -> str:
-    """The class that a number lies in; what is below the first lies in that."""
+    """Return the class that a number lies in; what is below the first lies in that."""
     below = [begin for begin in begins if begin <= value]
     return _name(below[-1] if below else begins[0])
 

@@ -1,4 +1,4 @@
-"""What was wrong over a history: since when, on which products, and gone when."""
+"""Issues over a history: since when each condition fails, on which products, and when it was gone."""
 
 from __future__ import annotations
 
@@ -40,42 +40,42 @@ class IssueHistory:
 
 
 def issue_histories(entries: Entries) -> list[IssueHistory]:
-    """What is wrong now, then what is gone, the newest first."""
-    found: dict[tuple[str, Condition], IssueHistory] = {}
+    """Return what is wrong now, then what is gone, the newest first."""
+    issues: dict[tuple[str, Condition], IssueHistory] = {}
     violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MAX_RUNS:]
     for run in records(entries.runs):
-        here = list(_claimed(entries, run)) if run["run"] in violating else []
-        _end(found, run, {(cluster.backend, _condition(cluster)) for cluster in here})
-        for cluster in here:
-            _follow(found, run, cluster)
-    return sorted(found.values(), key=lambda course: (course.gone is not None, -course.last))
+        present = list(_root_causes(entries, run)) if run["run"] in violating else []
+        _end(issues, run, {(cluster.backend, _condition(cluster)) for cluster in present})
+        for cluster in present:
+            _extend(issues, run, cluster)
+    return sorted(issues.values(), key=lambda issue: (issue.gone is not None, -issue.last))
 
 
-def _claimed(entries: Entries, run: Record) -> Iterator[FailureCluster]:
-    """The suspects with a condition; none where a run's rows cannot be read."""
+def _root_causes(entries: Entries, run: Record) -> Iterator[FailureCluster]:
+    """Yield the clusters with a condition; none where a run's rows cannot be read."""
     try:
         yield from (cluster for cluster in clusters_of(entries.paths[run["run"]]) if cluster.has_condition)
     except NotARun:
         return
 
 
-def _follow(found: dict[tuple[str, Condition], IssueHistory], run: Record, cluster: FailureCluster) -> None:
+def _extend(issues: dict[tuple[str, Condition], IssueHistory], run: Record, cluster: FailureCluster) -> None:
     key, product = (cluster.backend, _condition(cluster)), str(cluster.smallest.get("product") or "")
-    course = found.get(key)
-    if course is None or course.gone is not None:
-        course = found[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
-    course.sentence, course.last, course.runs = cluster.sentence, run["started"], course.runs + 1
-    course.plans.add(run["plan"])
-    if product and product not in course.products:
-        course.products.append(product)
+    issue = issues.get(key)
+    if issue is None or issue.gone is not None:
+        issue = issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
+    issue.sentence, issue.last, issue.runs = cluster.sentence, run["started"], issue.runs + 1
+    issue.plans.add(run["plan"])
+    if product and product not in issue.products:
+        issue.products.append(product)
 
 
-def _end(found: dict[tuple[str, Condition], IssueHistory], run: Record, here: set[tuple[str, Condition]]) -> None:
-    """A run that judged the same backend by the same plan, and does not have it, ends what was wrong."""
+def _end(issues: dict[tuple[str, Condition], IssueHistory], run: Record, present: set[tuple[str, Condition]]) -> None:
+    """End the issues that a run does not show though it judged their backend by the same plan."""
     judged = json.loads(run["backends"])
-    for key, course in found.items():
-        if key not in here and course.backend in judged and run["plan"] in course.plans and course.gone is None:
-            course.gone = run["started"]
+    for key, issue in issues.items():
+        if key not in present and issue.backend in judged and run["plan"] in issue.plans and issue.gone is None:
+            issue.gone = run["started"]
 
 
 def _condition(cluster: FailureCluster) -> Condition:

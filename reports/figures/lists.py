@@ -14,14 +14,14 @@ _COLUMNS = ("backend", "verdict", "list", "list_row", "list_standard", "list_sta
 
 
 def listed_rows(folder: Path) -> pd.DataFrame:
-    """The rows of a run that are those of case lists."""
     return read_rows(folder, list(_COLUMNS), pc.field("list").is_valid()).to_pandas()
 
 
 def list_results(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per backend, list and standard: rows, judged, conforms, violates, waived, refused (as documented); what the
-    standard passes and fails of the judged; where it passes what violates (``missed``) or fails what conforms
-    (``accused``).
+    """Count per backend, list and standard.
+
+    rows, judged, conforms, violates, waived, refused (as documented); of the judged what the standard passes and fails;
+    ``missed``, where it passes what violates, and ``accused``, where it fails what conforms.
     """
     verdicts, passes = rows["verdict"], rows["list_standard_passes"]
     violates = verdicts.isin([*FAILED, Verdict.WAIVED])

@@ -1,4 +1,4 @@
-"""What a history says: how things stand now, and how they went run by run."""
+"""Trends of a history: how things stand now, and how they went run by run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pandas as pd
 from poolproof.reports.figures.history import Entries, connect
 
 IMPLEMENTATION = ("backend", "product", "library")
-"""What is accepted or refused as a whole: a library by its content, empty where a run does not tell."""
+"""Columns of what is accepted or refused as a whole; a library by its content, empty where a run does not say."""
 
 MATRIX_CELL = (*IMPLEMENTATION, "operator", "dtype")
-"""What one square of the dashboard's matrix stands for."""
+"""Columns of one square of the dashboard's matrix."""
 
 MAX_POINTS = 150
-"""Longest line of a chart; where there are more runs, neighbours share a point that shows the worst of them."""
+"""Points of a chart's line; where there are more runs, neighbours share a point that shows the worst of them."""
 
 MAX_LIBRARIES = 3
 """Libraries of one backend and product that are shown as they stand, the newest; older ones have their lines alone."""

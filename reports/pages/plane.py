@@ -131,12 +131,12 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
         reach = own if title == _DIFFERENCE else shared
         marks = [_cell(crop, cell, value, reach) for cell, value in zip(cells, numbers, strict=True)]
         if title == _DIFFERENCE:
-            marks += _astray(crop) or _moved(crop, cells)
+            marks += _misrouted(crop) or _moved(crop, cells)
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
         drawings.append(("windows that send there", crop.svg("windows that send there", windows)))
-    if len(evidence.planes_rejected) > 1:
-        drawings.append(("wrong planes", _planes(evidence.planes_rejected)))
+    if len(evidence.rejected_per_plane) > 1:
+        drawings.append(("wrong planes", _planes(evidence.rejected_per_plane)))
     return Picture(_caption(crop), drawings)
 
 
@@ -209,9 +209,11 @@ def _text(x: float, y: float, text: str) -> str:
     return f'<text x="{x:g}" y="{y + 2:g}">{escape(text)}</text>'
 
 
-def _astray(crop: _Crop) -> list[str]:
+def _misrouted(crop: _Crop) -> list[str]:
     """Draw an arrow for each gradient of which the decoder knows where it went."""
-    places = [(crop.place_of(fault.home), crop.place_of(fault.cell), fault.is_copy) for fault in crop.evidence.astray]
+    places = [
+        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.is_copy) for fault in crop.evidence.misrouted
+    ]
     return [
         _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")
         for home, cell, is_copy in places

@@ -28,7 +28,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(digest.precise),
+        backends=_by_backend(digest.precision_details),
         standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
         backend_comparisons=backend_comparisons(digest.folder),
         probes=_probes(digest.run),

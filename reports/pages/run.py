@@ -33,7 +33,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
     ``links`` maps the names of files beside it to what they tell.
     """
-    aspects, shown = aspects_in_order(digest.asked), cards(digest)
+    aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
     told = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
@@ -47,7 +47,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
-        list_results=records(list_results(digest.listed)),
+        list_results=records(list_results(digest.list_rows)),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
@@ -58,7 +58,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; returns its path."""
-    totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
+    totals = digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index()
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
     told = {"headline": headline(digest.clusters), "suspects": digest.root_causes, "failures": failures}
     return write_page(path, "run.md.j2", **(_common(digest) | told), totals=records(totals))
@@ -95,7 +95,7 @@ def _gap(gap: Record) -> Record:
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
     """Of each backend a title and a drawing for each dtype: largest errors and bounds."""
-    found = errors_by_dtype(digest.precise) if digest.has_statistics else {}
+    found = errors_by_dtype(digest.precision_details) if digest.has_statistics else {}
     return {
         backend: [
             (f"{dtype}, {model}", error_over_multiplicity(classes, f"largest errors and bounds of {dtype}"))
@@ -114,7 +114,7 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
         for square in card.squares:
             numbers.setdefault(square, []).append(card.number)
     matrix: dict[str, list[Record]] = {}
-    for line in matrix_lines(digest.asked):
+    for line in matrix_lines(digest.supported_counts):
         names = (line.backend, line.operator, line.dtype, line.index_dtype)
         squares = []
         for aspect in aspects:

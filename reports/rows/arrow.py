@@ -1,4 +1,4 @@
-"""The columns of a row as an Arrow schema, and rows as Arrow tables."""
+"""Arrow schema of a row, and rows as Arrow tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
+    """Make an Arrow table of the full schema; raise ValueError for a column the schema does not have."""
     rows = list(rows)
     for row in rows:
         check_columns(row)

@@ -48,7 +48,7 @@ class RefusedError(Exception):
 
 
 def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Memory:
-    """Every storage as the call gets it."""
+    """Return every storage as the call gets it."""
     return {
         name: arrays.get(f"memory_{name}", np.full(tensor["bytes"], UNTOUCHED, np.uint8)).copy()
         for name, tensor in tensors.items()
@@ -56,14 +56,14 @@ def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) 
 
 
 def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
-    """The view that a tensor is of its storage; bfloat16 as the upper halves of float32."""
+    """View a storage as its tensor; bfloat16 as the upper halves of float32."""
     dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
     strides = [stride * dtype.itemsize for stride in tensor["strides"]]
     return np.ndarray(tensor["shape"], dtype, memory.data, tensor["offset"] * dtype.itemsize, strides)
 
 
 def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
+    """Return the elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
     view = elements(tensor, memory)
     if tensor["dtype"] == "int8":
         view = np.ascontiguousarray(view).ravel()[: 4 * int(np.prod(shape))].view(np.int32)
@@ -73,12 +73,12 @@ def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) 
 
 
 def as_left(tensor: Mapping[str, Any], strides: Sequence[int] | None) -> Mapping[str, Any]:
-    """An output as it is described after a call that may have given it other strides."""
+    """Describe an output after a call that may have given it other strides."""
     return tensor if strides is None else {**tensor, "strides": strides}
 
 
 def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
-    """Which outputs came back with other strides, those of axes with more than one element."""
+    """Name the outputs that came back with other strides, along axes of more than one element."""
     for name, left in strides.items():
         tensor = call["tensors"][name]
         axes = zip(tensor["shape"], left, tensor["strides"], strict=True)
@@ -87,7 +87,7 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
 
 
 def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
-    """Where bytes changed that the call may not write: inputs, and what lies around the elements of outputs."""
+    """Name where bytes changed that the call may not write: inputs, and what lies around outputs' elements."""
     for name, tensor in call["tensors"].items():
         changed = before[name] != after[name]
         if name in call["outputs"] and tensor["dtype"] == "int8":
@@ -132,7 +132,7 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> CallResu
 
 
 class LoadedLibraries:
-    """The functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
+    """Functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         try:
@@ -163,7 +163,7 @@ class LoadedLibraries:
         return c_void_p(function(*arguments))
 
     def upload(self, content: np.ndarray) -> c_void_p:
-        """Device memory that holds ``content``; no memory at all for none."""
+        """Copy ``content`` to device memory; allocate none for no bytes."""
         address, size = c_void_p(), c_size_t(content.nbytes)
         if content.nbytes:
             self.call("aclrtMalloc", byref(address), size, c_int(0))
@@ -177,14 +177,14 @@ class LoadedLibraries:
         return content
 
     def tensor(self, described: Mapping[str, Any], address: c_void_p) -> c_void_p:
-        """An aclTensor over the storage at ``address``."""
+        """Create an aclTensor over the storage at ``address``."""
         shape, strides, storage = (_int64s(described[name]) for name in ("shape", "strides", "storage"))
         dims = shape, c_uint64(len(shape)), c_int(described["data_type"])
         view = strides, c_int64(described["offset"]), c_int(described["format"])
         return self.handle("aclCreateTensor", *dims, *view, storage, c_uint64(len(storage)), address)
 
     def argument(self, given: Any, tensors: Mapping[str, c_void_p]) -> object:
-        """What is passed for an argument: a tensor by its name, a list or a flag."""
+        """Convert an argument: a tensor by its name, a list or a flag."""
         if isinstance(given, str):
             return tensors[given]
         if isinstance(given, bool):
@@ -217,7 +217,7 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
 
 
 def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], CallResult]:
-    """How to make the call: as the arguments say, or else as the backend did that the evidence is of."""
+    """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
     if not device and not paths and backend.startswith("torch-"):
         device = backend.removeprefix("torch-")
     if device:

@@ -1,6 +1,6 @@
-"""The names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
+"""Names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
 
-What a check claims and how it is held, the suites say; that they have these and no others is tested.
+What a check claims and how it is held, the suites say; a test holds that they have these and no others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MEMORY_UNTOUCHED = "memory_untouched"
 
 
 def diagnosis_block(aspect: str) -> str:
-    """The block of the further cases that are held to the claims of an aspect."""
+    """Name the block of the further cases that are held to the claims of an aspect."""
     return f"{DIAGNOSIS}-{aspect}"
 
 
 def held_to(aspect: str, block: str) -> str:
-    """The aspect whose claims a row's case is held to."""
+    """Return the aspect whose claims a row's case is held to."""
     return block.removeprefix(f"{DIAGNOSIS}-") if aspect == DIAGNOSIS else aspect
 
 

@@ -1,6 +1,6 @@
-"""What is no fault of an implementation, an adapter or the suite: a disk that is full, a folder that is not writable.
+"""Errors of the system, which are nobody's verdict: a disk that is full, a folder that is not writable.
 
-Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command tells the sentence.
+Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command shows the sentence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CannotWrite(BadInput):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Around all that writes one file: `CannotWrite` where the system does not let it."""
+    """Raise `CannotWrite` where the system does not let a file be written."""
     try:
         yield
     except OSError as error:
@@ -33,7 +33,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` for a file that takes its place when it is complete; else all is left as it was."""
+    """Give a name beside ``path`` for a file that takes its place when it is complete; else all stays as it was."""
     aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with writing(path):
         try:
@@ -47,7 +47,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def environment_errors() -> Iterator[None]:
-    """Around what calls nothing of anybody else: an error of the system is the surroundings', `CannotWrite`."""
+    """Raise `CannotWrite` for any error of the system, around code that calls nobody else's."""
     try:
         yield
     except OSError as error:
@@ -55,7 +55,7 @@ def environment_errors() -> Iterator[None]:
 
 
 def describe(error: OSError) -> str:
-    """Any other error of the system in words, with what to do about it."""
+    """Describe an error of the system, and what to do about it."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; {_remedy(error)}"
 

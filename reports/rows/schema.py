@@ -1,6 +1,6 @@
-"""The columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
+"""Columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
 
-A row is one case judged (or not) on one backend. It holds the whole case, so that every row can be replayed.
+A row is one case, judged or not, on one backend. It holds the whole case, so that every row can be replayed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SCHEMA_VERSION = 3
 
 
 class ColumnType(StrEnum):
-    """What a column holds, one value or a list of them, by the names that Arrow has for it."""
+    """Type of a column's values, one or a list of them, by its Arrow name."""
 
     TEXT = "string"
     COUNT = "int64"

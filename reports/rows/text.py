@@ -12,10 +12,10 @@ _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal would obey, or a reader not see, spelled out as Python spells it."""
+    """Spell out, as Python does, what a terminal would obey or a reader not see."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def without_commands(text: str) -> str:
-    """Lines in which no CI service finds a command: the first character of what would be one is spelled out."""
+    """Spell out the first character of what a CI service would take for a command."""
     return _COMMAND.sub(lambda found: (found["before"] or "") + f"\\x{ord(found[0][-1]):02x}", text)

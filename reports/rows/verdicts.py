@@ -1,4 +1,4 @@
-"""The verdicts a row can carry, which outweighs which, and the exit statuses that tell a script."""
+"""Verdicts of a row, their order of gravity, and the exit statuses that a script reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
     @property
     def overall(self) -> Overall:
-        """How a session ends that reached this verdict and no graver one."""
+        """Return how a session ends that reached this verdict and no graver one."""
         if self in FAILED:
             return Overall.VIOLATES
         return Overall.INCOMPLETE if self in SKIPPED else Overall.CONFORMS
@@ -72,7 +72,6 @@ class Overall(IntEnum):
 
     @classmethod
     def of_word(cls, word: str) -> Overall:
-        """The one that a record names by its word."""
         return cls[word.upper().replace(" ", "_")]
 
 
@@ -81,7 +80,7 @@ BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overa
 
 
 def gravest(causes: Mapping[Overall, object]) -> Overall:
-    """The gravest ending for which there is a cause; what nothing speaks against conforms."""
+    """Return the gravest ending for which there is a cause; without any, the run conforms."""
     return next((overall for overall in BY_GRAVITY if causes.get(overall)), Overall.CONFORMS)
 
 

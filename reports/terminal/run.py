@@ -52,10 +52,10 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
 def summary(digest: Digest, console: Console) -> list[RenderableType]:
     """What is wrong; the verdict table, what was not judged and why, the waivers, the failures, the conclusion."""
     parts = suspected(digest.clusters)
-    if len(digest.asked):
-        parts += _verdict_table(digest.asked, console)
+    if len(digest.supported_counts):
+        parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
-    parts += listed(digest.listed)
+    parts += listed(digest.list_rows)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
     parts += _plugins(digest.plugin_faults)
