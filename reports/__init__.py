@@ -1,4 +1,4 @@
-"""What is said: rows, tables, pages. Nothing here imports the other rooms; rows are the only input."""
+"""Reports: rows, tables, pages. Nothing here imports the other rooms; rows are the only input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["load"]
 
 
 def load(run: Path | str) -> LoadedRun:
-    """A run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
+    """Read a run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
     from poolproof.reports.loading import read  # who judges does without pandas
 
     return read(Path(run))

@@ -102,14 +102,14 @@ def package(run: Path, output: Path, key: Path | None) -> None:
 
 
 def _checked_fingerprint(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """What is no fingerprint is a mistake of who typed it, and says nothing about the bundle."""
+    """Refuse what is no fingerprint: that is a mistake of who typed it, and says nothing about the bundle."""
     if value is None or re.fullmatch("[0-9a-f]{64}", value):
         return value
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
 def verify_with(draw: Redraw) -> click.Command:
-    """The command ``verify``, for whoever can draw a run's questions again."""
+    """Make the command ``verify``, with what draws a run's cases again."""
 
     @click.command("verify")
     @click.argument("bundle", type=PATH)
@@ -135,7 +135,7 @@ def verify_with(draw: Redraw) -> click.Command:
 
 
 def merge_with(mandatory: Mandatory) -> click.Command:
-    """The command ``merge``, for whoever knows what a run owes."""
+    """Make the command ``merge``, with what knows the mandatory groups of a run."""
 
     @click.command("merge")
     @click.argument("runs", nargs=-1, required=True, type=PATH)
@@ -244,7 +244,7 @@ def dashboard(folder: Path, site: Path) -> None:
 
 
 def _entries(folder: Path) -> Entries:
-    """The complete runs; what was passed over is told on the error output."""
+    """Read the complete runs; print a warning for each one passed over."""
     entries = read_entries(folder)
     for warning in entries.warnings:
         click.echo(f"poolproof: warning: {warning}", err=True)

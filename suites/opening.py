@@ -107,7 +107,7 @@ def begin(config: pytest.Config) -> Session:
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     """How many cases of each aspect are left to do."""
-    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.asked).values())
+    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.recorded).values())
     for block in selection.blocks():
         if block.id not in done.blocks:
             left[block.aspect.id] += block.count

@@ -104,7 +104,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         most_evidence=max(1, MOST_EVIDENCE // pool.size),
         memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
         judged=run.done.cases,
-        led_to=run.done.led_to,
+        led_to=run.done.unplanned,
     )
     try:
         pool.begin(given)
@@ -160,7 +160,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
         metafunc.parametrize("turn", range(session.budget.turns * workers) if session.budget else ())
     if "question" in metafunc.fixturenames:
-        asked = selection.unanswered(session.done.asked)
+        asked = selection.unanswered(session.done.recorded)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
         missing = selection.unsupported()
@@ -205,7 +205,7 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     begun = (
         session.done.blocks
         | {block for block, _ in session.done.cases}
-        | session.selection.answered(session.done.asked)
+        | session.selection.answered(session.done.recorded)
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
@@ -295,7 +295,7 @@ def _runner(
         timeout=config.getoption("case_timeout"),
         shrinks=shrinks,
         already_judged=session.done.cases,
-        already_led_to=session.done.led_to,
+        already_led_to=session.done.unplanned,
         most_evidence=most_evidence,
         loaded=loaded,
         lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},

@@ -1,9 +1,8 @@
-"""A signed statement about a bundle: an in-toto attestation of a test result, in a DSSE envelope.
+"""Signed statements about bundles: in-toto attestations of a test result, in DSSE envelopes.
 
-It says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are the
-formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that other
-tools read them; keys are those that people have, Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra
-``attest``.
+A statement says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are
+the formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that
+other tools read them; keys are Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra ``attest``.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class AttestationError(BadInput):
 
 
 def attestation_path(bundle: Path) -> Path:
-    """Where the attestation of a bundle lies: beside it, under the bundle's name."""
+    """Return where the attestation of a bundle lies: beside it, under the bundle's name."""
     return bundle.with_name(bundle.name + ".intoto.json")
 
 
@@ -52,8 +51,8 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
 
 
 def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) -> Iterator[str]:
-    """What an attestation does not vouch for of a bundle and the run in it; `AttestationError` if it cannot be read."""
-    statement = _opened(attestation, public_key)
+    """Yield what an attestation does not vouch for of a bundle and its run; `AttestationError` if it is unreadable."""
+    statement = _signed_statement(attestation, public_key)
     if statement is None:
         yield f"no signature of {attestation.name} was made with the key of {public_key.name}"
         return
@@ -85,7 +84,7 @@ def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
 
 
 def _predicate(digest: Digest) -> dict[str, Any]:
-    """The result, and by which configuration: plan, seed, how much of the plan, and suite."""
+    """Return the result and its configuration: plan, seed, how much of the plan, and suite."""
     run = digest.run
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
     part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
@@ -100,12 +99,12 @@ def _failed(digest: Digest) -> list[Record]:
 
 
 def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of every library that the run's backends brought, by backend and name."""
+    """Map backend and name of every library that the run's backends loaded to its SHA-256."""
     return {
         f"{backend} {name}": match[1]
         for backend, environment in run["backends"].items()
-        for name, told in environment.items()
-        if name.startswith("library ") and (match := _LIBRARY.match(told))
+        for name, description in environment.items()
+        if name.startswith("library ") and (match := _LIBRARY.match(description))
     }
 
 
@@ -116,8 +115,8 @@ def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
         raise AttestationError(f"the attestation names its subjects otherwise: {error!r}") from error
 
 
-def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
-    """The statement that the key's owner signed, None if he signed none here."""
+def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | None:
+    """Return the statement that the key's owner signed; None if none here is."""
     library = _library()
     record = read_record(attestation, AttestationError, f"{attestation} is no attestation", ["payload", "signatures"])
     try:
@@ -136,7 +135,7 @@ def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
 
 
 def _signer(path: Path) -> Any:
-    """Securesystemslib's signer with a private key."""
+    """Make securesystemslib's signer of a private key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
@@ -148,7 +147,7 @@ def _signer(path: Path) -> Any:
 
 
 def _key(path: Path) -> Any:
-    """Securesystemslib's key of a public key."""
+    """Make securesystemslib's key of a public key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
@@ -169,7 +168,7 @@ def _content(path: Path) -> bytes:
 
 
 def _library() -> Any:
-    """securesystemslib, with its parts; `AttestationError` says how to get it."""
+    """Import securesystemslib with its parts; `AttestationError` says how to get it."""
     try:
         import cryptography  # noqa: F401
         import securesystemslib.dsse

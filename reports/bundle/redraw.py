@@ -1,4 +1,4 @@
-"""Whether a run judged what its plan holds: the planned questions, drawn again, against the rows.
+"""Comparison of a run's rows with its plan, whose cases are drawn again.
 
 Who draws is not known here: `Redraw` is handed in by whoever can.
 """
@@ -26,21 +26,21 @@ DrawnBlock = tuple[str, str, list[PlannedRow]]
 """Backend, block, and its questions; the block without a name is what the backend does not have."""
 
 
-_ACCUSED_BESIDES = (
+_AUXILIARY = (
     pc.field("case_id").is_valid()
     & (pc.coalesce(pc.field("block"), pc.scalar("")) == "")
     & having("verdict", [*FAILED, Verdict.WAIVED])
 )
-"""Calls beside a planned one that deviate by themselves: of no block, and nobody gains by inventing one."""
+"""Auxiliary calls of planned ones that deviate by themselves; of no block, and nobody gains by inventing one."""
 
 
 @dataclass(frozen=True)
 class Redraw:
-    """What was asked of a run, from its record alone: ``questions`` block by block, the ``mandatory`` groups, and how
-    many cases the whole plan has.
+    """What a run had to judge, from its record alone.
 
-    All raise `BadInput` where the record does not say. ``further`` tells what the row of a further case has to say, for
-    which no plan speaks; `BadInput` where it is of none.
+    ``questions`` block by block, the ``mandatory`` groups, and how many cases the whole plan has; all raise `BadInput`
+    where the record does not say. ``further`` returns what the row of a further case, which is in no plan, has to say;
+    `BadInput` where it is of none.
     """
 
     questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
@@ -50,70 +50,70 @@ class Redraw:
 
 
 def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
-    """What is wrong: each question has exactly one row, which describes it; no row is about anything else."""
+    """Yield what is wrong: each question has exactly one row, which describes it; no row is about anything else."""
     if draw.mandatory(digest.run) != digest.run["mandatory"]:
-        yield "run.json owes other groups than the plan that it names"
+        yield "run.json has other mandatory groups than the plan that it names"
     if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
     everything = read_rows(digest.folder)
     if draw.further is not None:
         yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
-    rows = everything.filter(~_ACCUSED_BESIDES & PLANNED)
-    places = _places(rows)
+    rows = everything.filter(~_AUXILIARY & PLANNED)
+    numbers = _row_numbers(rows)
     for backend, block, planned in draw.questions(digest.run):
-        there = rows.take(pa.array(places.pop((backend, block), []), pa.int64())).to_pylist()
-        yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, there)
-    for backend, block in places:
+        found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
+        yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
+    for backend, block in numbers:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
 
 
 def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:
-    """Rows of further cases that do not say what follows from their case: which there are, no plan says."""
+    """Yield rows of further cases that do not say what follows from their case."""
     for row in rows:
         try:
-            problem = _other(further(row), row)
+            problem = _difference(further(row), row)
         except BadInput as error:
             problem = f"is of no further case: {error}"
         if problem:
             yield f"{row['block']}: {_named(_key(row))} {problem}"
 
 
-def _places(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
-    """The numbers of the rows of each block of each backend."""
-    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+def _row_numbers(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
+    """Return the numbers of the rows of each block of each backend."""
+    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
     keys = zip(rows["backend"].to_pylist(), rows["block"].to_pylist(), strict=True)
     for number, (backend, block) in enumerate(keys):
-        places[backend, block or ""].append(number)
-    return places
+        numbers[backend, block or ""].append(number)
+    return numbers
 
 
-def _differences(where: str, planned: list[PlannedRow], there: list[Row]) -> Iterator[str]:
-    owed, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, there))
-    for key, number in (owed - got).items():
+def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Iterator[str]:
+    expected, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, found))
+    for key, number in (expected - got).items():
         rows = f"{got[key]} of {got[key] + number} rows" if got[key] else "no row"
         yield f"{where}: {_named(key)} was planned and has {rows}"
-    for key, number in (got - owed).items():
+    for key, number in (got - expected).items():
         yield f"{where}: {_named(key)} has {number} rows more than were planned"
     by_key = {_key(question[0]): question for question in planned}
-    for row in there:
-        if (question := by_key.get(_key(row))) is not None and (other := _other(question, row)):
-            yield f"{where}: {_named(_key(row))} {other}"
+    for row in found:
+        if (question := by_key.get(_key(row))) is not None and (difference := _difference(question, row)):
+            yield f"{where}: {_named(_key(row))} {difference}"
 
 
-def _other(planned: PlannedRow, row: Row) -> str:
-    """In what a row differs from what was planned, empty if in nothing."""
+def _difference(planned: PlannedRow, row: Row) -> str:
+    """Return in what a row differs from what was planned; empty if in nothing."""
     described, checks = planned
     for name, value in described.items():
         if row[name] != value:
             return f"says {name} {row[name]!r}, and it is {value!r}"
     missing = [check for check in checks if check not in (row["checks_judged"] or ())]
     if row["verdict"] == Verdict.CONFORMS and missing:
-        return f"is said to conform, and the check {missing[0]!r}, which it owes, did not judge it"
+        return f"is said to conform, and the check {missing[0]!r}, which is expected, did not judge it"
     return ""
 
 
 def _key(row: Row) -> tuple[str, ...]:
-    """What tells a row of a block from its others."""
+    """Return what identifies a row within a block."""
     return tuple(str(row.get(name) or "") for name in ("case_id", "operator", "dtype", "index_dtype"))
 
 

@@ -36,7 +36,7 @@ MAX_FAILING = MAX_CONFORMING = 20_000
 """Rows of one backend that speak for a condition, and against it: more would tell the same, in gigabytes."""
 
 _FEW = 0.1
-"""Share of the cases of one suspect that are too few to be another that fails alike."""
+"""Share of the cases of a cluster below which another that fails alike is no cluster of its own."""
 
 NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
 """Columns of the rows that are looked at."""

@@ -1,8 +1,8 @@
 """Comparison of two runs: what got worse, what got better, and what differs around them.
 
-Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different
-seeds share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from
-what was wrong, and are left out.
+Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different seeds
+share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from what was
+wrong, and are left out.
 """
 
 from __future__ import annotations
@@ -209,8 +209,7 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     """Return what was judged before and is not now.
 
     A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. No run
-    has
-    to judge the auxiliary calls of other cases.
+    has to judge the auxiliary calls of other cases.
     """
     was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED) & (cases["aspect"] != NEIGHBOURS)]
     lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
@@ -229,7 +228,7 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
 
 
 def _planned_cases(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
-    """How many cases each `GROUP` owes, clauses together."""
+    """Count the planned cases of each `GROUP`, clauses together."""
     planned: Counter[tuple[Any, ...]] = Counter()
     for group in run["mandatory"]:
         planned[tuple(group.get(name) for name in GROUP)] += group["planned"]

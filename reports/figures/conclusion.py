@@ -17,9 +17,9 @@ from poolproof.reports.waivers.review import STALE, Review
 class Conclusion:
     """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
 
-    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed``
-    says how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were
-    asked besides, to narrow down what is wrong; no other number does.
+    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
+    how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked
+    besides, to narrow down what is wrong; no other number does.
     """
 
     overall: Overall

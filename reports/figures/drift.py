@@ -44,10 +44,9 @@ def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     """Return per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
 
-    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole
-    interval lies beyond `TOLERATED_RATIO`; else ``drift`` is empty. The interval comes from order statistics and
-    assumes
-    no distribution of times.
+    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole interval
+    lies beyond `TOLERATED_RATIO`; else ``drift`` is empty. The interval comes from order statistics and assumes no
+    distribution of times.
     """
     timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
     ratios = timed["call_seconds_after"] / timed["call_seconds_before"]

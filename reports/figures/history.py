@@ -6,8 +6,8 @@
     run=ID/evidence/       evidence of failing cases
     run=ID/cells.parquet   the run per group (`schema.GROUP`): counts, precision, times
 
-There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either
-happens or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
+There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either happens
+or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def _groups(digest: Digest) -> pd.DataFrame:
     groups = digest.counts.join(tables.precision(rows, GROUP)).join(tables.times(rows, GROUP)).reset_index()
     covered = digest.coverage
     if set(GROUP).issubset(covered.columns):
-        owed = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
-        groups = groups.merge(owed, on=list(GROUP), how="outer")
+        planned = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
+        groups = groups.merge(planned, on=list(GROUP), how="outer")
     else:
         groups[["planned", "missing"]] = 0
     counts = [*digest.counts.columns, "planned", "missing"]

@@ -13,10 +13,10 @@ from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.store import NotARun
 
 MAX_RUNS = 60
-"""Of the newest runs that violate, whose rows are searched for conditions: each takes a second or more."""
+"""Newest violating runs whose rows are searched for conditions."""
 
 Condition = tuple[str, ...]
-"""The features that the terms of a suspect are about: its thresholds may differ from run to run."""
+"""Features of the terms of a cluster: its thresholds may differ from run to run."""
 
 
 @dataclass

@@ -42,7 +42,7 @@ CORRECTLY_ROUNDED = Quantity(
 )
 BITS_OWED = Quantity(
     "owed_share",
-    "bits owed",
+    "bits determined",
     "%",
     "share of cells where exactly one value is admissible",
     lambda before, after: after != before,

@@ -1,4 +1,6 @@
-"""What is wrong with a run as cards: a sentence, a picture of its smallest case, where it shows, and how to see it."""
+"""Cards of a run's page, one for each root cause: a sentence, a picture of the smallest case, where it shows, and how
+to rerun it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ MatrixCell = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """One thing that is wrong.
+    """One root cause.
 
     ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
     in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
@@ -47,17 +49,17 @@ class Card:
 
 
 def cards(digest: Digest) -> list[Card]:
-    """A card for each thing that is wrong, in the order that the terminal tells them."""
-    things = digest.root_causes
-    squares = _squares(digest.folder, things)
-    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(things, 1)]
+    """Make a card for each root cause, in the order of the terminal."""
+    clusters = digest.root_causes
+    squares = _squares(digest.folder, clusters)
+    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(clusters, 1)]
 
 
 def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
-    told = Card(number, cluster, squares=squares)
+    card = Card(number, cluster, squares=squares)
     case_id = _with_evidence(folder, cluster)
     if not case_id:
-        return told
+        return card
     path = evidence_path(folder, case_id, cluster.backend)
     programs = program_lines(folder, case_id, cluster.backend)
     evidence = _readable(folder, case_id, cluster.backend)
@@ -73,7 +75,7 @@ def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[M
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
-    """The smallest of its cases that left evidence; empty where none did."""
+    """Return the smallest of its cases that left evidence; empty where none did."""
     own_smallest = str(cluster.smallest["case_id"])
     if evidence_path(folder, own_smallest, cluster.backend).exists():
         return own_smallest
@@ -86,7 +88,7 @@ def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
 
 
 def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
-    """The evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
+    """Read the evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
     shrunk, own = shrunk_path(folder, case_id, backend), evidence_path(folder, case_id, backend)
     try:
         return read_evidence(shrunk if shrunk.exists() else own)
@@ -94,14 +96,14 @@ def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
         return None
 
 
-def _squares(folder: Path, things: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
-    """For each suspect how many of its cases lie in which square; further cases lie in none."""
-    if not things:
+def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
+    """Count for each cluster the cases in each square; further cases lie in none."""
+    if not clusters:
         return []
     rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
-    counted: list[Counter[MatrixCell]] = [Counter() for _ in things]
+    counted: list[Counter[MatrixCell]] = [Counter() for _ in clusters]
     for row in rows:
-        for count, cluster in zip(counted, things, strict=True):
+        for count, cluster in zip(counted, clusters, strict=True):
             if row["aspect"] != DIAGNOSIS and row["backend"] == cluster.backend and row["case_id"] in cluster.cases:
                 count[tuple(str(row[name]) for name in GROUP)] += 1
     return counted

@@ -1,6 +1,6 @@
-"""Charts as Vega-Lite specifications. They name their data; ``charts.js`` puts data, colours and width in.
+"""Trends as Vega-Lite specifications. They name their data; ``charts.js`` adds data, colours and width.
 
-Colours stand as the names of the style sheet's variables, so that charts follow the dark mode like everything else.
+Colours are names of the style sheet's variables, so that charts follow the dark mode like everything else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Trend:
     most: float | None = None
 
     def scale(self, values: Sequence[float]) -> Spec:
-        """The vertical scale for some values."""
+        """Return the vertical scale for these values."""
         if not values or self.least_span == 0.0:
             return {"zero": True}
         high = max(values) if self.most is None else self.most
@@ -47,9 +47,9 @@ LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
 def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) -> Spec:
-    """A line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
+    """Draw a line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
 
-    They are the table ``source``; a series has a colour, and ``implementation`` is what a point is called.
+    They are the table ``source``; a series has a colour, and ``implementation`` names a point.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
     legend = (

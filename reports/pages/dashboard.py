@@ -83,20 +83,20 @@ class Implementation:
 
     @property
     def totals(self) -> Record:
-        """Counts over all squares."""
+        """Sum the counts of all squares."""
         lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        told = ("judged", "violates", "waived", "refused", "undocumented", "missing")
-        return {name: sum(line[name] for line in lines) for name in told}
+        names = ("judged", "violates", "waived", "refused", "undocumented", "missing")
+        return {name: sum(line[name] for line in lines) for name in names}
 
     @property
     def overall(self) -> Overall:
-        """As of the newest runs of all squares."""
+        """Return the verdict of the newest runs of all squares."""
         totals = self.totals
         return gravest({Overall.VIOLATES: totals["violates"], Overall.INCOMPLETE: totals["missing"]})
 
 
 def write_dashboard(entries: Entries, site: Path) -> Path:
-    """Write the pages into the folder ``site`` and return the first; an older dashboard there is replaced."""
+    """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
     _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
@@ -121,17 +121,17 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
 
 
 def label_of(*names: str) -> str:
-    """How an implementation is called: the values of `IMPLEMENTATION`, or the first of them."""
+    """Join the values of `IMPLEMENTATION`, or the first of them."""
     return " ".join(filter(None, names))
 
 
 def page_name(*parts: str) -> str:
-    """A file name made of names."""
+    """Make a file name of names."""
     return "-".join(file_name(part) for part in parts if part) + ".html"
 
 
 def _prepare(site: Path) -> None:
-    """An empty folder; nothing is deleted but a dashboard of ours."""
+    """Empty the folder; delete nothing but a dashboard of ours."""
     if site.is_dir() and any(site.iterdir()):
         if not (site / "assets" / _MARK).exists():
             raise BadInput(f"{site} is not empty, and no dashboard: name another folder")
@@ -159,7 +159,7 @@ def _implementations(
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
-    """What the newest run changed, per implementation; None where there is no earlier run of its plan."""
+    """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
     compared: dict[tuple[str, str], Comparison] = {}
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
@@ -172,7 +172,7 @@ def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Compa
 
 
 def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Record]]:
-    """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
+    """Return per square one failing case of each kind, with the run it is from and its page."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
     failed = {run: records(tables.failures(entries.paths[run], (*KIND, "dtype"))) for run in failing_runs}
@@ -200,7 +200,7 @@ def _square_of(line: Record) -> MatrixCell:
 
 
 def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
-    """The page of a square, and those of its failing cases."""
+    """Write the page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
@@ -236,7 +236,7 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
 
 
 def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
-    """The picture of a case or None, and why there is none."""
+    """Draw the picture of a case, or say why there is none."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
@@ -247,7 +247,7 @@ def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
     return drawn, "" if drawn else "The output of this case is no plane."
 
 
-_TOLD_ELSEWHERE = frozenset(
+_SHOWN_ELSEWHERE = frozenset(
     {
         "case_id",
         "case",
@@ -267,13 +267,13 @@ _TOLD_ELSEWHERE = frozenset(
 
 
 def _facts(row: Record) -> list[Record]:
-    """Every column of the row that says something and is not on the page already."""
-    told = {column: _told(row.get(column.name)) for column in COLUMNS if column.name not in _TOLD_ELSEWHERE}
-    return [{"column": column, "value": text} for column, text in told.items() if text]
+    """Return every column of the row that says something and is not on the page already."""
+    texts = {column: _format(row.get(column.name)) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
+    return [{"column": column, "value": text} for column, text in texts.items() if text]
 
 
-def _told(value: Any) -> str:
-    """A value as people read it; empty for what says nothing."""
+def _format(value: Any) -> str:
+    """Format a value for people; empty for what says nothing."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, (bool, int, float)):
@@ -289,13 +289,13 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
-    """Points of a trend as the charts take them: time in milliseconds, numbers no longer than they are exact.
+    """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
 
     Each library has a colour of its own while there are colours enough; then those of a backend and product share one.
     """
-    lines, told = [], records(points)
-    named = 3 if len({_implementation_of(point) for point in told}) <= COLOURS else 2
-    for point in told:
+    lines, measured = [], records(points)
+    named = 3 if len({_implementation_of(point) for point in measured}) <= COLOURS else 2
+    for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
         lines.append(
@@ -325,7 +325,7 @@ def _write_assets(site: Path) -> None:
 
 @cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; to make it takes longer than all pages of a small dashboard."""
+    """Bundle Vega, Vega-Lite and Vega-Embed as one script."""
     try:
         import vl_convert
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The page and the Markdown summary of one run: its verdict, where it was reached, what failed, how to see it again."""
+"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocument
 
 
 def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
-    """Write the page, whose links to evidence hold in the run's folder; returns its path.
+    """Write the page, whose links to evidence hold in the run's folder; return its path.
 
-    ``links`` maps the names of files beside it to what they tell.
+    ``links`` maps the names of files beside it to their titles.
     """
     aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
+    values = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
-        **(_common(digest) | told),
+        **(_common(digest) | values),
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.folder),
@@ -57,11 +57,11 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
-    """Write the Markdown for the summary of a CI job; returns its path."""
+    """Write the Markdown for the summary of a CI job; return its path."""
     totals = digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index()
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"headline": headline(digest.clusters), "suspects": digest.root_causes, "failures": failures}
-    return write_page(path, "run.md.j2", **(_common(digest) | told), totals=records(totals))
+    values = {"headline": headline(digest.clusters), "root_causes": digest.root_causes, "failures": failures}
+    return write_page(path, "run.md.j2", **(_common(digest) | values), totals=records(totals))
 
 
 def _common(digest: Digest) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def _failure(folder: Path, row: Record) -> Record:
 
 
 def _gap(gap: Record) -> Record:
-    """A mandatory group with something missing; ``group`` are the columns it is told apart by."""
+    """Return a mandatory group with something missing; ``group`` joins the columns that identify it."""
     group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
     return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
 
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
-    """Of each backend a title and a drawing for each dtype: largest errors and bounds."""
+    """Return for each backend a title and a drawing per dtype: largest errors and bounds."""
     found = errors_by_dtype(digest.precision_details) if digest.has_statistics else {}
     return {
         backend: [
@@ -106,8 +106,9 @@ def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
 
 
 def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[str, list[Record]]:
-    """Per backend one line for each operator and pair of dtypes, with a square for each aspect, which names the cards
-    that show in it.
+    """Return per backend one line for each operator and pair of dtypes, with a square for each aspect.
+
+    A square names the cards that show in it.
     """
     numbers: dict[MatrixCell, list[int]] = {}
     for card in shown:
@@ -127,7 +128,7 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
 
 
 def _contract(digest: Digest) -> list[Record]:
-    """Per backend its totals, and its ``lines``: a clause each, with whose description the library ``follows``."""
+    """Return per backend its totals, and its ``lines``: a clause each, with what the library ``follows``."""
     lines = [line | {"follows": follows(line)} for line in records(digest.clauses)]
     return [
         total | {"lines": [line for line in lines if line["backend"] == total["backend"]]}

@@ -1,8 +1,8 @@
 """Judge a stored result again, from the values that were admissible when it was judged: python rejudge.py FILE.npz
 
-Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when
-it lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit
-infinities, NaN and zero besides.
+Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when it
+lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit infinities,
+NaN and zero besides.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ JUDGEMENT = (
     Column("status_code", _COUNT, "status number of the implementation, where it has one"),
     Column("checks_judged", _WORDS, "checks that could tell"),
     Column("checks_violated", _WORDS, "checks whose claim is broken"),
-    Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
+    Column("findings", _TEXT, "JSON list: per violated check the element, what was expected and what it got"),
     Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
     Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
     Column("shrunk_reason", _TEXT, "what is wrong with that one"),

@@ -1,7 +1,7 @@
 """A run on disk: a folder with ``run.json``, ``rows/`` and ``evidence/``, safe to kill at any moment.
 
-Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet
-parts, written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
+Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet parts,
+written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
 
 Arrow is imported only where Parquet is written or read: to judge and append rows takes none of it.
 """

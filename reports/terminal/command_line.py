@@ -1,4 +1,4 @@
-"""How all commands of ``poolproof`` behave: exit statuses that scripts can rely on, and one sentence for bad input."""
+"""Behaviour of all commands of ``poolproof``: reliable exit statuses, and one sentence for bad input."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def show(comparison: Comparison, overall: Overall, console: Console) -> None:
     """Print what changed; ``overall`` is how the command will end."""
     for part in summary(comparison):
         console.print(part, soft_wrap=isinstance(part, Text))
-    for side, told in zip(("before", "after"), comparison.libraries, strict=True):
-        console.print(Text(f"{side}: {told}", style="dim"), soft_wrap=True)
+    for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
+        console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
     console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
 
 
 def summary(comparison: Comparison) -> list[RenderableType]:
-    """A table for everything that changed; nothing for what did not."""
+    """Make a table for everything that changed; none for what did not."""
     precision = (*MEASURED, "statistic", "before", "after")
     return [
         *_section("Newly failing", comparison.newly_failing, _FAILURE, "red"),
@@ -46,7 +46,7 @@ def summary(comparison: Comparison) -> list[RenderableType]:
 
 
 def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str = "") -> list[RenderableType]:
-    """A titled table of the first lines of a frame, or nothing when it is empty."""
+    """Make a titled table of the first lines of a frame; none of an empty one."""
     if frame.empty:
         return []
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

@@ -13,7 +13,7 @@ from rich.text import Text
 from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.tables import records
 
-_STANDINGS = {
+_HEADINGS = {
     "list_standard": "its own standard",
     "rows": "rows",
     "judged": "judged",
@@ -28,12 +28,12 @@ _STANDINGS = {
 }
 
 
-def listed(rows: pd.DataFrame) -> list[RenderableType]:
+def list_tables(rows: pd.DataFrame) -> list[RenderableType]:
     """Make a table of each list on each backend."""
     parts: list[RenderableType] = []
     for (backend, name), group in rows.groupby(["backend", "list"], sort=False):
         parts.append(Text(f"\nCase list {name} on {backend}", style="bold"))
-        parts.append(_table(_STANDINGS, list_results(group)))
+        parts.append(_table(_HEADINGS, list_results(group)))
     return parts
 
 
@@ -43,9 +43,9 @@ def _table(headings: Mapping[str, str], lines: pd.DataFrame) -> Table:
         is_number = pd.api.types.is_integer_dtype(lines[column])
         table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     for line in records(lines):
-        table.add_row(*(_told(line[column]) for column in headings))
+        table.add_row(*(_cell(line[column]) for column in headings))
     return table
 
 
-def _told(value: int | str) -> Text:
+def _cell(value: int | str) -> Text:
     return Text(f"{value:,}" if isinstance(value, int) else value or "–")
