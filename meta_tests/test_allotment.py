@@ -18,8 +18,8 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
-from poolproof.reports.figures.conclusion import duration
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment

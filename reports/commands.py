@@ -19,7 +19,6 @@ from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
 from poolproof.reports.figures.comparison import compare as compare_runs
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
@@ -31,6 +30,7 @@ from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.merging import Mandatory
 from poolproof.reports.rows.merging import merge as join_runs
 from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import comparison as terminal_comparison
 from poolproof.reports.terminal import history as terminal_history

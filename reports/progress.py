@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
 from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.text import duration
 
 SECONDS = 10.0
 """Between two lines."""
@@ -64,7 +65,7 @@ class Progress:
         text = f"{self.done:,} of {self._planned.total():,} cases, {self.failed:,} failed"
         rate = self.done / max(now - self._judging_since, 1e-3)
         left = self.seconds_left()
-        return f"{text}, {rate:,.0f} a second" + ("" if left is None else f", about {_duration(left)} left")
+        return f"{text}, {rate:,.0f} a second" + ("" if left is None else f", about {duration(left)} left")
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds left; None while too little is known."""
@@ -85,8 +86,3 @@ class Progress:
             aspect: self._seconds[aspect] / self._timed[aspect] if self._timed[aspect] else unit * usual_cost(aspect)
             for aspect in self._planned
         }
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BadInput, Overall
@@ -44,7 +44,8 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
     path = attestation_path(bundle)
     check_replaceable(path)
     dsse = _library().dsse
-    envelope = dsse.Envelope(_payload(bundle, digest), PAYLOAD_TYPE, {})
+    payload = json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
+    envelope = dsse.Envelope(payload, PAYLOAD_TYPE, {})
     envelope.sign(_signer(key))
     path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
     return path
@@ -67,10 +68,6 @@ def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) 
         yield "it was signed for another result than the rows have"
 
 
-def _payload(bundle: Path, digest: Digest) -> bytes:
-    return json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
-
-
 def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
     with bundle.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
@@ -89,13 +86,10 @@ def _predicate(digest: Digest) -> dict[str, Any]:
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
     part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
     plan = {"name": f"plan {run['plan']}, seed {run['seed']}{part}"}
-    violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in _failed(digest)})
+    counts = digest.supported_counts.reset_index()
+    failed = records(counts[counts["violates"] > 0])
+    violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in failed})
     return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
-
-
-def _failed(digest: Digest) -> list[Record]:
-    frame = digest.supported_counts.reset_index()
-    return records(frame[frame["violates"] > 0])
 
 
 def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, Verdict
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns

@@ -25,11 +25,11 @@ from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unp
 from poolproof.reports.bundle.consistency import evidence_problems, row_problems
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 from poolproof.reports.waivers.review import State
 
@@ -208,14 +208,11 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 
 def _schema_step(folder: Path) -> Step:
-    versions = sorted({_schema_version(part) for part in (folder / "rows").glob("*.parquet")})
+    metadata = [pq.read_schema(part).metadata or {} for part in (folder / "rows").glob("*.parquet")]
+    versions = sorted({entry.get(b"poolproof", b"unknown").decode(errors="replace") for entry in metadata})
     others = [version for version in versions if version != str(SCHEMA_VERSION)]
     problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
     return Step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
-
-
-def _schema_version(part: Path) -> str:
-    return (pq.read_schema(part).metadata or {}).get(b"poolproof", b"unknown").decode(errors="replace")
 
 
 def _plan_step(digest: Digest, draw: Redraw) -> Step:
@@ -246,15 +243,12 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     present = {name for name in archive.namelist() if name != SUMS and not _RECORDED.fullmatch(name)}
     problems = [f"{name} follows from no row" for name in sorted(present - set(derived))]
     problems += [f"{name} is missing" for name in sorted(set(derived) - present)]
-    both = sorted(present & set(derived))
-    problems += [f"{name} does not follow from the rows" for name in both if not _same(archive, name, derived[name])]
+    for name in sorted(present & set(derived)):
+        with derived[name].open("rb") as file:
+            if _hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
+                problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
     return Step(f"verdict, tables and pages follow from {judged}", _shortened(iter(problems)))
-
-
-def _same(archive: ZipFile, name: str, made: Path) -> bool:
-    with made.open("rb") as file:
-        return _hash(archive, name) == hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _stored_verdict(archive: ZipFile) -> str:

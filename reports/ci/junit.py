@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from poolproof.reports.clusters import asides, kinds_of
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
+from poolproof.reports.rows.text import count_of
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
@@ -33,7 +33,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
     gaps, examples = _gaps(digest.coverage), _examples(digest)
     suites: dict[str, ElementTree.Element] = {}
     root = ElementTree.Element("testsuites", name="poolproof")
-    for counts in records(_with_never_asked(digest.counts.groupby(level=_TEST_CASE).sum(), gaps).reset_index()):
+    for counts in records(_counts(digest, gaps)):
         backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
         if backend not in suites:
             suites[backend] = _suite(root, digest.run, backend)
@@ -52,7 +52,8 @@ def write_junit(digest: Digest, path: Path) -> Path:
 
 def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> ElementTree.Element:
     """Add a test suite for a backend, with the environment as its properties."""
-    suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=_timestamp(run))
+    started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=started)
     properties = ElementTree.SubElement(suite, "properties")
     about = {"plan": run["plan"], "seed": run["seed"], **run["host"], **run["backends"].get(backend, {})}
     for name, value in about.items():
@@ -123,17 +124,14 @@ def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
     return {tuple(gap[name] for name in _TEST_CASE): gap for gap in records(summed.reset_index())}
 
 
-def _with_never_asked(counts: pd.DataFrame, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFrame:
-    """Add a line of zeros for test cases that no row is about."""
+def _counts(digest: Digest, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFrame:
+    """Count per test case, with a line of zeros for those that no row is about."""
+    counts = digest.counts.groupby(level=_TEST_CASE).sum()
     known = counts.index.union(pd.MultiIndex.from_tuples(gaps, names=_TEST_CASE)) if gaps else counts.index
-    return counts.reindex(known, fill_value=0)
+    return counts.reindex(known, fill_value=0).reset_index()
 
 
 def _total(element: ElementTree.Element) -> None:
     element.set("tests", str(len(element.findall(".//testcase"))))
     for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         element.set(attribute, str(len(element.findall(f".//testcase/{tag}"))))
-
-
-def _timestamp(run: Mapping[str, Any]) -> str:
-    return datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")

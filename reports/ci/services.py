@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolproof.reports.clusters import FailureCluster, asides
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.io_errors import writing
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -68,8 +68,10 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_li
 
 def github_lines(remarks: Sequence[Annotation]) -> list[str]:
     """Return workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
-    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MAX_OF_GITHUB]]
-    return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in shown]
+    levels = ([remark for remark in remarks if remark.level == level] for level in ("error", "warning"))
+    shown = [remark for level in levels for remark in level[:_MAX_OF_GITHUB]]
+    titles = [_data(remark.title).replace(":", "%3A").replace(",", "%2C") for remark in shown]
+    return [f"::{one.level} title={title}::{_data(one.text)}" for one, title in zip(shown, titles, strict=True)]
 
 
 def gitlab_report(remarks: Iterable[Annotation]) -> str:
@@ -110,10 +112,6 @@ def _stale_waivers(digest: Digest) -> list[Annotation]:
     ]
 
 
-def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
-    return [remark for remark in remarks if remark.level == level]
-
-
 def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
     target = environment.get("GITHUB_STEP_SUMMARY")
     if target:
@@ -139,7 +137,3 @@ def _gitlab_issue(remark: Annotation) -> dict[str, object]:
 def _data(text: str) -> str:
     """Escape a message for workflow commands."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -169,7 +169,8 @@ class _Search:
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
-            return self._everything(group) if group.sum() >= MIN_FAILING else None
+            everything = _Candidate(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
+            return everything if group.sum() >= MIN_FAILING else None
         columns = [part for column in self._columns if (part := column.at(judged)).varies]
         found = best_condition(columns, fails)
         if found is None or not found.is_significant:
@@ -188,7 +189,7 @@ class _Search:
 
     def _cluster(self, found: ClusterCondition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> FailureCluster:
         return FailureCluster(
-            backend=self._backend,
+            backend=str(self._rows["backend"].iloc[0]),
             has_condition=True,
             terms=found.terms,
             failing=found.failing,
@@ -203,10 +204,6 @@ class _Search:
             cases=frozenset(self._rows["case_id"][taken]),
         )
 
-    def _everything(self, group: Mask) -> _Candidate:
-        """Make a candidate of a group where all rows fail that were held to its checks."""
-        return _Candidate(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
-
     def _unexplained(self) -> Iterator[FailureCluster]:
         verdicts = self._rows["verdict"].to_numpy(object)
         for verdict in dict.fromkeys(verdicts[self._unassigned]):
@@ -214,10 +211,6 @@ class _Search:
 
     def _without_terms(self, group: Mask, *, has_condition: bool) -> FailureCluster:
         return without_terms(self._rows[group], int(self._conforming(group).sum()), has_condition=has_condition)
-
-    @property
-    def _backend(self) -> str:
-        return str(self._rows["backend"].iloc[0])
 
 
 def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:

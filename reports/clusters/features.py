@@ -51,7 +51,10 @@ def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
     columns = [map(_hashable, rows[name]) if name in rows else [None] * len(rows) for name in READ]
     records = [_features_of(*values) for values in zip(*columns, strict=True)]
     names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names if not _counts_by_chance(name, records)}
+    is_flag = {name: {record.get(name, 0) for record in records} <= {0, 1} for name in names}
+    # how many cores or tiles a route has follows from call and machine: of its details only flags are features
+    kept = [name for name in names if is_flag[name] or not name.startswith(_DETAIL)]
+    return {name: [record.get(name) for record in records] for name in kept}
 
 
 def features_of(row: Row) -> dict[str, Value]:
@@ -67,11 +70,6 @@ def _features_of(*values: Any) -> Mapping[str, Value]:
 
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | np.ndarray) else value
-
-
-def _counts_by_chance(name: str, records: list[Mapping[str, Value]]) -> bool:
-    """Recognise a detail of a route that is no flag: numbers of cores or tiles follow from call and machine."""
-    return name.startswith(_DETAIL) and not {record.get(name, 0) for record in records} <= {0, 1}
 
 
 def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
@@ -101,7 +99,8 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any]) -> Iterator[Feature]:
     yield "scale", int(case.get("scale") or 0)
     classes = row["classes"] if row["classes"] is not None else ()
     yield "a window without cells", "empty window" in classes if not isinstance(classes, float) else False
-    if counts := _counts(row["k_cells"]):
+    counts = row["k_cells"]
+    if counts is not None and not isinstance(counts, float) and len(counts):
         most = max((number for number, count in enumerate(counts) if count), default=0)
         yield "gradients in one cell", 1 if most == 0 else 2 ** (most - 1) + 1
 
@@ -250,7 +249,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _text(value: Any) -> str:
     """Return a text; missing values of tables are none."""
     return value if isinstance(value, str) else ""
-
-
-def _counts(value: Any) -> list[int]:
-    return [] if value is None or isinstance(value, float) else [int(count) for count in value]

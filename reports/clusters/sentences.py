@@ -11,7 +11,7 @@ from poolproof.reports.rows.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from poolproof.reports.clusters.cluster import Bound, FailureCluster
+    from poolproof.reports.clusters.cluster import FailureCluster
     from poolproof.reports.clusters.terms import Term
 
 _MAX_TIES = 3
@@ -47,25 +47,23 @@ def _failing(number: int) -> str:
 
 def asides(cluster: FailureCluster) -> list[str]:
     """List what fails, what was seen beside each threshold, and other conditions that do as well."""
-    return [f"what fails: {kinds_of(cluster)}", *_beside(cluster), *_alike(cluster)]
+    return [f"what fails: {kinds_of(cluster)}", *_bounds(cluster), *_alike(cluster)]
 
 
 def kinds_of(cluster: FailureCluster) -> str:
     """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
-    return ", ".join(f"{_ending(*kind)} ({number:,})" for kind, number in cluster.kinds)
+    endings = [
+        (check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in cluster.kinds
+    ]
+    return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
 
 
-def _ending(verdict: str, check: str) -> str:
-    return check if verdict == Verdict.VIOLATES else verdict
-
-
-def _beside(cluster: FailureCluster) -> list[str]:
-    return ["; ".join(map(_seen, cluster.bounds))] if cluster.bounds else []
-
-
-def _seen(bound: Bound) -> str:
-    conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
-    return f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}"
+def _bounds(cluster: FailureCluster) -> list[str]:
+    bounds = []
+    for bound in cluster.bounds:
+        conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
+        bounds.append(f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}")
+    return ["; ".join(bounds)] if bounds else []
 
 
 def _alike(cluster: FailureCluster) -> list[str]:

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures import drift, tables
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.libraries import library_text
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 
 KEY = ("backend", "aspect", "case_id")

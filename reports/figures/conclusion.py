@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from poolproof.reports.figures.refusals import named
+from poolproof.reports.rows.text import count_of, duration
 from poolproof.reports.rows.verdicts import Overall, gravest
 from poolproof.reports.waivers.review import STALE, Review
 
@@ -63,7 +64,8 @@ def conclude(
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
-    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage), *_unfinished(run)]
+    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage)]
+    gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further)
@@ -139,18 +141,3 @@ def _allotted(budget: Mapping[str, Any]) -> str:
         return f", in {took} of {budgeted} that were spent {budget['way']}: at least 1 case of each block"
     smallest = min(count / total for count, total in parts.values())
     return f", in {took} of a budget of {budgeted}: at least 1 case and {100 * smallest:.1f} % of each block"
-
-
-def _unfinished(run: Mapping[str, Any]) -> list[str]:
-    return [] if run["finished"] else ["the run has not finished"]
-
-
-def duration(seconds: float) -> str:
-    """Format a time: ``12 s``, ``10 min``, ``1 min 30 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    return " ".join(f"{number} {unit}" for number, unit in ((minutes, "min"), (rest, "s")) if number) or "0 s"
-
-
-def count_of(number: int, thing: str) -> str:
-    """Format a number with its noun: ``1 case``, ``2,000 cases``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -76,12 +76,8 @@ def _window_class(case: str) -> tuple[str, str]:
     pairs = list(zip(_spread(kernel, axes), _spread(stride, axes), strict=True))
     signs = {(k > s) - (k < s) for k, s in pairs} - ({0} if any(k != s for k, s in pairs) else set())
     relation = "mixed" if len(signs) > 1 else _RELATIONS[1 - signs.pop()]
-    return relation, _size_class(KERNELS, prod(_spread(kernel, _axes_of(record, axes))))
-
-
-def _axes_of(record: dict[str, object], at_least: int) -> int:
-    """Count the spatial axes, where the kernel may be one number for all."""
-    return max(at_least, 3 if "3d" in str(record["operator"]).lower() else 2)
+    rank = 3 if "3d" in str(record["operator"]).lower() else 2  # the kernel may be one number for all axes
+    return relation, _size_class(KERNELS, prod(_spread(kernel, max(axes, rank))))
 
 
 def _list(value: object) -> list[int]:

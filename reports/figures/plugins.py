@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.text import count_of
 
 
 def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:

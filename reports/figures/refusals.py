@@ -31,7 +31,8 @@ def never_run(rows: pa.Table) -> pd.DataFrame:
     if not judged.filter(_UNDOCUMENTED).num_rows:
         return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
     by_class = _by_class(judged.to_pandas()).groupby([*_SUBJECT, "class"])
-    lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=("reason", _commonest)).reset_index()
+    commonest = ("reason", lambda reasons: str(next(iter(reasons.mode()), "")))
+    lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=commonest).reset_index()
     lines = lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
     return _without_covered(lines).sort_values("refused", ascending=False, kind="stable", ignore_index=True)
 
@@ -45,10 +46,6 @@ def _by_class(judged: pd.DataFrame) -> pd.DataFrame:
     counted = judged.assign(refused=is_refused, ran=ran, reason=reasons)
     counted["class"] = classes
     return counted.explode("class", ignore_index=True)
-
-
-def _commonest(reasons: pd.Series) -> str:
-    return str(next(iter(reasons.mode()), ""))
 
 
 def _without_covered(lines: pd.DataFrame) -> pd.DataFrame:

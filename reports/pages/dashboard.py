@@ -176,19 +176,14 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Re
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
     failed = {run: records(tables.failures(entries.paths[run], (*KIND, "dtype"))) for run in failing_runs}
-    own = ("backend", "operator", "dtype")
-    return {
-        _square_of(line): [
-            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line)}"}
-            for row in failed.get(line["run"], [])
-            if all(row[name] == line[name] for name in own)
-        ]
-        for line in current
-    }
-
-
-def _case_page_name(row: Record, line: Record) -> str:
-    return page_name(*_implementation_of(line), row["aspect"], row["case_id"])
+    cases: dict[MatrixCell, list[Record]] = {}
+    for line in current:
+        cases[_square_of(line)] = own = []
+        for row in failed.get(line["run"], []):
+            if all(row[name] == line[name] for name in ("backend", "operator", "dtype")):
+                page = page_name(*_implementation_of(line), row["aspect"], row["case_id"])
+                own.append(row | {"run": line["run"], "page": f"cases/{page}"})
+    return cases
 
 
 def _implementation_of(line: Record) -> MatrixCell:

@@ -14,8 +14,8 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.rows.evidence import Evidence
+from poolproof.reports.rows.text import count_of
 
 MAX_CELLS = 12
 """Rows and columns that are drawn at most; around the worst cell."""

@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from poolproof.reports.clusters import asides
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
@@ -79,19 +79,14 @@ def _environment() -> Environment:
         "mark": _MARKS.__getitem__,
         "message": message,
         "what_failed": what_failed,
-        "cell": _table_cell,
-        "plain": _plain,
+        "cell": lambda value: str(value).replace("|", "\\|").replace("\n", " "),
+        "plain": lambda text: str(escape(text)).replace("*", "\\*").replace("\n", " "),
         "asides": asides,
-        "anchor": _anchor,
+        "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
         "shade": _shade,
         "script_json": _script_json,
     }
     return environment
-
-
-def _anchor(names: Sequence[str]) -> str:
-    """Make the id of an element from names."""
-    return "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names)
 
 
 def _shade(count: int, most: int) -> float:
@@ -105,16 +100,6 @@ def _breakable(name: str) -> Markup:
         Markup("<wbr>") + letter if before == "." or (letter.isupper() and before.islower()) else Markup.escape(letter)
         for before, letter in zip(" " + name, name, strict=False)
     )
-
-
-def _table_cell(value: object) -> str:
-    """Escape a value inside a Markdown table."""
-    return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-def _plain(text: str) -> str:
-    """Escape a text in Markdown."""
-    return str(escape(text)).replace("*", "\\*").replace("\n", " ")
 
 
 def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:

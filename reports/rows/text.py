@@ -1,4 +1,4 @@
-"""Text from outside, made safe to show: messages of libraries and plugins, names in bundles and waivers."""
+"""Text for people: numbers in words, and text from outside made safe to show."""
 
 from __future__ import annotations
 
@@ -19,3 +19,14 @@ def visible(text: str) -> str:
 def without_commands(text: str) -> str:
     """Spell out the first character of what a CI service would take for a command."""
     return _COMMAND.sub(lambda found: (found["before"] or "") + f"\\x{ord(found[0][-1]):02x}", text)
+
+
+def duration(seconds: float) -> str:
+    """Format a time: ``12 s``, ``10 min``, ``1 min 30 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return " ".join(f"{number} {unit}" for number, unit in ((minutes, "min"), (rest, "s")) if number) or "0 s"
+
+
+def count_of(number: int, thing: str) -> str:
+    """Format a number with its noun: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

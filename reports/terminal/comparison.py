@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.reports.figures.comparison import WORDS, Comparison
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.drift import MEASURED
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.schema import GROUP
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import ending
 
@@ -51,17 +51,13 @@ def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str
         return []
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        justify: JustifyMethod = "right" if _is_number(frame, name) else "left"
+        justify: JustifyMethod = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
         table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for line in records(frame.head(_MAX_LINES)):
         table.add_row(*(_text(line, name) for name in columns))
     more = len(frame) - _MAX_LINES
     note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
     return [Text(title, style=f"bold {style}"), table, *note]
-
-
-def _is_number(frame: pd.DataFrame, name: str) -> bool:
-    return pd.api.types.is_numeric_dtype(frame[name])
 
 
 def _text(line: Record, name: str) -> str:

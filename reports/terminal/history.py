@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import STYLES
 

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, notable, totals
-from poolproof.reports.figures.conclusion import Conclusion, count_of
+from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.clusters import cluster_summary
 from poolproof.reports.terminal.lists import list_tables
@@ -58,7 +59,7 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += list_tables(digest.list_rows)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
-    parts += _plugins(digest.plugin_faults)
+    parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
@@ -181,10 +182,6 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
         for review in reviews
     )
     return _listing("Waivers", lines)
-
-
-def _plugins(faults: Iterable[str]) -> list[RenderableType]:
-    return _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in faults))
 
 
 def _never_run(never: pd.DataFrame) -> list[RenderableType]:
