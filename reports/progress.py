@@ -14,10 +14,10 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.text import duration
 
 SECONDS = 10.0
-"""Between two lines."""
+"""Seconds between two lines."""
 
 _ENOUGH = 0.05
-"""The part of a run's price that has to be paid before an estimate means something."""
+"""Share of a run's cost that has to be spent before an estimate means something."""
 
 
 class Progress:

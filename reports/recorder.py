@@ -390,7 +390,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
 
 _FIXED = ("suite", "selection", "backends")
-"""Entries of run.json that a resumed run has in common with its beginning."""
+"""Entries of run.json that stay the same when a run is resumed."""
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:

@@ -23,7 +23,7 @@ MAX_MEMBERS = 100_000
 """Files in one bundle. A run keeps some hundreds of evidence files, and three small ones for each."""
 
 MAX_BYTES = 16 << 30
-"""Of all files unpacked: a million rows take less than one GiB."""
+"""Size of all files unpacked: a million rows take less than one GiB."""
 
 _MAX_DIRECTORY = 256 * MAX_MEMBERS
 """Bytes of the list of members, which is read into memory as a whole."""
@@ -37,7 +37,7 @@ _IS_ENCRYPTED = 0x1
 _NAME = re.compile(r"[A-Za-z0-9_.,@+-]+(/[A-Za-z0-9_.,@+-]+)*")
 
 UNREADABLE = (BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error, zlib.error)
-"""What reading a damaged or unusual zip file raises."""
+"""Exceptions of reading a damaged or unusual zip file."""
 
 
 class NotABundle(BadInput):

@@ -25,7 +25,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 _RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
-"""What the predicate calls an overall verdict."""
+"""The predicate's word for an overall verdict."""
 
 _LIBRARY = re.compile(r"sha256:([0-9a-f]{64})")
 

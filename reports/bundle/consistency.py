@@ -18,7 +18,7 @@ from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
 
 _LOST = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT})
-"""Verdicts of questions that nobody was left to answer."""
+"""Verdicts of calls whose process ended without an answer."""
 
 _COLUMNS = (
     *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),

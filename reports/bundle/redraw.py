@@ -20,10 +20,10 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 PlannedRow = tuple[Row, tuple[str, ...]]
-"""What follows from a question alone: the columns that describe it, and checks that judge it if it conforms."""
+"""Columns that describe a question, and the checks that judge it if it conforms."""
 
 DrawnBlock = tuple[str, str, list[PlannedRow]]
-"""Backend, block, and its questions; the block without a name is what the backend does not have."""
+"""Backend, block, and its questions; the block without a name holds what the backend does not support."""
 
 
 _AUXILIARY = (

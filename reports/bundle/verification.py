@@ -34,7 +34,7 @@ from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 from poolproof.reports.waivers.review import State
 
 _MAX_PROBLEMS = 20
-"""Problems of one step that are told apart; a bundle of another run has thousands."""
+"""Problems of one step that are listed; a bundle of another run has thousands."""
 
 _MAX_ROWS = 20_000_000
 _MAX_TEXT = 64 << 20

@@ -18,9 +18,9 @@ AXES = "DHW"
 Lengths = tuple[int, ...]
 
 _SHARING = ("expanded", "overlapping")
-_BEGINNING_LATER = ("contiguous_slice", "channels_last_slice", "narrowed_")
+_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_")
 _DENSE = ("contiguous", "contiguous_slice", "odd_units")
-"""How layouts are called whose elements share memory, that have an offset of their own, that have no gap."""
+"""Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TensorLayout:
 
     @property
     def has_offset(self) -> bool:
-        return "+" in self.text or self.name.startswith(_BEGINNING_LATER)
+        return "+" in self.text or self.name.startswith(_OFFSET)
 
     @property
     def repeats(self) -> bool:

@@ -13,7 +13,7 @@ FailureKind = tuple[str, str]
 
 
 _SHARP = 0.9
-"""Share of the cases with a condition that fail where it brings that about."""
+"""Share of the cases with a condition that fail where it is the cause."""
 
 
 @dataclass(frozen=True)

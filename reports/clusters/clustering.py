@@ -30,16 +30,16 @@ from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8
-"""With a condition, of one backend: more is not looked for."""
+"""Clusters with a condition that are searched for one backend."""
 
 MAX_FAILING = MAX_CONFORMING = 20_000
-"""Rows of one backend that speak for a condition, and against it: more would tell the same, in gigabytes."""
+"""Rows of one backend that are searched: more would give the same conditions, and take gigabytes."""
 
-_FEW = 0.1
+_MIN_SHARE = 0.1
 """Share of the cases of a cluster below which another that fails alike is no cluster of its own."""
 
 NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
-"""Columns of the rows that are looked at."""
+"""Columns that `cluster_failures` reads."""
 
 
 def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
@@ -126,7 +126,7 @@ class _Search:
                 distinct.append(found)
             elif vague:
                 distinct[vague[0]] = distinct[vague[0]].merged_with(found)
-            elif any(found.cluster.failing <= _FEW * distinct[number].cluster.failing for number in alike):
+            elif any(found.cluster.failing <= _MIN_SHARE * distinct[number].cluster.failing for number in alike):
                 self._unassigned |= found.cases
             else:
                 distinct.append(found)

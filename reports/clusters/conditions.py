@@ -22,16 +22,16 @@ from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term,
 MAX_TERMS = 3
 
 MIN_MARGIN = 10.0
-"""Bits: what is claimed, chance would have given with a probability below 2**-10, all conditions tried considered."""
+"""Bits of a significant condition: chance gives as much with a probability below 2**-10, all those tried considered."""
 
 MIN_FAILING = 3
-"""Failing rows that a claim needs."""
+"""Failing rows of a significant condition."""
 
-_BREADTH, _BEAM, _MAX_TIES = 400, 48, 6
-"""Literals that are combined with each other; pairs that get a third; conditions that are said to be as good."""
+_MAX_LITERALS, _MAX_PAIRS, _MAX_TIES = 400, 48, 6
+"""Literals that are combined with each other; pairs that get a third; ties that are kept."""
 
-_NEARLY = 0.95
-"""What a further term adds to an inexact condition is not worth reading below a twentieth of all that it tells."""
+_MIN_PART = 0.95
+"""Share of the best margin that suffices: a further term for less than a twentieth is not worth reading."""
 
 Real = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Label
     A condition with half of the exceptions is no longer nearly as good, where chance would hardly give that.
     """
     best = max(found, key=found.__getitem__)
-    least = min(found[best], _NEARLY * found[best])
+    least = min(found[best], _MIN_PART * found[best])
     near = [chosen for chosen, margin in found.items() if margin >= least]
     if not _exceptions(best, kept, labels):
         near = [chosen for chosen in near if not _exceptions(chosen, kept, labels)]
@@ -146,18 +146,18 @@ def _distinct(columns: Sequence[FeatureColumn], failing: Mask) -> DistinctLitera
 
 def _most_promising(distinct: DistinctLiterals, labels: _Labels) -> DistinctLiterals:
     """Select those that save most alone, and those that all failing rows have, which save most in company."""
-    if len(distinct) <= _BREADTH:
+    if len(distinct) <= _MAX_LITERALS:
         return distinct
     met = np.array([literal.mask.sum() for literal, _ in distinct])
     failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in distinct])
     alone = np.argsort(-labels.saved(met, failing), kind="stable")
     general = np.lexsort((met, -failing))
     order = np.stack([alone, general], axis=1).ravel().tolist()
-    return [distinct[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_BREADTH]]
+    return [distinct[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_MAX_LITERALS]]
 
 
 Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""For each of some conditions the failing rows that meet it, and the others: 1 or 0, for a product to count."""
+"""Per condition the failing rows that meet it, and the others: 1 or 0, so that a product counts them."""
 
 
 def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
@@ -166,7 +166,7 @@ def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chose
     bits = np.array([literal.bits for literal, _ in kept])
     single = masks[:, labels.failing], masks[:, ~labels.failing]
     chosen: list[Chosen] = [()]
-    for breadth in (_BREADTH, _BEAM, _BEAM)[:MAX_TERMS]:
+    for breadth in (_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:MAX_TERMS]:
         margins = _margins(_met(chosen, single), single, chosen, bits, labels)
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()

@@ -33,7 +33,7 @@ READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
     *("classes", "clause", "route", "k_cells", "aspect", "block"),
 )
-"""Columns that features are made from; `dilated`, `padded` and the like follow from the case."""
+"""Columns that features are made from; `dilated`, `padded` and others follow from the case."""
 
 MAX_KEPT = 4096
 """Rows whose features are remembered: they take some kilobytes each."""
@@ -43,7 +43,7 @@ _DETAIL = "route's "
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _INPUTS = {True: ("grad_output", "self", "indices"), False: ("self",)}
 _OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
-"""Of a backward, and of a forward."""
+"""Tensors of a backward (True) and of a forward (False)."""
 
 
 def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from poolproof.reports.clusters.terms import Term
 
 _MAX_TIES = 3
-"""Of the conditions that do as well."""
+"""Ties that are named."""
 
 
 def sentence(cluster: FailureCluster) -> str:

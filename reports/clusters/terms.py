@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 Mask = NDArray[np.bool_]
 
 MAX_MEMBERS = 4
-"""Of a set of values that a condition names."""
+"""Members of a set of values in a condition."""
 
 MAX_THRESHOLDS = 24
-"""Of one feature that are tried in company; the best place of one that was chosen is then sought among all."""
+"""Thresholds of one feature that are combined with others; the chosen one is then moved to the best of all places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,10 +183,10 @@ def _column(name: str, raw: Sequence[Any]) -> FeatureColumn:
 
 
 REMAINDER = " mod "
-"""What the name of a remainder has."""
+"""Part of the name of a remainder."""
 
 _DIVISOR_BITS = 2.0
-"""To say which of the powers of two: where a number itself tells the same, it is said, and not its remainder."""
+"""Bits that name a power of two: a number that separates the same rows is preferred to its remainder."""
 
 
 @dataclass(frozen=True, eq=False)

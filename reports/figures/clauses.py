@@ -13,16 +13,16 @@ from poolproof.reports.figures.tables import COUNTS, Record, verdict_counts
 from poolproof.reports.rows.store import read_rows
 
 CLAUSE = ("backend", "operator", "clause")
-"""What one line of the table is about; an empty clause stands for the calls that are legal."""
+"""Columns that identify a line of the table; an empty clause stands for the legal calls."""
 
 LEGAL = "Calls that are just legal."
-"""In place of a statement for the legal calls."""
+"""Statement of the legal calls."""
 
 ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an earlier release": "as_earlier"}
-"""Columns that count whose description of the contract an answer agrees with."""
+"""Columns that count with whose description of the contract an answer agrees."""
 
 COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
-"""Of the table."""
+"""Columns of the table."""
 
 _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
 

@@ -29,13 +29,13 @@ from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 
 KEY = ("backend", "aspect", "case_id")
-"""What makes a case of one run the same as a case of the other."""
+"""Columns that match a case of one run with a case of the other."""
 
 WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overall.CONFORMS: "no regression"}
-"""How a comparison ends, in its own words."""
+"""Words for the result of a comparison."""
 
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
-"""States of a case besides the verdicts that are kept apart: conforms, waived, and both kinds of refusals."""
+"""States of a case besides the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
 
 _STATES = {
     **dict.fromkeys(map(str, FAILED), FAILING),

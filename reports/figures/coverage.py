@@ -13,10 +13,10 @@ from poolproof.reports.rows.store import having
 from poolproof.reports.rows.verdicts import JUDGED, SKIPPED, Verdict
 
 NEVER_ASKED = "never asked"
-"""Why a case was not judged when no row says so."""
+"""Reason for a case without a row."""
 
 COUNTS = ("planned", "judged", "refused", "missing", "because")
-"""Columns of a coverage table besides those that tell the groups apart."""
+"""Columns of a coverage table besides those that identify the groups."""
 
 _IS_COUNTED = having("verdict", JUDGED | SKIPPED)
 

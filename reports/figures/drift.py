@@ -10,14 +10,14 @@ import pandas as pd
 from poolproof.reports.figures.quantities import QUANTITIES
 
 MEASURED = ("backend", "operator", "dtype")
-"""What precision and time are compared per."""
+"""Columns of the groups whose precision and time are compared."""
 
 SLOWER, FASTER = "slower", "faster"
 
 TOLERATED_RATIO = 1.1
-"""Times that differ by less are not told apart: caches, clocks and neighbours change as much."""
+"""Ratio up to which times count as equal: caches, clocks and other processes change as much."""
 
-FEWEST_CASES = 20
+MIN_CASES = 20
 """Groups with fewer timed cases say nothing about time."""
 
 _Z = 2.576
@@ -54,7 +54,7 @@ def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     lines = [(*group, *_median_interval(np.sort(values.to_numpy()))) for group, values in groups]
     table = pd.DataFrame(lines, columns=[*MEASURED, "ratio", "low", "high", "cases"])
     table["drift"] = ""
-    enough = table["cases"] >= FEWEST_CASES
+    enough = table["cases"] >= MIN_CASES
     table.loc[enough & (table["low"] > TOLERATED_RATIO), "drift"] = SLOWER
     table.loc[enough & (table["high"] < 1 / TOLERATED_RATIO), "drift"] = FASTER
     return table.sort_values("ratio", ascending=False, ignore_index=True)

@@ -15,7 +15,7 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
-"""Where classes of sizes begin."""
+"""Lower ends of the classes of sizes."""
 
 PLANES = (1, 2, 4, 16, 64, 256, 1024, 1 << 16)
 KERNELS = (1, 2, 4, 9, 16, 32, 64, 256)

@@ -42,7 +42,7 @@ CELLS = "cells.parquet"
 ROWS = "rows/rows.parquet"
 
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
-"""What every entry holds that this suite asks for."""
+"""Keys that every entry needs."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 

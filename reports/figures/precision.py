@@ -23,7 +23,7 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
 _GROUP = ("backend", "operator", "dtype", "model")
-"""What is looked at together."""
+"""Columns of a group."""
 
 HISTOGRAM = (
     ("ulp_0", "0"),
@@ -166,7 +166,7 @@ def precision_by_model(folder: Path) -> list[Precision]:
 
 
 Errors = tuple[str, str, tuple[Multiplicity, ...]]
-"""Dtype, accumulation model, and what was found by how many gradients meet in a cell."""
+"""Dtype, accumulation model, and errors by how many gradients meet in a cell."""
 
 
 def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:

@@ -10,7 +10,7 @@ from poolproof.reports.rows.store import having
 from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
 ALL_CALLS = "every call"
-"""In place of a class, where no call of an operator and dtype ran."""
+"""The class of a line where no call of an operator and dtype ran."""
 
 NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
 """Columns that `never_run` needs."""

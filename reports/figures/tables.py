@@ -31,7 +31,7 @@ COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused"),
     *("undocumented", "skipped", "suite_errors", "adapter_errors"),
 )
-"""What `verdict_counts` counts."""
+"""Columns of `verdict_counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
@@ -39,7 +39,7 @@ NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 HAS_FAILED = having("verdict", FAILED)
 PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
-"""Of all rows but those of further cases, which no plan counts."""
+"""Filter for all rows but those of further cases, which are in no plan."""
 
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)

@@ -19,7 +19,7 @@ MAX_POINTS = 150
 """Points of a chart's line; where there are more runs, neighbours share a point that shows the worst of them."""
 
 MAX_LIBRARIES = 3
-"""Libraries of one backend and product that are shown as they stand, the newest; older ones have their lines alone."""
+"""Newest libraries of a backend and product that are shown as they stand; older ones have their trends alone."""
 
 _COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused", "undocumented", "skipped"),

@@ -21,16 +21,16 @@ from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
-"""How the style sheet paints an overall verdict."""
+"""Style sheet classes of overall verdicts."""
 
 _MARKS = {"good": "✅", "bad": "❌", "incomplete": "⚠️"}
-"""The same in Markdown."""
+"""Marks of these classes in Markdown."""
 
 _SQUARE_CLASSES = (
     *(("violates", "bad"), ("missing", "incomplete"), ("undocumented", "incomplete")),
     *(("waived", "waived"), ("judged", "good")),
 )
-"""How it paints a square of a verdict matrix: by the first of these counts that is not zero."""
+"""Style sheet classes of squares of a verdict matrix, by the first of these counts that is not zero."""
 
 
 def paint(counts: Record) -> str:

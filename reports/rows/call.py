@@ -21,7 +21,7 @@ import numpy as np
 from rejudge import report
 
 USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
-"""What an installation has whose set_env.sh was sourced."""
+"""Libraries of an installation whose set_env.sh was sourced."""
 
 UNTOUCHED = 0xFF
 DETERMINISTIC = 0
@@ -36,7 +36,7 @@ Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
 
 CallResult = tuple[Memory, Strides]
-"""What a call leaves; of an output without strides those that it was given hold."""
+"""What a call leaves; an output without strides keeps those it was given."""
 
 
 class CannotCallError(Exception):

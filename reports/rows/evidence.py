@@ -63,7 +63,7 @@ _DTYPES = {
 }
 
 PROGRAMS = ("rejudge.py", "call.py")
-"""Of this folder: what lies beside evidence."""
+"""Files of this folder that lie beside evidence."""
 
 
 class EvidenceError(BadInput):

@@ -11,7 +11,7 @@ from poolproof.reports.rows.text import without_commands
 from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
-"""Failures that agree in these are of the same kind; ``violated`` is the column that `violated_text` makes."""
+"""Columns of a kind of failure; ``violated`` is made by `violated_text`."""
 
 SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given")
 """Columns that `message` and `replay_line` read."""

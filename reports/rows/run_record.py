@@ -104,7 +104,7 @@ OPTIONAL: dict[str, tuple[Holds, str]] = {
     "merged": (_list_of(_merge_input), "a list of parts, each with shard, id, host, started, finished and rows"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }
-"""Entries of some."""
+"""Entries of some run.json."""
 
 
 def objection(record: Mapping[str, Any]) -> str:

@@ -186,10 +186,10 @@ Row = dict[str, Any]
 
 
 GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
-"""Columns that rows of one square of a verdict matrix agree in; what had to be judged is counted per group, too."""
+"""Columns of one square of a verdict matrix; what had to be judged is counted per group, too."""
 
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
-"""Columns that many rows can be told by, and how."""
+"""Columns that combine over rows, and how."""
 
 
 _KNOWN = frozenset(column.name for column in COLUMNS)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 DEFAULT_FOLDER = Path("poolproof-report")
-"""Where a run is recorded that nobody named a folder for."""
+"""Folder of a run for which none is named."""
 
 ROWS_PER_PART = 5000
 

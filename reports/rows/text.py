@@ -8,7 +8,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 """Control characters but tab and newline, marks that change the direction of writing, and halves of characters."""
 
 _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso\[))", re.MULTILINE)
-"""What makes a line of a log a command of a CI service: ``::`` where it begins, ``##[`` and ``##vso[`` anywhere."""
+"""Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
 def visible(text: str) -> str:

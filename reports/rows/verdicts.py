@@ -43,16 +43,16 @@ JUDGED = frozenset(
         Verdict.TIMED_OUT,
     }
 )
-"""A verdict about the implementation was reached."""
+"""Verdicts about the implementation."""
 
 FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
-"""The implementation deviated, and nobody has accepted that."""
+"""Verdicts of a deviation that nobody has accepted."""
 
 RAISED = frozenset({Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR})
-"""An exception of the suite itself or of an adapter, never of the implementation; the finding is its traceback."""
+"""Exceptions of the suite itself or of an adapter, never of the implementation; the finding is the traceback."""
 
 SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTED}) | RAISED
-"""Nothing was learned; the row's reason says why."""
+"""Verdicts from which nothing is learned; the row's reason says why."""
 
 
 class Overall(IntEnum):
@@ -76,7 +76,7 @@ class Overall(IntEnum):
 
 
 BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.CONFORMS)
-"""Which outweighs which: a deviation outweighs a gap, whatever else conforms."""
+"""Overall verdicts, the gravest first: a deviation outweighs a gap, whatever else conforms."""
 
 
 def gravest(causes: Mapping[Overall, object]) -> Overall:
@@ -91,4 +91,4 @@ MEANINGS = {
     Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here; or not "
     "all was recorded or published: a full disk, a file not writable, a plugin that fails",
 }
-"""What each exit status tells, in the words of ``poolproof --help``."""
+"""Meanings of the exit statuses, in the words of ``poolproof --help``."""

@@ -20,7 +20,7 @@ from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 EXIT_STATUSES = "\n\n".join(
     ["\b\nExit statuses:", *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items())]
 )
-"""What ``poolproof --help`` says below the commands."""
+"""Text below the commands in ``poolproof --help``."""
 
 
 class Number(click.FloatRange):
@@ -45,7 +45,7 @@ class NamedPath(click.Path):
 PATH = NamedPath(path_type=Path)
 
 MAX_SECONDS = 86_400.0
-"""A day: who waits longer for one case has mistyped."""
+"""A day: longer for one case is a typing mistake."""
 
 SECONDS = Number(0, MAX_SECONDS, min_open=True)
 

@@ -18,7 +18,7 @@ STYLES = {
     Overall.INCOMPLETE: "yellow",
     Overall.COULD_NOT_RUN: "red",
 }
-"""How an overall verdict is painted."""
+"""Terminal styles of overall verdicts."""
 
 
 def ending(word: str, overall: Overall, text: str) -> Text:

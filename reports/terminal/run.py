@@ -35,7 +35,7 @@ _MARKED = (
     ("undocumented", "u", "yellow", "refused undocumented"),
     ("skipped", "s", "dim", "skipped"),
 )
-"""Counts that a square of the table tells besides the cases judged, each with its mark, style and meaning."""
+"""Counts that a square of the table shows besides the cases judged, with mark, style and meaning."""
 
 
 def show(digest: Digest, console: Console, fault: str = "") -> None:

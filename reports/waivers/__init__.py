@@ -25,7 +25,7 @@ _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
 
 _LONGEST = 2
-"""Years after which somebody has to have looked again."""
+"""Years that a waiver may last."""
 
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""

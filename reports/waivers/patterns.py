@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 Patterns = Mapping[str, tuple[str, ...]]
-"""A name and the patterns of which its value must match one."""
+"""Name -> patterns of which its value must match one."""
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 

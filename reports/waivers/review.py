@@ -37,7 +37,7 @@ STALE = frozenset({State.EXPIRED, State.UNMATCHED, State.NOT_NEEDED})
 
 
 _WHOLE_OPERATORS = {"backend", "operator", "product", "dtype", "index_dtype"}
-"""Columns by which a scope tells no call of an operator from another."""
+"""Columns that do not single out calls of an operator."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
 _VERSION = re.compile(r"v?\d+\.\w+")
-"""How the value of an environment looks that is a version, such as 2.13.0+cpu or 8.0.RC1."""
+"""A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
 
 
 @dataclass(frozen=True)
