@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import (
-    DTYPES,
-    HISTOGRAM,
-    Agreement,
-    Precision,
-    agreements,
-    backend_comparisons,
-)
+from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Precision, agreements, backend_comparisons
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line

@@ -65,9 +65,7 @@ IDENTITY = (
     Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
     Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
     Column(
-        "follows",
-        _TEXT,
-        "whether the answer is that of the library's code, its page, both, an earlier release or none",
+        "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
     ),
     Column("model", _TEXT, "declared accumulation model"),
 )

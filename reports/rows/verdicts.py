@@ -34,14 +34,7 @@ class Verdict(StrEnum):
 
 
 JUDGED = frozenset(
-    {
-        Verdict.CONFORMS,
-        Verdict.VIOLATES,
-        Verdict.WAIVED,
-        Verdict.REFUSED,
-        Verdict.CRASHED,
-        Verdict.TIMED_OUT,
-    }
+    {Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT}
 )
 """Verdicts about the implementation."""
 
