@@ -208,8 +208,8 @@ def finished_work(folder: Path) -> Done:
     cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
     unplanned = rows[rows["block"] == ""]
     unplanned_calls = frozenset(zip(unplanned["backend"], unplanned["case_id"], strict=True))
-    asked = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(unsupported.itertuples(index=False, name=None)), unplanned_calls, asked)
+    recorded = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
+    return Done(blocks, cases, frozenset(unsupported.itertuples(index=False, name=None)), unplanned_calls, recorded)
 
 
 def spent(folder: Path) -> tuple[float, float]:

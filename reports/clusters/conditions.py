@@ -93,9 +93,9 @@ def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Label
     return _first(better, found) if better else shortest
 
 
-def _first(saved_by: list[Chosen], found: dict[Chosen, float]) -> Chosen:
+def _first(near: list[Chosen], found: dict[Chosen, float]) -> Chosen:
     """Return the best of the shortest."""
-    return min(saved_by, key=lambda chosen: (len(chosen), -found[chosen]))
+    return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
 
 
 def _exceptions(chosen: Chosen, kept: DistinctLiterals, labels: _Labels) -> int:
@@ -113,9 +113,7 @@ class _Labels:
         self._alone = self._choices(np.int64(self.rows), np.int64(self.fails))
 
     def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
-        """Return the bits that a condition saves which so many rows meet, ``failing`` of them; -inf where fewer fail
-        there.
-        """
+        """Return the bits saved by a condition that ``met`` rows meet, ``failing`` of them; -inf where fewer fail."""
         saved = self._alone - self._choices(met, failing) - self._choices(self.rows - met, self.fails - failing)
         enriched = failing * self.rows > met * self.fails
         return np.where(enriched, saved - log2(self.fails + 1), -np.inf)
@@ -124,8 +122,8 @@ class _Labels:
         return float(self.saved(mask.sum(), (mask & self.failing).sum()))
 
     def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
-        logarithms = self._factorials
-        return np.asarray(logarithms[among] - logarithms[chosen] - logarithms[among - chosen])
+        log2_factorial = self._factorials
+        return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
 
 
 DistinctLiterals = list[tuple[Literal, list[Literal]]]

@@ -68,8 +68,8 @@ _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
 def failure_text(row: Row) -> str:
     """Describe one failed row in a few lines: what, why, and the line that reruns it."""
     case = f"case {row['case_id']}{', made smaller' if is_shrunk(row) else ''}"
-    repeated = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
-    title = f"{row['verdict']}: {what_failed(row)} ({repeated}, {case})"
+    subject = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
+    title = f"{row['verdict']}: {what_failed(row)} ({subject}, {case})"
     return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
 
 

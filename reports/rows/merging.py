@@ -153,7 +153,7 @@ def _by_name(records: Iterable[Mapping[str, Any]], *names: str) -> dict[str, Map
 def _expired(record: Mapping[str, Any]) -> list[str]:
     """List the waivers that had expired: a run over midnight has two days, of which only this matters."""
     today = date.fromisoformat(record["waivers_judged_on"])
-    return sorted(record["id"] for record in record["waivers"] if date.fromisoformat(str(record["expires"])) < today)
+    return sorted(waiver["id"] for waiver in record["waivers"] if date.fromisoformat(str(waiver["expires"])) < today)
 
 
 def _check_shards(sources: Sequence[MergeInput]) -> None:
@@ -169,7 +169,7 @@ def _check_shards(sources: Sequence[MergeInput]) -> None:
 
 
 def _join_rows(sources: Sequence[MergeInput]) -> pa.Table:
-    """Concatenate all rows, each case once, with the number of the input that it is from in the column ``source``."""
+    """Concatenate all rows, each case once, with the number of the input that it is from in the column ``part``."""
     tables = [read_rows(source.folder) for source in sources]
     numbers = np.repeat(np.arange(len(sources)), [table.num_rows for table in tables])
     rows = pa.concat_tables(tables).append_column("part", pa.array(numbers))
@@ -265,8 +265,8 @@ def _finished(sources: Sequence[MergeInput]) -> float | None:
 def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Join what the hosts say: what all have in common once, the rest as a list."""
     names = dict.fromkeys(name for record in records for name in record["host"])
-    outcomes = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
-    return {name: "; ".join(values) for name, values in outcomes.items()}
+    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
+    return {name: "; ".join(values) for name, values in hosts.items()}
 
 
 def _without_shard(arguments: Sequence[str]) -> list[str]:
@@ -288,9 +288,9 @@ def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
     for source in sources:
         by_shard.setdefault(source.place[0], []).append(source.record.get("budget", {}).get("asked", {}))
     asked = {}
-    for several in by_shard.values():
-        for name in set.intersection(*(set(record) for record in several)):
-            asked[name] = max(record[name] for record in several)
+    for allotments in by_shard.values():
+        for name in set.intersection(*map(set, allotments)):
+            asked[name] = max(allotment[name] for allotment in allotments)
     total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
     if extension := _extension(budgets):

@@ -71,7 +71,7 @@ class Plugin:
 def installed(kind: PluginKind) -> list[Plugin]:
     """Return the plugins of a kind, by name; one name comes as often as packages bring it."""
     return sorted(
-        (Plugin(kind, point) for point in entry_points(group=kind)), key=lambda record: (record.name, str(record))
+        (Plugin(kind, point) for point in entry_points(group=kind)), key=lambda plugin: (plugin.name, str(plugin))
     )
 
 

@@ -39,8 +39,8 @@ def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
     waivers = [waiver for file in shipped() for waiver in load(file)] + named
     check_terms(waivers, today)
     brought = plugged({waiver.id for waiver in waivers}, today)
-    records = [to_record(plugin.plugin, plugin.fault) for plugin in brought]
-    return Waivers([*waivers, *(waiver for plugin in brought for waiver in plugin.waivers)], today), records
+    records = [to_record(source.plugin, source.fault) for source in brought]
+    return Waivers([*waivers, *(waiver for source in brought for waiver in source.waivers)], today), records
 
 
 def plugged(known: Collection[str], today: date) -> list[WaiverPlugin]:
