@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
 from poolproof.reports.bundle.packing import package as pack
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.rows.plugins import Kind, other_plugins
+from poolproof.reports.rows.plugins import PluginKind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.waivers.plugged import choose
+from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
@@ -65,7 +65,7 @@ expires = {expires}
 SOON = date.today() + timedelta(days=90)
 
 
-DRAW = Draw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(drawn_again, mandatory, plan_cases)
 
 Package = Callable[..., Path]
 
@@ -399,12 +399,12 @@ def test_formats_of_ours_are_known_by_their_names() -> None:
 
 
 def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
-    assert load_plugins(Kind.CASE_LIST, object, ()).records == ()
+    assert load_plugins(PluginKind.CASE_LIST, object, ()).records == ()
 
 
 def test_every_kind_of_plugins_is_listed() -> None:
     groups = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert set(LISTED) == set(Kind) == set(groups)
+    assert set(LISTED) == set(PluginKind) == set(groups)
 
 
 def test_the_floor_is_that_of_pyproject() -> None:

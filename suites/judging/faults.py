@@ -18,8 +18,8 @@ from typing import Any, cast
 
 from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.judging.findings import Finding, Mismatch

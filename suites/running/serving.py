@@ -27,8 +27,8 @@ from poolproof.backends.registry import UnknownBackend, create
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
+from poolproof.reports.rows.io_errors import CannotWrite, writing
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case

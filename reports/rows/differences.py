@@ -1,4 +1,4 @@
-"""In what two records differ, by the first entry that does."""
+"""First difference of two records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def first_difference(name: str, was: object, now: object) -> tuple[str, object, object] | None:
-    """The words that lead to it and what stands there in each record, None where they are equal."""
+    """Return the path that leads to it and the value there in each record; None where they are equal."""
     if was == now:
         return None
     if isinstance(was, Mapping) and isinstance(now, Mapping):
@@ -19,5 +19,5 @@ def first_difference(name: str, was: object, now: object) -> tuple[str, object, 
 
 
 def first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
-    """The first key under which two records have not the same, None where they are equal."""
+    """Return the first key whose values differ; None where there is none."""
     return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)

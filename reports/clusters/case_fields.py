@@ -1,6 +1,6 @@
-"""What the `case` of a row says, read as data: the windows of a call along each axis, and how its tensors lie.
+"""The `case` of a row, read as data: the windows of a call along each axis, and how its tensors lie.
 
-Nothing here knows how cases are made. A line that is none of a case, or of another version, has fewer facts.
+Nothing here knows how cases are made. A line that is no case, or one of another version, has fewer fields.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ AXES = "DHW"
 Lengths = tuple[int, ...]
 
 _SHARING = ("expanded", "overlapping")
-_BEGINNING_LATER = ("contiguous_slice", "channels_last_slice", "narrowed_")
+_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_")
 _DENSE = ("contiguous", "contiguous_slice", "odd_units")
-"""How layouts are called whose elements share memory, that have an offset of their own, that have no gap."""
+"""Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Windows:
 
     @cached_property
     def reach(self) -> Lengths:
-        """Cells from the first to the last of a window: dilation (kernel - 1) + 1."""
+        """Count the cells from the first to the last of a window: dilation (kernel - 1) + 1."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     @cached_property
     def beyond(self) -> Lengths:
-        """How many cells the last window reaches past the end of the input; below 0 where cells remain behind it."""
+        """Count the cells by which the last window passes the end of the input; below 0 where cells remain."""
         axes = zip(self.count, self.stride, self.padding, self.reach, self.size, strict=True)
         return tuple((count - 1) * s - p + reach - size for count, s, p, reach, size in axes)
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """The layout of one tensor, by its name and the offset behind it."""
 
     text: str
@@ -63,21 +63,21 @@ class Layout:
 
     @property
     def has_gaps(self) -> bool:
-        """Its elements do not stand one behind the other in their order."""
+        """Return whether its elements do not stand one behind the other in their order."""
         return self.name not in _DENSE
 
     @property
     def has_offset(self) -> bool:
-        return "+" in self.text or self.name.startswith(_BEGINNING_LATER)
+        return "+" in self.text or self.name.startswith(_OFFSET)
 
     @property
     def repeats(self) -> bool:
-        """Several elements share memory."""
+        """Return whether several elements share memory."""
         return self.name.startswith(_SHARING)
 
 
 def read_case(line: Any) -> Mapping[str, Any]:
-    """The JSON object of a `case`; empty where there is none."""
+    """Parse the JSON object of a `case`; empty where there is none."""
     try:
         case = json.loads(line)
     except (TypeError, ValueError, RecursionError):
@@ -86,7 +86,7 @@ def read_case(line: Any) -> Mapping[str, Any]:
 
 
 def windows_of(operator: str, case: Mapping[str, Any]) -> Windows | None:
-    """The windows of a call of values; None for a call of the contract, and where the fields do not fit together."""
+    """Return the windows of a call of values; None for a call of the contract, and for fields that do not fit."""
     try:
         return _windows(case, 3 if "3d" in operator else 2)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
@@ -94,14 +94,14 @@ def windows_of(operator: str, case: Mapping[str, Any]) -> Windows | None:
 
 
 def leading_of(operator: str, case: Mapping[str, Any]) -> Lengths:
-    """([N,] C) of a call that has windows."""
+    """Return ([N,] C) of a call that has windows."""
     return tuple(case["shape"][: -3 if "3d" in operator else -2])
 
 
-def layouts_of(case: Mapping[str, Any]) -> dict[str, Layout]:
-    """Of the tensors that are not contiguous."""
+def layouts_of(case: Mapping[str, Any]) -> dict[str, TensorLayout]:
+    """Return the layouts of the tensors that are not contiguous."""
     layouts = case.get("layouts")
-    return {tensor: Layout(str(text)) for tensor, text in layouts.items()} if isinstance(layouts, dict) else {}
+    return {tensor: TensorLayout(str(text)) for tensor, text in layouts.items()} if isinstance(layouts, dict) else {}
 
 
 def _windows(case: Mapping[str, Any], rank: int) -> Windows:
@@ -121,7 +121,7 @@ def _each(values: Sequence[int], rank: int) -> Lengths:
 
 
 def _count(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Windows along an axis (torch's ``pooling_output_shape``): with ceil_mode none begins behind the input."""
+    """Count the windows along an axis (torch's ``pooling_output_shape``); with ceil_mode all begin in the input."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
         return span // stride + 1

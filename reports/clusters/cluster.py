@@ -1,19 +1,19 @@
-"""One thing that is wrong, as far as rows tell it."""
+"""A cluster of failing cases with one condition, as far as rows tell it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poolproof.reports.clusters.sentences import sentence
+from poolproof.reports.clusters.terms import Term
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.sentences import sentence
-from poolproof.reports.suspects.terms import Term
 
-Kind = tuple[str, str]
+FailureKind = tuple[str, str]
 """Verdict and first violated check."""
 
 
 _SHARP = 0.9
-"""Share of the cases with a condition that fail where it brings that about."""
+"""Share of the cases with a condition that fail where it is the cause."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class Suspect:
-    """One thing that is wrong with a backend, as far as can be told from the rows.
+class FailureCluster:
+    """Failing cases of a backend that one root cause may explain.
 
     terms
-        The condition, all of which holds; empty where every case fails, or where none is claimed (`is_claimed`).
+        The condition, all of which holds; empty where every case fails, or where none was found (`has_condition`).
     failing, conforming
         Cases that meet it, which fail, and which conform though they were held to the same checks.
     failing_others, conforming_others
-        Those that do not meet it, failing ones of other suspects left out.
+        Those that do not meet it, failing ones of other clusters left out.
     ties
         Conditions of as many terms that the same cases meet.
     bounds
@@ -45,16 +45,16 @@ class Suspect:
     kinds
         (verdict, first violated check) of the failing cases with their numbers, the most frequent first.
     margin
-        Bits by which the condition tells more than one of the same length would by chance, all those tried considered:
+        Bits by which the condition explains more than chance would give one of its length, all those tried considered:
         chance gives as much with a probability below 2**-margin.
     smallest
         The failing row whose case (`failures.smallest_case`) is smallest, of those that were made smaller if there are.
     cases
-        The ids of all failing cases that are this suspect's.
+        The ids of all its failing cases.
     """
 
     backend: str
-    is_claimed: bool
+    has_condition: bool
     terms: tuple[Term, ...]
     failing: int
     conforming: int
@@ -62,22 +62,22 @@ class Suspect:
     conforming_others: int
     ties: tuple[tuple[Term, ...], ...]
     bounds: tuple[Bound, ...]
-    kinds: tuple[tuple[Kind, int], ...]
+    kinds: tuple[tuple[FailureKind, int], ...]
     margin: float
     smallest: Row
     cases: frozenset[str] = frozenset()
 
     @property
     def is_exact(self) -> bool:
-        """Every case that meets the condition fails, and no other does."""
-        return self.is_claimed and not self.conforming and not self.failing_others
+        """Return whether every case that meets the condition fails, and no other does."""
+        return self.has_condition and not self.conforming and not self.failing_others
 
     @property
     def is_sharp(self) -> bool:
-        """Hardly a case conforms that meets the condition: that brings failure about, and does not only go with it."""
+        """Return whether hardly a case conforms that meets the condition: it causes failure, not only goes with it."""
         return self.failing >= _SHARP * (self.failing + self.conforming)
 
     @property
     def sentence(self) -> str:
-        """What fails, under which condition, with the numbers of both sides."""
+        """Say what fails, under which condition, with the numbers of both sides."""
         return sentence(self)

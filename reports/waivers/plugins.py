@@ -1,8 +1,8 @@
-"""Waivers that installed packages bring, in files beside their code, of which nothing is imported.
+"""Waivers of installed packages, in files beside their code, of which nothing is imported.
 
 An entry point of the group ``poolproof.waivers`` names a folder by dots, ``my_package.waivers``, and all its ``*.toml``
-are waiver files. Each waiver has to name backends in its scope. A package whose files are not as they should be is
-left out as a whole.
+are waiver files. Each waiver has to name backends in its scope. A package whose files are not as they should be is left
+out as a whole.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import Kind, Plugin, PluginFault, installed, to_record
+from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 from poolproof.reports.waivers import Waiver, WaiverError, Waivers, check_terms, load, shipped
 
 
 @dataclass(frozen=True)
-class Plugged:
+class WaiverPlugin:
     """A plugin with its waivers, or with the fault for which it is left out."""
 
     plugin: Plugin
@@ -26,32 +26,34 @@ class Plugged:
     fault: str = ""
 
 
-def choose(given: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str, str]]]:
-    """The waivers of a run, and the records of the plugins: of the ``given`` files, and all that come without being
-    asked for, unless "none" is among them. `WaiverError` about a file that is not as it should be.
+def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str, str]]]:
+    """Return the waivers of a run, and the records of the plugins.
+
+    They are those of the named files, and, unless "none" is among the names, all that are shipped or installed.
+    `WaiverError` about a file that is not as it should be.
     """
-    named = [waiver for name in given if name != "none" for waiver in load(Path(name))]
+    named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
     check_terms(named, today)
-    if "none" in given:
+    if "none" in names:
         return Waivers(named, today), []
     waivers = [waiver for file in shipped() for waiver in load(file)] + named
     check_terms(waivers, today)
     brought = plugged({waiver.id for waiver in waivers}, today)
-    records = [to_record(each.plugin, each.fault) for each in brought]
-    return Waivers([*waivers, *(waiver for each in brought for waiver in each.waivers)], today), records
+    records = [to_record(source.plugin, source.fault) for source in brought]
+    return Waivers([*waivers, *(waiver for source in brought for waiver in source.waivers)], today), records
 
 
-def plugged(known: Collection[str], today: date) -> list[Plugged]:
-    """What every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
+def plugged(known: Collection[str], today: date) -> list[WaiverPlugin]:
+    """Return what every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
     taken, found = set(known), []
-    for plugin in installed(Kind.WAIVERS):
+    for plugin in installed(PluginKind.WAIVERS):
         try:
             waivers = _waivers(plugin, taken, today)
         except (PluginFault, WaiverError) as fault:
-            found.append(Plugged(plugin, fault=str(fault)))
+            found.append(WaiverPlugin(plugin, fault=str(fault)))
         else:
             taken |= {waiver.id for waiver in waivers}
-            found.append(Plugged(plugin, tuple(waivers)))
+            found.append(WaiverPlugin(plugin, tuple(waivers)))
     return found
 
 
@@ -72,7 +74,7 @@ def _waivers(plugin: Plugin, taken: Collection[str], today: date) -> list[Waiver
 
 
 def _folder(dotted: str) -> Path:
-    """The folder that a name with dots stands for; its package is looked for, and not imported."""
+    """Return the folder that a name with dots stands for; its package is located, not imported."""
     package, *parts = dotted.split(".")
     try:
         spec = find_spec(package)

@@ -1,10 +1,10 @@
-"""The shortest condition that failing rows meet and conforming rows do not, and how likely chance would give as good.
+"""Search for the shortest condition that failing rows meet and conforming rows do not, and its significance.
 
-A condition is a conjunction of at most three terms. Of all that are tried that one is best which makes the labels of
-the rows (failing, conforming) shortest to tell: with F of N rows failing, and f of the n that meet it, they take
-log2 C(n, f) + log2 C(N - n, F - f) bits instead of log2 C(N, F). Labels dealt at random would give that split with a
-probability of 2 to minus the difference; what naming the condition and f takes is subtracted from it, so that the
-number of conditions tried is accounted for (`Condition.margin`). An exact condition saves all there is.
+A condition is a conjunction of at most three terms. The best one makes the labels of the rows (failing, conforming)
+shortest to encode: with F of N rows failing, and f of the n that meet it, they take log2 C(n, f) + log2 C(N - n, F - f)
+bits instead of log2 C(N, F). Random labels would give that split with a probability of 2 to minus the difference; what
+it takes to name the condition and f is subtracted, which accounts for the number of conditions tried
+(`ClusterCondition.margin`). An exact condition saves all there is.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from math import factorial, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.suspects.terms import Column, Literal, Mask, Term, literals, thresholds
+from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals, thresholds
 
-MOST_TERMS = 3
+MAX_TERMS = 3
 
-LEAST_MARGIN = 10.0
-"""Bits: what is claimed, chance would have given with a probability below 2**-10, all conditions tried considered."""
+MIN_MARGIN = 10.0
+"""Bits of a significant condition: chance gives as much with a probability below 2**-10, all those tried considered."""
 
-LEAST_FAILING = 3
-"""Failing rows that a claim needs."""
+MIN_FAILING = 3
+"""Failing rows of a significant condition."""
 
-_BREADTH, _BEAM, _MOST_TIES = 400, 48, 6
-"""Literals that are combined with each other; pairs that get a third; conditions that are said to be as good."""
+_MAX_LITERALS, _MAX_PAIRS, _MAX_TIES = 400, 48, 6
+"""Literals that are combined with each other; pairs that get a third; ties that are kept."""
 
-_NEARLY = 0.95
-"""What a further term adds to an inexact condition is not worth reading below a twentieth of all that it tells."""
+_MIN_PART = 0.95
+"""Share of the best margin that suffices: a further term for less than a twentieth is not worth reading."""
 
 Real = NDArray[np.float64]
 
@@ -40,8 +40,8 @@ Chosen = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
+class ClusterCondition:
+    """A conjunction of ``terms``, met by ``failing`` saved_by the failing rows and ``conforming`` of the others.
 
     margin
         Bits by which it is better than chance would give, among all that were tried.
@@ -57,49 +57,49 @@ class Condition:
     ties: tuple[tuple[Term, ...], ...] = ()
 
     @property
-    def is_claimed(self) -> bool:
-        return self.failing >= LEAST_FAILING and self.margin >= LEAST_MARGIN
+    def is_significant(self) -> bool:
+        return self.failing >= MIN_FAILING and self.margin >= MIN_MARGIN
 
 
-def best_condition(columns: Sequence[Column], failing: Mask) -> Condition | None:
-    """The best for some rows of all that the columns have; None where nothing is met by more failing rows than others.
+def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCondition | None:
+    """Return the best condition; None where none is met by more failing rows than others.
 
     ``failing``: which rows fail, the others conform.
     """
     labels = _Labels(failing)
-    said = _distinct(columns, failing)
-    kept = _most_promising(said, labels)
+    distinct = _distinct(columns, failing)
+    kept = _most_promising(distinct, labels)
     if not kept:
         return None
     chosen = _shortest(dict(_candidates(kept, labels)), kept, labels)
     by_feature = {column.feature: column for column in columns}
     moved = _at_best_places([kept[number][0] for number in chosen], by_feature, labels)
-    return _condition(moved, said, labels)
+    return _condition(moved, distinct, labels)
 
 
-def _shortest(found: dict[Chosen, float], kept: Said, labels: _Labels) -> Chosen:
-    """Of all that are nearly as good as the best the shortest; where the best is exact, of those that are, too.
+def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Labels) -> Chosen:
+    """Return the shortest of all nearly as good as the best; where the best is exact, the shortest exact one.
 
-    What has half of its exceptions is no longer nearly as good, where chance would hardly give that.
+    A condition with half of the exceptions is no longer nearly as good, where chance would hardly give that.
     """
     best = max(found, key=found.__getitem__)
-    least = min(found[best], _NEARLY * found[best])
+    least = min(found[best], _MIN_PART * found[best])
     near = [chosen for chosen, margin in found.items() if margin >= least]
     if not _exceptions(best, kept, labels):
         near = [chosen for chosen in near if not _exceptions(chosen, kept, labels)]
     shortest = _first(near, found)
-    allowed, least = _exceptions(shortest, kept, labels) / 2, found[shortest] + LEAST_MARGIN
+    allowed, least = _exceptions(shortest, kept, labels) / 2, found[shortest] + MIN_MARGIN
     better = [chosen for chosen in near if found[chosen] >= least and _exceptions(chosen, kept, labels) <= allowed]
     return _first(better, found) if better else shortest
 
 
-def _first(of: list[Chosen], found: dict[Chosen, float]) -> Chosen:
-    """The best of the shortest."""
-    return min(of, key=lambda chosen: (len(chosen), -found[chosen]))
+def _first(near: list[Chosen], found: dict[Chosen, float]) -> Chosen:
+    """Return the best of the shortest."""
+    return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
 
 
-def _exceptions(chosen: Chosen, kept: Said, labels: _Labels) -> int:
-    """Rows that meet a condition and conform, or fail and do not meet it."""
+def _exceptions(chosen: Chosen, kept: DistinctLiterals, labels: _Labels) -> int:
+    """Count the rows that meet a condition and conform, or fail and do not meet it."""
     return int((_all([kept[number][0].mask for number in chosen], labels) != labels.failing).sum())
 
 
@@ -113,25 +113,25 @@ class _Labels:
         self._alone = self._choices(np.int64(self.rows), np.int64(self.fails))
 
     def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
-        """Bits that a condition saves which so many rows meet, so many of them failing; -inf where fewer fail there."""
+        """Return the bits saved by a condition that ``met`` rows meet, ``failing`` of them; -inf where fewer fail."""
         saved = self._alone - self._choices(met, failing) - self._choices(self.rows - met, self.fails - failing)
         enriched = failing * self.rows > met * self.fails
         return np.where(enriched, saved - log2(self.fails + 1), -np.inf)
 
-    def of(self, mask: Mask) -> float:
+    def saved_by(self, mask: Mask) -> float:
         return float(self.saved(mask.sum(), (mask & self.failing).sum()))
 
     def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
-        told = self._factorials
-        return np.asarray(told[among] - told[chosen] - told[among - chosen])
+        log2_factorial = self._factorials
+        return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
 
 
-Said = list[tuple[Literal, list[Literal]]]
+DistinctLiterals = list[tuple[Literal, list[Literal]]]
 """A literal, and the others that hold in the same rows."""
 
 
-def _distinct(columns: Sequence[Column], failing: Mask) -> Said:
-    """Every literal once that holds in several failing rows and not in all rows; of equal ones the cheapest first."""
+def _distinct(columns: Sequence[FeatureColumn], failing: Mask) -> DistinctLiterals:
+    """Return the literals that hold in several failing rows and not in all; equal ones together, cheapest first."""
     least = min(2, int(failing.sum()))
     groups: dict[bytes, list[Literal]] = {}
     for column in columns:
@@ -142,29 +142,29 @@ def _distinct(columns: Sequence[Column], failing: Mask) -> Said:
     return [(first, others) for first, *others in ordered]
 
 
-def _most_promising(said: Said, labels: _Labels) -> Said:
-    """Those that tell most alone, and those that all failing rows have, which tell in company."""
-    if len(said) <= _BREADTH:
-        return said
-    met = np.array([literal.mask.sum() for literal, _ in said])
-    failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in said])
+def _most_promising(distinct: DistinctLiterals, labels: _Labels) -> DistinctLiterals:
+    """Select those that save most alone, and those that all failing rows have, which save most in company."""
+    if len(distinct) <= _MAX_LITERALS:
+        return distinct
+    met = np.array([literal.mask.sum() for literal, _ in distinct])
+    failing = np.array([(literal.mask & labels.failing).sum() for literal, _ in distinct])
     alone = np.argsort(-labels.saved(met, failing), kind="stable")
     general = np.lexsort((met, -failing))
     order = np.stack([alone, general], axis=1).ravel().tolist()
-    return [said[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_BREADTH]]
+    return [distinct[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_MAX_LITERALS]]
 
 
 Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""For each of some conditions the failing rows that meet it, and the others: 1 or 0, for a product to count."""
+"""Per condition the failing rows that meet it, and the others: 1 or 0, so that a product counts them."""
 
 
-def _candidates(kept: Said, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
-    """(numbers of literals, margin): the best of one term, of two, and of three."""
+def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
+    """Yield (numbers of literals, margin): the best of one term, of two, and of three."""
     masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)
     bits = np.array([literal.bits for literal, _ in kept])
     single = masks[:, labels.failing], masks[:, ~labels.failing]
     chosen: list[Chosen] = [()]
-    for breadth in (_BREADTH, _BEAM, _BEAM)[:MOST_TERMS]:
+    for breadth in (_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:MAX_TERMS]:
         margins = _margins(_met(chosen, single), single, chosen, bits, labels)
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()
@@ -174,15 +174,15 @@ def _candidates(kept: Said, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
 
 
 def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, labels: _Labels) -> Real:
-    """Of every chosen condition with every further literal."""
+    """Return the margin of every chosen condition with every further literal."""
     failing, passing = ((a @ b.T).round().astype(np.int64) for a, b in zip(left, right, strict=True))
     named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
     return labels.saved(failing + passing, failing) - named + log2(factorial(len(chosen[0]) + 1))
 
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
-    """The best that a further literal makes, each once, the best first."""
-    order = _largest(margins.ravel(), breadth * MOST_TERMS)
+    """Yield the best conditions that a further literal makes, each once, the best first."""
+    order = _largest(margins.ravel(), breadth * MAX_TERMS)
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
@@ -190,7 +190,7 @@ def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[C
 
 
 def _largest(values: Real, most: int) -> NDArray[np.intp]:
-    """The places of so many, the largest first, of equal ones the first: the others need no sorting."""
+    """Return the places of the ``most`` largest values, of equal ones the first, without sorting the rest."""
     least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
     near = np.flatnonzero(values >= least)
     return near[np.argsort(-values[near], kind="stable")][:most]
@@ -207,13 +207,13 @@ def _joined(chosen: list[Chosen], masks: NDArray[np.float32]) -> NDArray[np.floa
     return np.stack([masks[list(numbers)].min(axis=0) for numbers in chosen])
 
 
-def _at_best_places(chosen: list[Literal], columns: dict[str, Column], labels: _Labels) -> list[Literal]:
-    """Each threshold moved, one after the other, to where the condition tells most, the others as they are."""
+def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:
+    """Move each threshold in turn to where the condition saves most, the others as they are."""
     for number, literal in enumerate(chosen):
         column = columns[literal.term.feature]
-        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
         places = [literal.term, *thresholds(column, literal.term)]
-        best = max(places, key=lambda term: labels.of(others & term.holds(column)))
+        best = max(places, key=lambda term: labels.saved_by(others & term.holds(column)))
         chosen[number] = Literal(best, best.holds(column), literal.bits)
     return chosen
 
@@ -222,25 +222,27 @@ def _all(masks: list[Mask], labels: _Labels) -> Mask:
     return np.logical_and.reduce(masks) if masks else np.ones(labels.rows, np.bool_)
 
 
-def _condition(chosen: list[Literal], said: Said, labels: _Labels) -> Condition:
+def _condition(chosen: list[Literal], distinct: DistinctLiterals, labels: _Labels) -> ClusterCondition:
     mask = _all([literal.mask for literal in chosen], labels)
     bits = sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
     failing = int((mask & labels.failing).sum())
-    return Condition(
+    return ClusterCondition(
         terms=tuple(literal.term for literal in chosen),
         mask=mask,
         failing=failing,
         conforming=int(mask.sum()) - failing,
-        margin=labels.of(mask) - bits,
-        ties=tuple(islice(_ties(chosen, mask, said, labels), _MOST_TIES)),
+        margin=labels.saved_by(mask) - bits,
+        ties=tuple(islice(_ties(chosen, mask, distinct, labels), _MAX_TIES)),
     )
 
 
-def _ties(chosen: list[Literal], mask: Mask, said: Said, labels: _Labels) -> Iterator[tuple[Term, ...]]:
-    """The condition with one term in another's place that is met by the same rows."""
-    every = sorted((literal for first, others in said for literal in (first, *others)), key=lambda each: each.bits)
+def _ties(chosen: list[Literal], mask: Mask, distinct: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Term, ...]]:
+    """Yield the condition with one term replaced, where the same rows meet it."""
+    every = sorted(
+        (literal for first, others in distinct for literal in (first, *others)), key=lambda literal: literal.bits
+    )
     for number, literal in enumerate(chosen):
-        others = _all([each.mask for other, each in enumerate(chosen) if other != number], labels)
+        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
         for other in every:
             if other.term.feature != literal.term.feature and np.array_equal(others & other.mask, mask):
-                yield tuple(other.term if place == number else each.term for place, each in enumerate(chosen))
+                yield tuple(other.term if place == number else literal.term for place, literal in enumerate(chosen))

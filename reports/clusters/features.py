@@ -1,7 +1,7 @@
-"""What a condition can be about: all that a row says of its call, each as a word, a flag or a number with a name.
+"""Features that a condition can be about: all that a row says of its call, each a word, a flag or a number with a name.
 
 A feature that a row does not have (the kernel of an adaptive call, the clause of a call of values) is missing there,
-and no condition about it holds. Of features that tell the same rows apart the one that is made first here is said.
+and no condition about it holds. Of features that separate the same rows the one that is made first here is named.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from poolproof.reports.rows.checks import held_to
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.suspects.facts import (
+from poolproof.reports.clusters.case_fields import (
     AXES,
-    Layout,
+    TensorLayout,
     Windows,
     cells,
     layouts_of,
@@ -25,6 +23,8 @@ from poolproof.reports.suspects.facts import (
     read_case,
     windows_of,
 )
+from poolproof.reports.rows.checks import held_to
+from poolproof.reports.rows.schema import Row
 
 Value = bool | int | str
 Feature = tuple[str, Value]
@@ -33,9 +33,9 @@ READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
     *("classes", "clause", "route", "k_cells", "aspect", "block"),
 )
-"""Columns that features are made from; `dilated`, `padded` and the like follow from the case."""
+"""Columns that features are made from; `dilated`, `padded` and others follow from the case."""
 
-MOST_KEPT = 4096
+MAX_KEPT = 4096
 """Rows whose features are remembered: they take some kilobytes each."""
 
 _DETAIL = "route's "
@@ -43,35 +43,33 @@ _DETAIL = "route's "
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _INPUTS = {True: ("grad_output", "self", "indices"), False: ("self",)}
 _OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
-"""Of a backward, and of a forward."""
+"""Tensors of a backward (True) and of a forward (False)."""
 
 
 def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
-    """For each feature its value in each of the rows, None where a row does not have it."""
+    """Return for each feature its value in each of the rows, None where a row does not have it."""
     columns = [map(_hashable, rows[name]) if name in rows else [None] * len(rows) for name in READ]
     records = [_features_of(*values) for values in zip(*columns, strict=True)]
     names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names if not _counts_by_chance(name, records)}
+    is_flag = {name: {record.get(name, 0) for record in records} <= {0, 1} for name in names}
+    # how many cores or tiles a route has follows from call and machine: of its details only flags are features
+    kept = [name for name in names if is_flag[name] or not name.startswith(_DETAIL)]
+    return {name: [record.get(name) for record in records] for name in kept}
 
 
 def features_of(row: Row) -> dict[str, Value]:
-    """Those of one row, which may lack columns: a case that is not judged yet has no answer's."""
+    """Return the features of one row, which may lack columns: an unjudged case has none of an answer."""
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(MAX_KEPT)
 def _features_of(*values: Any) -> Mapping[str, Value]:
-    """Those of a row with some values in the columns `READ`: the rows of a run are looked at several times."""
+    """Return the features of a row with these values in the columns `READ`."""
     return dict(_features(dict(zip(READ, values, strict=True))))
 
 
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | np.ndarray) else value
-
-
-def _counts_by_chance(name: str, records: list[Mapping[str, Value]]) -> bool:
-    """A detail of a route that is no flag: how many cores or tiles there are follows from call and machine."""
-    return name.startswith(_DETAIL) and not {record.get(name, 0) for record in records} <= {0, 1}
 
 
 def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
@@ -101,7 +99,8 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any]) -> Iterator[Feature]:
     yield "scale", int(case.get("scale") or 0)
     classes = row["classes"] if row["classes"] is not None else ()
     yield "a window without cells", "empty window" in classes if not isinstance(classes, float) else False
-    if counts := _counts(row["k_cells"]):
+    counts = row["k_cells"]
+    if counts is not None and not isinstance(counts, float) and len(counts):
         most = max((number for number, count in enumerate(counts) if count), default=0)
         yield "gradients in one cell", 1 if most == 0 else 2 ** (most - 1) + 1
 
@@ -182,10 +181,10 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
         yield f"{name}{axis}", length
 
 
-def _layouts(operator: str, layouts: Mapping[str, Layout]) -> Iterator[Feature]:
+def _layouts(operator: str, layouts: Mapping[str, TensorLayout]) -> Iterator[Feature]:
     inputs, outputs = _INPUTS["Backward" in operator], _OUTPUTS["Backward" in operator]
     for tensor in (*inputs, *outputs):
-        layout = layouts.get(tensor, Layout("contiguous"))
+        layout = layouts.get(tensor, TensorLayout("contiguous"))
         yield f"a strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats
@@ -216,7 +215,7 @@ _WORDS = {
 
 
 def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
-    """What the line of a low-level call says of its tensors and lists."""
+    """Yield what the line of a low-level call says of its tensors and lists."""
     for name, tensor in _mapping(case.get("tensors")).items():
         yield f"a null {name}", tensor is None
         if isinstance(tensor, dict) and isinstance(tensor.get("shape"), list):
@@ -233,7 +232,7 @@ def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
 
 
 def _route(route: str) -> Iterator[Feature]:
-    """A route's first words, and the numbers that follow: ``template; cores 3; scratch 1``."""
+    """Parse a route's first words, and the numbers that follow: ``template; cores 3; scratch 1``."""
     template, *others = (part.strip() for part in route.split(";"))
     if template:
         yield "route", template
@@ -248,9 +247,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Missing values of tables are no texts."""
+    """Return a text; missing values of tables are none."""
     return value if isinstance(value, str) else ""
-
-
-def _counts(value: Any) -> list[int]:
-    return [] if value is None or isinstance(value, float) else [int(count) for count in value]

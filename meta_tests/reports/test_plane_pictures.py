@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.reports.figures.asked import _class, _windows, grids
-from poolproof.reports.pages.sketch import MOST_CELLS, MOST_PLANES, sketches
+from poolproof.reports.figures.geometry_grids import _size_class, _window_class, grids
+from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
 from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.store import RowWriter
 
@@ -25,18 +25,24 @@ def evidence(got: Any, owed: Any, **more: Any) -> Evidence:
 
 
 def titles(of: Evidence) -> list[str]:
-    return [title for title, _ in sketches(of)]
+    return list(drawings(of))
 
 
 def drawing(of: Evidence, title: str) -> str:
-    return str(dict(sketches(of))[title])
+    return drawings(of)[title]
 
 
-def test_every_cell_says_what_it_was_owed_and_got() -> None:
+def drawings(of: Evidence) -> dict[str, str]:
+    drawn = picture(of)
+    assert drawn is not None
+    return {title: str(drawing) for title, drawing in drawn.drawings}
+
+
+def test_every_cell_says_what_was_expected_and_got() -> None:
     one = evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]])
-    for title in ("owed", "got", "got \N{MINUS SIGN} owed"):
+    for title in ("expected", "got", "got \N{MINUS SIGN} expected"):
         drawn = drawing(one, title)
-        assert re.findall(r"<title>(.*?)</title>", drawn)[0] == "[0, 0, 0]: owed 1, got 0"
+        assert re.findall(r"<title>(.*?)</title>", drawn)[0] == "[0, 0, 0]: expected 1, got 0, difference -1"
         assert (drawn.count('class="frame worst"'), drawn.count('class="frame wrong"')) == (1, 0)
 
 
@@ -53,12 +59,12 @@ def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
 
 def test_what_went_elsewhere_is_an_arrow() -> None:
     moved = evidence([[[0.0, 5.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
-    assert 'class="arrow"' in drawing(moved, "got \N{MINUS SIGN} owed")
-    assert "as if it went there" in drawing(moved, "got \N{MINUS SIGN} owed")
+    assert 'class="arrow"' in drawing(moved, "got \N{MINUS SIGN} expected")
+    assert "as if it went there" in drawing(moved, "got \N{MINUS SIGN} expected")
     lost = evidence([[[0.0, 0.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
-    assert "arrow" not in drawing(lost, "got \N{MINUS SIGN} owed")
+    assert "arrow" not in drawing(lost, "got \N{MINUS SIGN} expected")
     unclear = evidence([[[0.0, 5.0, 5.0]]], [[[5.0, 0.0, 0.0]]])
-    assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} owed")
+    assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} expected")
 
 
 def fault(kind: str, cell: list[int], home: list[int]) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def with_faults(*faults: Any) -> Evidence:
 
 def test_where_the_decoder_knows_it_arrows_show_where_each_gradient_went() -> None:
     told = with_faults(fault("misrouted", [0, 0, 2], [0, 0, 0]), fault("copied", [0, 0, 1], [0, 0, 0]))
-    drawn = drawing(told, "got \N{MINUS SIGN} owed")
+    drawn = drawing(told, "got \N{MINUS SIGN} expected")
     assert re.findall(r'class="arrow"><title>(.*?)</title>', drawn) == ["arrived here, not there", "arrived here, too"]
     assert re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn) == [("11.0", "55.0"), ("11.0", "33.0")]
 
@@ -90,7 +96,7 @@ def test_where_the_decoder_knows_it_arrows_show_where_each_gradient_went() -> No
     ],
 )
 def test_of_another_plane_and_of_what_is_no_account_nothing_is_drawn(told: Any) -> None:
-    assert 'class="arrow"' not in drawing(with_faults(told), "got \N{MINUS SIGN} owed")
+    assert 'class="arrow"' not in drawing(with_faults(told), "got \N{MINUS SIGN} expected")
 
 
 def test_windows_that_send_to_the_worst_cell() -> None:
@@ -103,6 +109,7 @@ def test_windows_that_send_to_the_worst_cell() -> None:
         "window 1, gradient 3",
     ]
     assert drawn.count('class="arrow"') == 2
+    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["2", "3"]
 
 
 def test_wrong_planes_are_told_apart() -> None:
@@ -121,17 +128,17 @@ def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
     got[999, 19, 19] = 1.0
     one = evidence(got, owed)
     drawn = drawing(one, "wrong planes")
-    assert drawn.count("<rect") == 250 <= MOST_PLANES
+    assert drawn.count("<rect") == 250 <= MAX_PLANES
     assert "planes 996 to 999: 1 wrong cell<" in drawn
     cells = drawing(one, "got")
-    assert cells.count("<title>") == MOST_CELLS**2
-    assert "<title>[999, 19, 19]: owed 0, got 1</title>" in cells
+    assert cells.count("<title>") == MAX_CELLS**2
+    assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in cells
 
 
 def test_what_is_no_plane_has_no_picture() -> None:
     flat = Evidence({name: np.zeros(3) for name in ("got", "low", "high")} | {"flags": np.zeros(3, np.uint8)}, {})
-    assert sketches(flat) == []
-    assert titles(evidence([[[1.0]]], [[[2.0]]])) == ["owed", "got", "got \N{MINUS SIGN} owed"]
+    assert picture(flat) is None
+    assert titles(evidence([[[1.0]]], [[[2.0]]])) == ["expected", "got", "got \N{MINUS SIGN} expected"]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +154,12 @@ def test_what_is_no_plane_has_no_picture() -> None:
     ],
 )
 def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
-    assert _windows(json.dumps(case)) == place
+    assert _window_class(json.dumps(case)) == place
 
 
 def test_classes_begin_where_they_say() -> None:
-    assert [_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)] == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
+    classes = [_size_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)]
+    assert classes == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
 
 
 def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:

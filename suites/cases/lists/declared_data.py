@@ -1,9 +1,8 @@
-"""What the numbers of a list's range promise, and the recipe that keeps it where one can."""
+"""Recipes for the data that a list declares by a number, a range or a distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -11,28 +10,20 @@ import numpy as np
 
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.suites.cases.lists.entry import RowError
-from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, Spread, spelled
+from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian
 from poolproof.suites.cases.recipes.stream import Stream
 
 _NAMES = ("inf", "-inf", "nan")
 
 
-@dataclass(frozen=True)
-class Promise:
-    """``text`` is what is promised, ``recipe`` what is made for it: the same words where the promise is kept."""
-
-    text: str
-    recipe: str
-
-
-def promise(field: str, given: Any, dtype: str, seed: int) -> Promise:
-    """Of one tensor of numbers; `RowError` where ``given`` promises nothing that is known."""
+def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
+    """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
     fmt = FORMATS[dtype]
     if isinstance(given, Mapping):
         return _normal(field, given, fmt, Stream(seed, field))
     numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
     if len(numbers) == 1 or (len(numbers) == 2 and _are_alike(*numbers)):
-        return _filled(numbers[0], fmt)
+        return str(Filled(_within(numbers[0], fmt) if isfinite(numbers[0]) else numbers[0]))
     if len(numbers) == 2:
         return _between(field, numbers[0], numbers[1], fmt)
     raise RowError(f"{field}: {given!r} is neither a number nor a range")
@@ -58,21 +49,15 @@ def _are_alike(low: float, high: float) -> bool:
     return low == high or (low != low and high != high)
 
 
-def _filled(value: float, fmt: FloatFormat) -> Promise:
-    kept = _within(value, fmt) if isfinite(value) else value
-    return Promise(str(Filled(value)), str(Filled(kept)))
-
-
-def _between(field: str, low: float, high: float, fmt: FloatFormat) -> Promise:
+def _between(field: str, low: float, high: float, fmt: FloatFormat) -> str:
     """No uniform distribution reaches infinity: a bound that the format does not have is its largest number."""
     if not low < high:
         raise RowError(f"{field}: [{low}, {high}] is no range")
-    made = str(Between(_within(low, fmt), _within(high, fmt)))
-    return Promise(f"{Between.name}({spelled(low)},{spelled(high)})", made)
+    return str(Between(_within(low, fmt), _within(high, fmt)))
 
 
-def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stream) -> Promise:
-    """A normal distribution whose mean and deviation are drawn, too: the promise is kept by any of its ranges."""
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stream) -> str:
+    """Draw the mean and the deviation of a normal distribution from their ranges."""
     if given.get("name") != "nd":
         raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")
     drawn = []
@@ -85,10 +70,9 @@ def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stre
             raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
         drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
     try:
-        spread: Spread = Gaussian(_within(drawn[0], fmt), min(drawn[1], fmt.max))
+        return str(Gaussian(_within(drawn[0], fmt), min(drawn[1], fmt.max)))
     except ValueError as error:
         raise RowError(f"{field}: {error}") from error
-    return Promise(str(spread), str(spread))
 
 
 def _within(value: float, fmt: FloatFormat) -> float:

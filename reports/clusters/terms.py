@@ -1,7 +1,7 @@
-"""One term of a condition, and all that could be one: what a feature can be said to be, and how much saying it takes.
+"""Terms of conditions: what can be said of a feature, and how many bits it takes to say it.
 
-The bits of a term are those that it takes to name it among all others: its feature among the features, and what is said
-of it among what could be. They are what a condition has to earn before it is claimed.
+The bits of a term name it among all others: its feature among the features, and what is said of it among what could be.
+A condition has to save more bits than that.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 
-MOST_MEMBERS = 4
-"""Of a set of values that a condition names."""
+MAX_MEMBERS = 4
+"""Members of a set of values in a condition."""
 
-MOST_THRESHOLDS = 24
-"""Of one feature that are tried in company; the best place of one that was chosen is then sought among all."""
+MAX_THRESHOLDS = 24
+"""Thresholds of one feature that are combined with others; the chosen one is then moved to the best of all places."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """One feature of all rows. ``values``: int64, bool or str; what they are where not ``present`` means nothing."""
+class FeatureColumn:
+    """One feature of all rows. ``values`` are int64, bool or str, and mean nothing where not ``present``."""
 
     feature: str
     values: NDArray[Any]
@@ -41,16 +41,16 @@ class Column:
         return bool(self.values.dtype == np.bool_)
 
     @property
-    def tells(self) -> bool:
-        """Whether not all rows are alike."""
+    def varies(self) -> bool:
+        """Return whether not all rows are alike."""
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
-    def at(self, rows: NDArray[np.integer[Any]]) -> Column:
-        """The feature of some rows, by their numbers."""
-        return Column(self.feature, self.values[rows], self.present[rows])
+    def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
+        """Select rows by their numbers."""
+        return FeatureColumn(self.feature, self.values[rows], self.present[rows])
 
     def distinct(self, of: Mask) -> NDArray[Any]:
-        """The values of some rows, ascending."""
+        """Return the values of some rows, ascending."""
         return np.unique(self.values[of & self.present])
 
 
@@ -59,13 +59,13 @@ class Term(ABC):
     feature: str
 
     @abstractmethod
-    def holds(self, column: Column) -> Mask:
-        """In which rows it holds; not where the feature is missing."""
+    def holds(self, column: FeatureColumn) -> Mask:
+        """Return in which rows it holds; not where the feature is missing."""
 
 
 @dataclass(frozen=True)
 class Has(Term):
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & column.values.astype(np.bool_)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Has(Term):
 
 @dataclass(frozen=True)
 class Lacks(Term):
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & ~column.values.astype(np.bool_)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ _LACKING = {
 class Is(Term):
     value: int | str
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values == self.value)
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class Is(Term):
 class IsNot(Term):
     value: int | str
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values != self.value)
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class IsNot(Term):
 class Among(Term):
     members: tuple[int | str, ...]
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & np.isin(column.values, self.members)
 
     def __str__(self) -> str:
@@ -143,7 +143,7 @@ class Among(Term):
 class AtLeast(Term):
     threshold: int
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values >= self.threshold)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class AtLeast(Term):
 class Below(Term):
     threshold: int
 
-    def holds(self, column: Column) -> Mask:
+    def holds(self, column: FeatureColumn) -> Mask:
         return column.present & (column.values < self.threshold)
 
     def __str__(self) -> str:
@@ -162,32 +162,31 @@ class Below(Term):
 
 
 def spelled_value(value: int | str) -> str:
-    """A number with commas where it is long."""
+    """Format a number, with commas where it is long."""
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
-def columns_of(features: Mapping[str, Sequence[Any]]) -> list[Column]:
-    """The features of a table, in its order."""
+def columns_of(features: Mapping[str, Sequence[Any]]) -> list[FeatureColumn]:
     return [_column(name, values) for name, values in features.items()]
 
 
-def _column(name: str, told: Sequence[Any]) -> Column:
-    values = [value if value == value else None for value in told]  # a line of JSON may have NaN
+def _column(name: str, raw: Sequence[Any]) -> FeatureColumn:
+    values = [value if value == value else None for value in raw]  # a line of JSON may have NaN
     own = [value for value in values if value is not None]
     present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
     if kinds <= {bool}:
-        return Column(name, np.array([value or False for value in values], np.bool_), present)
+        return FeatureColumn(name, np.array([value or False for value in values], np.bool_), present)
     if kinds <= {int} and all(-(2**63) <= value < 2**63 for value in own):
-        return Column(name, np.array([value or 0 for value in values], np.int64), present)
+        return FeatureColumn(name, np.array([value or 0 for value in values], np.int64), present)
     words = ["" if value is None else str(value) for value in values]
-    return Column(name, np.array(words), present)
+    return FeatureColumn(name, np.array(words), present)
 
 
 REMAINDER = " mod "
-"""What the name of a remainder has."""
+"""Part of the name of a remainder."""
 
 _DIVISOR_BITS = 2.0
-"""To say which of the powers of two: where a number itself tells the same, it is said, and not its remainder."""
+"""Bits that name a power of two: a number that separates the same rows is preferred to its remainder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,15 +198,15 @@ class Literal:
     bits: float
 
 
-def literals(column: Column, failing: Mask, features: int) -> Iterator[Literal]:
-    """What can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
+def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Literal]:
+    """Yield what can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
         yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
 
 
-def thresholds(column: Column, term: Term) -> Iterator[Term]:
-    """The same with its threshold at every observed value; of other terms themselves."""
+def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
+    """Yield the term with its threshold at every observed value; of other terms themselves."""
     match term:
         case AtLeast() | Below():
             yield from (type(term)(term.feature, int(value)) for value in column.distinct(column.present)[1:])
@@ -215,8 +214,10 @@ def thresholds(column: Column, term: Term) -> Iterator[Term]:
             yield term
 
 
-def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
-    """(a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is none."""
+def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
+    """Yield (a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is
+    none.
+    """
     if column.is_flag:
         yield Has(column.feature), 2
         yield Lacks(column.feature), 2
@@ -227,16 +228,16 @@ def _terms(column: Column, failing: Mask) -> Iterator[tuple[Term, int]]:
     kinds = 4
     if column.is_number:
         yield from ((term, kinds * len(everywhere)) for term in _limits(column, everywhere, there))
-    for value in there[: 4 * MOST_MEMBERS].tolist():
+    for value in there[: 4 * MAX_MEMBERS].tolist():
         yield Is(column.feature, value), kinds * len(everywhere)
-    if not column.is_number and 1 < len(there) <= MOST_MEMBERS and len(there) < len(everywhere):
+    if not column.is_number and 1 < len(there) <= MAX_MEMBERS and len(there) < len(everywhere):
         yield Among(column.feature, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
     absent = np.setdiff1d(everywhere, there)
-    for value in absent[:MOST_MEMBERS].tolist():
+    for value in absent[:MAX_MEMBERS].tolist():
         yield IsNot(column.feature, value), kinds * len(everywhere)
 
 
-def _limits(column: Column, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
+def _limits(column: FeatureColumn, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
     above = everywhere[everywhere > there[-1]]
     lowest, highest = _spread(there), _spread(np.append(there, above[:1]))
     yield from (AtLeast(column.feature, int(value)) for value in lowest if value > everywhere[0])
@@ -244,7 +245,7 @@ def _limits(column: Column, everywhere: NDArray[Any], there: NDArray[Any]) -> It
 
 
 def _spread(values: NDArray[Any]) -> NDArray[Any]:
-    """At most so many, evenly, the ends among them."""
-    if len(values) <= MOST_THRESHOLDS:
+    """Return at most `MAX_THRESHOLDS` values, evenly spread, with both ends."""
+    if len(values) <= MAX_THRESHOLDS:
         return values
-    return values[np.linspace(0, len(values) - 1, MOST_THRESHOLDS).round().astype(int)]
+    return values[np.linspace(0, len(values) - 1, MAX_THRESHOLDS).round().astype(int)]

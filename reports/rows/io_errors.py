@@ -1,12 +1,13 @@
-"""What is no fault of an implementation, an adapter or the suite: a disk that is full, a folder that is not writable.
+"""Errors of the system, which are nobody's verdict: a disk that is full, a folder that is not writable.
 
-Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command tells the sentence.
+Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command shows the sentence.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ class CannotWrite(BadInput):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Around all that writes one file: `CannotWrite` where the system does not let it."""
+    """Raise `CannotWrite` where the system does not let a file be written."""
     try:
         yield
     except OSError as error:
@@ -32,7 +33,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` for a file that takes its place when it is complete; else all is left as it was."""
+    """Give a name beside ``path`` for a file that takes its place when it is complete; else all stays as it was."""
     aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with writing(path):
         try:
@@ -45,16 +46,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def among_ours() -> Iterator[None]:
-    """Around what calls nothing of anybody else: an error of the system is the surroundings', `CannotWrite`."""
+def environment_errors() -> Iterator[None]:
+    """Raise `CannotWrite` for any error of the system, around code that calls nobody else's."""
     try:
         yield
     except OSError as error:
-        raise CannotWrite(told(error)) from error
+        raise CannotWrite(describe(error)) from error
 
 
-def told(error: OSError) -> str:
-    """Any other error of the system in words, with what to do about it."""
+def describe(error: OSError) -> str:
+    """Describe an error of the system, and what to do about it."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; {_remedy(error)}"
 
@@ -63,3 +64,9 @@ def _remedy(error: OSError) -> str:
     if error.errno in _FULL:
         return "make room for it"
     return "make it writable" if error.errno in _LOCKED else "see to that"
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `BadInput` where something stands that is no regular file: a folder, a link, a pipe, a device."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise BadInput(f"{path} is there and is no regular file: name another file to write")

@@ -1,4 +1,4 @@
-"""What geometries a run asked about, as two grids of counts for each backend: white spots are what nobody asked."""
+"""Geometries that a run judged, as two grids of counts for each backend: an empty square is what no case covers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
-"""Where classes of sizes begin."""
+"""Lower ends of the classes of sizes."""
 
 PLANES = (1, 2, 4, 16, 64, 256, 1024, 1 << 16)
 KERNELS = (1, 2, 4, 9, 16, 32, 64, 256)
@@ -23,7 +23,7 @@ _RELATIONS = ("kernel > stride", "kernel = stride", "kernel < stride", "mixed", 
 
 
 @dataclass(frozen=True)
-class Grid:
+class GeometryGrid:
     """Cases by two classes: ``counts`` has a list for each of ``rows``, with a number for each of ``columns``."""
 
     title: str
@@ -38,62 +38,58 @@ class Grid:
         return max((count for line in self.counts for count in line), default=0)
 
 
-def grids(folder: Path) -> dict[str, list[Grid]]:
-    """Of each backend the grids of the geometries of the cases that were judged; none where no case has any."""
+def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
+    """Return the grids of each backend, over its judged cases; none where no case has a geometry."""
     wanted = ["backend", "case", "planes", "elements"]
     rows = read_rows(folder, wanted, having("verdict", JUDGED) & pc.field("planes").is_valid())
     sizes: dict[str, Counter[tuple[str, str]]] = {}
     windows: dict[str, Counter[tuple[str, str]]] = {}
     for backend, case, planes, elements in zip(*(rows[name].to_pylist() for name in wanted), strict=True):
-        size = _class(SIZES, (elements or 0) // planes if planes else 0)
-        sizes.setdefault(backend, Counter())[_class(PLANES, planes), size] += 1
-        windows.setdefault(backend, Counter())[_windows(case)] += 1
+        size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
+        sizes.setdefault(backend, Counter())[_size_class(PLANES, planes), size] += 1
+        windows.setdefault(backend, Counter())[_window_class(case)] += 1
     return {backend: [_sizes(sizes[backend]), _kernels(windows[backend])] for backend in sizes}
 
 
-def _sizes(counts: Counter[tuple[str, str]]) -> Grid:
+def _sizes(counts: Counter[tuple[str, str]]) -> GeometryGrid:
     down, across = _names(PLANES), _names(SIZES)
     table = [[counts[row, column] for column in across] for row in down]
-    return Grid("How large", "cells of a plane", across, "planes (N * C)", down, table)
+    return GeometryGrid("How large", "cells of a plane", across, "planes (N * C)", down, table)
 
 
-def _kernels(counts: Counter[tuple[str, str]]) -> Grid:
+def _kernels(counts: Counter[tuple[str, str]]) -> GeometryGrid:
     across = _names(KERNELS)
     table = [[counts[row, column] for column in across] for row in _RELATIONS]
-    return Grid(
+    return GeometryGrid(
         "Which windows", "cells of the kernel, or windows of a plane", across, "along the axes", _RELATIONS, table
     )
 
 
-def _windows(case: str) -> tuple[str, str]:
-    """(kernel against stride, cells of the kernel); of an adaptive operator the windows of a plane."""
+def _window_class(case: str) -> tuple[str, str]:
+    """Return (kernel against stride, cells of the kernel); for an adaptive operator the windows of a plane."""
     record = json.loads(case)
     if "output_size" in record:
-        return "adaptive", _class(KERNELS, prod(size or 1 for size in _list(record["output_size"])))
+        return "adaptive", _size_class(KERNELS, prod(size or 1 for size in _list(record["output_size"])))
     kernel = _list(record["kernel_size"])
     stride = _list(record.get("stride") or kernel)
     axes = max(len(kernel), len(stride))
     pairs = list(zip(_spread(kernel, axes), _spread(stride, axes), strict=True))
     signs = {(k > s) - (k < s) for k, s in pairs} - ({0} if any(k != s for k, s in pairs) else set())
     relation = "mixed" if len(signs) > 1 else _RELATIONS[1 - signs.pop()]
-    return relation, _class(KERNELS, prod(_spread(kernel, _axes_of(record, axes))))
-
-
-def _axes_of(record: dict[str, object], least: int) -> int:
-    """The spatial axes, where the kernel may be one number for all."""
-    return max(least, 3 if "3d" in str(record["operator"]).lower() else 2)
+    rank = 3 if "3d" in str(record["operator"]).lower() else 2  # the kernel may be one number for all axes
+    return relation, _size_class(KERNELS, prod(_spread(kernel, max(axes, rank))))
 
 
 def _list(value: object) -> list[int]:
-    return [int(each) for each in value] if isinstance(value, list) else [int(str(value))]
+    return [int(number) for number in value] if isinstance(value, list) else [int(str(value))]
 
 
 def _spread(values: list[int], axes: int) -> list[int]:
     return values if len(values) == axes else values * axes
 
 
-def _class(begins: Sequence[int], value: int) -> str:
-    """The class that a number lies in; what is below the first lies in that."""
+def _size_class(begins: Sequence[int], value: int) -> str:
+    """Return the class that a number lies in; what is below the first lies in that."""
     below = [begin for begin in begins if begin <= value]
     return _name(below[-1] if below else begins[0])
 
