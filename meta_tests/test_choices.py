@@ -12,8 +12,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import contents
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
 from poolproof.suites.running.plans import PLANS, blocks, subjects
@@ -26,7 +26,7 @@ ASKED = ("MaxPool2dWithIndicesBackward", "AdaptiveMaxPool3dBackward")
 
 
 def judged(backend: choosing.Choosing, case: Case = TIES) -> Row:
-    return answer(Question(case, EVERYTHING), backend)
+    return answer(CaseQuestion(case, EVERYTHING), backend)
 
 
 def test_any_of_the_tied_is_right() -> None:

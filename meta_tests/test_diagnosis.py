@@ -24,7 +24,7 @@ from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.suspects import Suspect, suspects
 from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.rerun import judge_again, sample
 from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
 from poolproof.suites.running.plans import Subject
@@ -60,7 +60,7 @@ class Kernel:
         rows = [row for row in made_up(count) if keep(Case.from_json(row["case"]))]
         return cls(failing(rows, lambda row: fails(Case.from_json(row["case"]))), fails)
 
-    def ask(self, question: Question, backend: str) -> Row:
+    def ask(self, question: CaseQuestion, backend: str) -> Row:
         assert backend == "mine"
         self.asked.append(question.case)
         row = question.describe() | {"backend": backend, "checks_judged": ["interval"], "checks_violated": []}

@@ -18,7 +18,7 @@ from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.lending import Lender, Lent, Surroundings
 from poolproof.suites.running.processes import KILLED, Process
 from poolproof.suites.running.sandbox import Sandbox, surveyed
@@ -26,7 +26,7 @@ from poolproof.suites.running.sandbox import Sandbox, surveyed
 ASPECT = holding("interval", "unreached")
 
 QUESTIONS = [
-    Question(
+    CaseQuestion(
         Case.of(
             operator="MaxPool2dWithIndicesBackward",
             shape=(1, 2, 5, 5),

@@ -24,7 +24,7 @@ from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment
 from poolproof.suites.running.allotment import Budget, NoTime, going_on, seconds_of
@@ -67,7 +67,7 @@ def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
 
 
 def shown(case: Case) -> frozenset[int]:
-    return frozenset(behaviours(Question(case, CASE_ASPECTS["values"]).judge(create("torch-cpu"))).tolist())
+    return frozenset(behaviours(CaseQuestion(case, CASE_ASPECTS["values"]).judge(create("torch-cpu"))).tolist())
 
 
 def test_a_case_shows_the_same_as_one_with_other_data() -> None:

@@ -33,7 +33,7 @@ BOTH = ("phase_two.interleaved",)
 
 def question(way: Way, number: int = 0) -> PhaseQuestion:
     asked = phase_questions(OPERATOR, "float32", "int32", PHASES, "block")
-    return [each for each in asked if each.way == way][number]
+    return [each for each in asked if each.scenario == way][number]
 
 
 class Phased(Scatter):
@@ -158,7 +158,7 @@ def test_every_kind_of_answer_is_owed_somewhere() -> None:
 
 def test_what_no_source_defines_is_never_asked() -> None:
     undefined = {way for way in WAYS.values() if isinstance(way.owed, Undefined)}
-    asked = {each.way for each in phase_questions(OPERATOR, "float32", "int32", PHASES, "")}
+    asked = {each.scenario for each in phase_questions(OPERATOR, "float32", "int32", PHASES, "")}
     assert undefined and not undefined & asked
     assert set(TAKEN) == asked == set(ASKED), "every way that is asked can be gone, and no other"
 
@@ -195,10 +195,10 @@ def test_a_refusal_harms_no_later_call(fault: type[Phased]) -> None:
     assert [violated(fault(), [way]) for way in FAILING] == [[["phase_values"]]] * len(FAILING)
 
 
-def test_the_message_names_the_way_what_came_and_what_was_owed() -> None:
+def test_the_message_names_the_way_what_came_and_what_was_expected() -> None:
     row = question(WAYS["phase_two.executor_null"]).judge(RefusesOtherwise())
     assert row["reason"] == (
-        "the status of phase_two.executor_null is 507000, owed 161001, The executor is not null; its text is: why"
+        "the status of phase_two.executor_null: got 507000, expected 161001, The executor is not null; its text is: why"
     )
 
 
@@ -245,7 +245,7 @@ def test_a_line_is_the_question_again() -> None:
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
         given_questions([line], None)
     assert isinstance(read, PhaseQuestion)
-    assert (read.way, read.case, read.id) == (asked.way, asked.case, asked.id)
+    assert (read.scenario, read.case, read.id) == (asked.scenario, asked.case, asked.id)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
@@ -172,7 +172,7 @@ MINE = (told("tells", True), Misbehaving(name="mine", source="us", answer=None))
     package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + misbehaving})
     sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 1.0)
     try:
-        rows = list(sandbox.judge([Question(Case.from_json(LINE), CASE_ASPECTS["precision"], "block")] * 3))
+        rows = list(sandbox.judge([CaseQuestion(Case.from_json(LINE), CASE_ASPECTS["precision"], "block")] * 3))
     finally:
         sandbox.close()
     assert [(row["verdict"], row["standards_broken"]) for row in rows] == [("conforms", [f"mine: {fault}"])] * 3
@@ -186,7 +186,7 @@ def test_an_implementation_that_dies_is_accused_whatever_standards_there_are(pac
     dying = LINE.replace("}", ',"ceil_mode":true}')
     try:
         rows = list(
-            sandbox.judge([Question(Case.from_json(line), CASE_ASPECTS["precision"], "") for line in (LINE, dying)])
+            sandbox.judge([CaseQuestion(Case.from_json(line), CASE_ASPECTS["precision"], "") for line in (LINE, dying)])
         )
     finally:
         sandbox.close()

@@ -37,8 +37,8 @@ from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.owed import refusal, unsupported
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
 from poolproof.suites.running.sandbox import survey
 
@@ -300,7 +300,7 @@ def our_cases(products: Sequence[str], workers: int) -> dict[str, list[Case]]:
         product: [
             asked.case
             for asked in questions
-            if isinstance(asked, Question) and asked.case.api.is_backward and not asked.case.has_bit_mask
+            if isinstance(asked, CaseQuestion) and asked.case.api.is_backward and not asked.case.has_bit_mask
         ]
         for product, questions in first.questions.items()
     }

@@ -28,8 +28,8 @@ from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.core.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.allotment import Allotment, Budget
 from poolproof.suites.running.aspects import ASPECTS, CONTRACT
 from poolproof.suites.running.behaviour import behaviours
@@ -73,7 +73,7 @@ class _Portions:
     budget: Budget
     folder: Path
 
-    def __iter__(self) -> Iterator[tuple[Block, Sequence[Asked], Any]]:
+    def __iter__(self) -> Iterator[tuple[Block, Sequence[Question], Any]]:
         """A block, some questions of it, and what is to be called with what they showed once they are judged."""
         if self.way is None:
             for block in EVENLY.ordered(self.blocks):
@@ -86,7 +86,7 @@ class _Portions:
         while (portion := allotment.next()) is not None:
             yield from self._asked(allotment, portion)
 
-    def _asked(self, allotment: Allotment, portion: Any) -> Iterator[tuple[Block, Sequence[Asked], Any]]:
+    def _asked(self, allotment: Allotment, portion: Any) -> Iterator[tuple[Block, Sequence[Question], Any]]:
         begun = time.process_time()
         block, start, stop = portion
         took = lambda shown: allotment.took(portion, stop - start, time.process_time() - begun, shown)  # noqa: E731

@@ -16,7 +16,7 @@ _NO_ACCESS = 0
 
 
 def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
-    """``size`` bytes of zeros, of which the next ``beyond`` bytes may be neither read nor written."""
+    """Map ``size`` bytes of zeros, behind which the next ``beyond`` bytes may be neither read nor written."""
     inside, outside = _whole_pages(size + _ALIGNMENT), _whole_pages(beyond)
     pages = np.frombuffer(mmap.mmap(-1, inside + outside), np.uint8)
     fence = ctypes.c_void_p(pages.ctypes.data + inside)

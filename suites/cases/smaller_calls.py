@@ -1,4 +1,4 @@
-"""From a low-level call that fails to one that a sentence describes: fewer changes of a legal call, simpler values."""
+"""Smaller low-level calls that fail alike: fewer changes of a legal call, simpler values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from poolproof.references.contract.changes import Change, Changes, changed, near
 from poolproof.references.contract.variations import BASE, models, single_changes
 from poolproof.references.products import Product
 
-_MOST_TOGETHER = 3
+_MAX_TOGETHER = 3
 """How many changes are tried at once before all but one are."""
 
 
 def smaller_call(
     product: Product, call: ContractCall, still_fails: Callable[[ContractCall], bool], seconds: float
 ) -> ContractCall:
-    """The first of the smaller calls that breaks the same clause and still fails; ``call`` itself if none does.
+    """Find the first smaller call that breaks the same clause and still fails; ``call`` itself if none does.
 
     Stops asking when the time is up.
     """
@@ -34,12 +34,12 @@ def smaller_call(
 
 
 def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
-    """Fewer changes first, of them the simpler; in the base before in other legal calls."""
+    """Yield calls with fewer changes first, of them the simpler; in the base before in other legal calls."""
     named = models(product, call.api)
     closest, changes = nearest(call, named)
     for count in range(len(changes)):
         for chosen in combinations(changes, count):
-            if count > _MOST_TOGETHER and count < len(changes) - 1:
+            if count > _MAX_TOGETHER and count < len(changes) - 1:
                 continue
             for name in dict.fromkeys((BASE, closest)):
                 yield from _simpler(named[name], chosen)
@@ -49,7 +49,7 @@ def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
 
 
 def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
-    """A single change of the same field to the values that are tried anyway, which are less far off."""
+    """Yield single changes of the same field to the values that are tried anyway, which are less far off."""
     if len(changes) != 1:
         return
     (change,) = changes

@@ -18,20 +18,23 @@ from poolproof.backends.base import Status, Tensor
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import maximum_without_cells
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
+from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.cases.neighbours import neighbours, twin
+from poolproof.suites.judging.cells import REACHED, REJECTED, plane_sums
+from poolproof.suites.judging.chunks import anywhere, where
 from poolproof.suites.judging.comparing import (
     changed_bytes,
     differs,
+    is_written_out_of_bounds,
     other_bits,
     other_shape,
     other_values,
-    trespassed,
-    trespasses,
+    out_of_bounds_writes,
     unchanged,
     wrong_element,
     wrong_window,
 )
+from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.judging.findings import (
     Finding,
     Mismatch,
@@ -41,11 +44,8 @@ from poolproof.suites.judging.findings import (
     mismatch,
     wrong_cells,
 )
-from poolproof.suites.judging.otherwise import wrong_by_itself, wrong_sums
-from poolproof.suites.judging.owed import unsupported
-from poolproof.suites.judging.parts import REACHED, REJECTED, plane_sums
-from poolproof.suites.judging.slabs import anywhere, where
-from poolproof.suites.judging.trial import Run, Trial
+from poolproof.suites.judging.trial import ExecutedCall, Trial
+from poolproof.suites.judging.variants import wrong_by_itself, wrong_sums
 
 Judge = Callable[[Trial], Mismatch | None]
 
@@ -54,8 +54,8 @@ Judge = Callable[[Trial], Mismatch | None]
 class Check:
     """One claim about every trial it applies to.
 
-    ``find`` returns None when the claim holds. ``applies`` says whether the trial can tell at all; a trial that
-    cannot is not counted as judged by this check.
+    ``find`` returns None when the claim holds. ``applies`` says whether a trial can show it; one that cannot is
+    not counted as judged by this check.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Check:
     find: Judge
 
     def judge(self, trial: Trial) -> Finding | None:
-        """What breaks the claim, under the name of this check."""
+        """Return what breaks the claim, under the name of this check."""
         found = self.find(trial)
         return Finding(self.id, found) if found else None
 
@@ -83,7 +83,7 @@ def _check(claim: str, applies: Callable[[Trial], bool]) -> Callable[[Judge], Ju
 
 
 @dataclass(frozen=True)
-class OfCase:
+class CaseCondition:
     """A condition on trials that the case alone decides."""
 
     holds: Callable[[Case], bool]
@@ -92,33 +92,33 @@ class OfCase:
         return self.holds(trial.case)
 
 
-_always = OfCase(lambda case: True)  # noqa: ARG005
-_backward = OfCase(lambda case: case.api.is_backward)
-_owes_all = OfCase(lambda case: case.api.is_backward and not case.has_empty_window())
+_always = CaseCondition(lambda case: True)  # noqa: ARG005
+_backward = CaseCondition(lambda case: case.api.is_backward)
+_full_backward = CaseCondition(lambda case: case.api.is_backward and not case.has_empty_window())
 """A backward of which every gradient has a cell to go to."""
-_forward = OfCase(lambda case: not case.api.is_backward and not case.has_empty_window())
-_readable = OfCase(lambda case: _forward.holds(case) and not case.has_bit_mask)
-_gapped = OfCase(lambda case: not case.api.is_backward and case.has_empty_window())
-_laid_out = OfCase(lambda case: bool(case.layouts))
+_forward = CaseCondition(lambda case: not case.api.is_backward and not case.has_empty_window())
+_forward_with_readable_indices = CaseCondition(lambda case: _forward.holds(case) and not case.has_bit_mask)
+_forward_with_empty_windows = CaseCondition(lambda case: not case.api.is_backward and case.has_empty_window())
+_laid_out = CaseCondition(lambda case: bool(case.layouts))
 
 
 @_check("outputs keep the shape, dtype and strides they were given", _always)
 def results(trial: Trial) -> Mismatch | None:
-    return other_shape(trial.first) or _other_strides(trial.first)
+    return other_shape(trial.baseline) or _other_strides(trial.baseline)
 
 
-def _other_strides(run: Run) -> Mismatch | None:
-    """The first output that came back with other strides, those of axes with more than one element."""
+def _other_strides(run: ExecutedCall) -> Mismatch | None:
+    """Find the first output that came back with other strides, those of axes with more than one element."""
     for name in run.outcome.strides:
         tensor, strides = run.call.tensors[name], run.strides(name)
         if strides != tensor.strides and _lead_elsewhere(strides, tensor):
-            because = "as the tensor was handed in"
-            return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), because)
+            reason = "as the tensor was handed in"
+            return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), reason)
     return None
 
 
 def _lead_elsewhere(strides: Sequence[int], tensor: Tensor) -> bool:
-    """Whether elements of a tensor that is read with ``strides`` lie elsewhere than with its own."""
+    """Tell whether elements of a tensor that is read with ``strides`` lie elsewhere than with its own."""
     pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
     return 0 not in tensor.shape and any(size > 1 and read != own for size, read, own in pairs)
 
@@ -126,9 +126,9 @@ def _lead_elsewhere(strides: Sequence[int], tensor: Tensor) -> bool:
 @_check("every output element is written", _always)
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
-        if trial.has_bits_of_first(trial.repetition(), name):
+        if trial.equals_baseline(trial.repetition(), name):
             continue  # of which an element that kept its poison, another one each time, has none
-        outputs = [trial.known_output(name, run) for run in (trial.first, trial.repetition())]
+        outputs = [trial.known_output(name, run) for run in (trial.baseline, trial.repetition())]
         if anywhere(_unwritten, *outputs):
             unwritten = _unwritten(*outputs)
             element = first_element(unwritten)
@@ -145,7 +145,7 @@ def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]
 def interval(trial: Trial) -> Mismatch | None:
     if not trial.summary.rejected_reached:
         return None
-    flags = trial.parts.flags
+    flags = trial.cells.flags
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.reached)
 
 
@@ -153,39 +153,39 @@ def interval(trial: Trial) -> Mismatch | None:
 def unreached(trial: Trial) -> Mismatch | None:
     if not trial.summary.rejected_unreached:
         return None
-    flags, unreached = trial.parts.flags, trial.summary.cells - trial.summary.reached
+    flags, unreached = trial.cells.flags, trial.summary.cells - trial.summary.reached
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REJECTED, unreached)
 
 
-def _conserves(trial: Trial) -> bool:
-    """Exact data: every cell's sum is certain in every order, and a plane's sum fits into float64."""
-    if not _owes_all(trial):
+def _data_is_exact(trial: Trial) -> bool:
+    """Tell whether every cell's sum is certain in every order, and a plane's sum fits into float64."""
+    if not _full_backward(trial):
         return False
     summary = trial.summary
     certain = summary.bits_owed == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 
-@_check("on exact data each plane of grad_input sums to its plane of grad_output", _conserves)
+@_check("on exact data each plane of grad_input sums to its plane of grad_output", _data_is_exact)
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.planes_off:
         return None
-    owed, got = plane_sums(trial.content, trial.first.output("grad_input"))
-    wrong = (got != owed).reshape(trial.case.leading_shape)
+    expected, got = plane_sums(trial.content, trial.baseline.output("grad_input"))
+    wrong = (got != expected).reshape(trial.case.leading_shape)
     if not wrong.any():
         return None
     plane, element = int(wrong.argmax()), first_element(wrong)
     subject = f"the sum of grad_input's plane {list(element)}"
-    return mismatch(subject, got[plane], owed[plane], wrong=wrong, noun="planes", element=element)
+    return mismatch(subject, got[plane], expected[plane], wrong=wrong, noun="planes", element=element)
 
 
 @_check("inputs are left as they were", _always)
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.inputs:
-        tensor = trial.first.call.tensors[name]
+        tensor = trial.baseline.call.tensors[name]
         if unchanged(trial, name):
             continue
-        before = as_before(trial.content, name, POISONS[0]).buffer
+        before = rebuild_input(trial.content, name, POISONS[0]).buffer
         if anywhere(np.not_equal, tensor.buffer, before):
             return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
     return None
@@ -193,24 +193,24 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 
 @_check("nothing is written outside the outputs' elements", _always)
 def memory_untouched(trial: Trial) -> Mismatch | None:
-    if trial.first.outcome.complaints:
-        return Mismatch("; ".join(trial.first.outcome.complaints))
-    outputs = [name for name in trial.case.api.outputs if trespassed(trial.first.call.tensors[name])]
+    if trial.baseline.outcome.complaints:
+        return Mismatch("; ".join(trial.baseline.outcome.complaints))
+    outputs = [name for name in trial.case.api.outputs if is_written_out_of_bounds(trial.baseline.call.tensors[name])]
     if not outputs:
         return None
-    tensor = trial.first.call.tensors[outputs[0]]
-    before = np.broadcast_to(np.uint8(SURROUNDINGS), tensor.buffer.shape)
-    because = "as before the call: it belongs to no element"
-    found = changed_bytes(outputs[0], tensor, before, trespasses(tensor), because)
-    return replace(found, accounted=all(_is_accounted(trial.first, name) for name in outputs))
+    tensor = trial.baseline.call.tensors[outputs[0]]
+    before = np.broadcast_to(np.uint8(GAP_FILL), tensor.buffer.shape)
+    reason = "as before the call: it belongs to no element"
+    found = changed_bytes(outputs[0], tensor, before, out_of_bounds_writes(tensor), reason)
+    return replace(found, accounted=all(_is_accounted(trial.baseline, name) for name in outputs))
 
 
-def _is_accounted(run: Run, name: str) -> bool:
-    """Whether an output came back with strides which lead to all that was written outside of its elements."""
+def _is_accounted(run: ExecutedCall, name: str) -> bool:
+    """Tell whether an output came back with strides which lead to all that was written outside of its elements."""
     tensor, strides = run.call.tensors[name], run.strides(name)
     if strides == tensor.strides:
         return False
-    return not bool((trespasses(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
+    return not bool((out_of_bounds_writes(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
 
 
 @_check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
@@ -224,7 +224,7 @@ def repeat(trial: Trial) -> Mismatch | None:
 
 @_check("the same content laid out contiguously gives the same values", _laid_out)
 def layout_invariance(trial: Trial) -> Mismatch | None:
-    return other_values(trial, trial.first, trial.with_layouts({}), because="as with the contiguous layout")
+    return other_values(trial, trial.baseline, trial.with_layouts({}), reason="as with the contiguous layout")
 
 
 @_check(
@@ -236,17 +236,17 @@ def modes(trial: Trial) -> Mismatch | None:
 
 
 def _has_variants(trial: Trial) -> bool:
-    return bool(trial.backend.variants) and (_owes_all(trial) or _readable(trial))
+    return bool(trial.backend.variants) and (_full_backward(trial) or _forward_with_readable_indices(trial))
 
 
 @_check("a way of making the call that other code computes gives what the call owes", _has_variants)
 def variants(trial: Trial) -> Mismatch | None:
     made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
-    return _first(wrong_by_itself(trial, run, how) for run, how in made)
+    return _first(wrong_by_itself(trial, run, context) for run, context in made)
 
 
 def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
-    """The first that was found; no run after it is made."""
+    """Return the first that is found; no run after it is made."""
     return next(filter(None, found), None)
 
 
@@ -257,45 +257,45 @@ def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
 def streams(trial: Trial) -> Mismatch | None:
     assert trial.backend.streams is not None
     hazards = trial.backend.streams.hazards
-    found = _first(_disturbed(trial, trial.among(hazard), f"made with {hazard}") for hazard in hazards)
-    return found or _disturbed_beside(trial)
+    found = _first(_disturbed(trial, trial.with_hazard(hazard), f"made with {hazard}") for hazard in hazards)
+    return found or _disturbed_by_concurrent_call(trial)
 
 
-def _disturbed_beside(trial: Trial) -> Mismatch | None:
-    """What is wrong with the call, or with one on other data, when both run at the same time on two streams.
+def _disturbed_by_concurrent_call(trial: Trial) -> Mismatch | None:
+    """Find what is wrong with the call, or one on other data, when both run at the same time on two streams.
 
-    The other is asked alone first: what is wrong with it then is no matter of streams.
+    The other is made alone first: what is wrong with it then is no matter of streams.
     """
     other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
-    if other.first.outcome.status is not Status.COMPLETED:
+    if other.baseline.outcome.status is not Status.COMPLETED:
         return None
-    runs = trial.at_once_with(other)
-    how = "made at the same time as another call on another stream"
-    return _first(_disturbed(*pair, how) for pair in zip((trial, other), runs, strict=True))
+    runs = trial.concurrently_with(other)
+    context = "made at the same time as another call on another stream"
+    return _first(_disturbed(*pair, context) for pair in zip((trial, other), runs, strict=True))
 
 
-def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
-    """What is wrong with a run that was made ``how``; None of one that could not be made, too."""
+def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:
+    """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
     if run is None:
         return None
     if run.outcome.complaints:
-        return Mismatch(f"{how}: {'; '.join(run.outcome.complaints)}")
-    return other_values(trial, run, trial.first, how, "as the plain call gave")
+        return Mismatch(f"{context}: {'; '.join(run.outcome.complaints)}")
+    return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 
 @_check("what was called before changes nothing", _always)
 def state(trial: Trial) -> Mismatch | None:
-    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.shunned])
-    return other_values(trial, after, trial.first, "after other calls", "as before them") or _wrong_twin(trial)
+    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
+    return other_values(trial, after, trial.baseline, "after other calls", "as before them") or _wrong_twin(trial)
 
 
 def _wrong_twin(trial: Trial) -> Mismatch | None:
-    """What is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
+    """Find what is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
     case = twin(trial.case)
-    if case is None or case.id in trial.shunned:
+    if case is None or case.id in trial.excluded_ids:
         return None
     other = Trial(case, trial.backend)
-    if other.first.outcome.status is not Status.COMPLETED:
+    if other.baseline.outcome.status is not Status.COMPLETED:
         return None
     found = interval(other) if _backward(trial) else maximum(other)
     if found is None:
@@ -304,9 +304,9 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
 
 
 def _has_producer(trial: Trial) -> bool:
-    """Not where the trial itself is given indices of the forward, which nobody else can make, or takes none."""
+    """Tell whether the trial takes indices that somebody else than its own forward can make."""
     takes_none = not trial.backend.abilities(trial.case.api).indices
-    return _owes_all(trial) and not (takes_none or trial.case.has_bit_mask or 0 in trial.case.shape)
+    return _full_backward(trial) and not (takes_none or trial.case.has_bit_mask or 0 in trial.case.shape)
 
 
 @_check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
@@ -329,11 +329,11 @@ def _shows_device_memory(trial: Trial) -> bool:
 
 @_check("repeated calls take no more device memory", _shows_device_memory)
 def memory_kept(trial: Trial) -> Mismatch | None:
-    """Counted over the second half of the repetitions, by when caches have settled."""
+    """Measure over the second half of the repetitions, by when caches have settled."""
     half = max(trial.repeats // 2, 1)
     levels = []
     for _ in range(2):
-        trial.call_often(half)
+        trial.repeat_in_place(half)
         levels.append(trial.backend.device_memory_in_use() or 0)
     grown = levels[1] - levels[0]
     if grown <= 0:
@@ -354,29 +354,29 @@ def _other_index_dtype(trial: Trial) -> str | None:
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = _other_index_dtype(trial)
     assert other is not None
-    return other_values(trial, trial.first, trial.with_index_dtype(other), because=f"as with {other} indices")
+    return other_values(trial, trial.baseline, trial.with_index_dtype(other), reason=f"as with {other} indices")
 
 
 _SCALE = 3
 
 
-def _scales(trial: Trial) -> bool:
-    """Multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
-    if not _owes_all(trial) or not trial.is_deterministic:
+def _scales_exactly(trial: Trial) -> bool:
+    """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
+    if not _full_backward(trial) or not trial.is_deterministic:
         return False
     summary = trial.summary
     stays = summary.greatest * 2.0 ** (_SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
     return stays and not summary.special
 
 
-@_check("gradients times 8 give grad_input times 8", _scales)
+@_check("gradients times 8 give grad_input times 8", _scales_exactly)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
-    outputs = trial.with_scale(_SCALE).output("grad_input"), trial.first.output("grad_input")
+    outputs = trial.with_scale(_SCALE).output("grad_input"), trial.baseline.output("grad_input")
     if not anywhere(_scaled_otherwise, *outputs):
         return None
     wrong = where(_scaled_otherwise, *outputs)
-    owed = format_value(float(outputs[1][first_element(wrong)]) * 2.0**_SCALE)
-    return wrong_element("grad_input", wrong, outputs[0], owed, f"with gradients times {2**_SCALE}")
+    expected = format_value(float(outputs[1][first_element(wrong)]) * 2.0**_SCALE)
+    return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**_SCALE}")
 
 
 def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
@@ -385,55 +385,58 @@ def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.b
 
 @_check("every output is the maximum of its window", _forward)
 def maximum(trial: Trial) -> Mismatch | None:
-    wrong = _misses(trial, WRONG_MAXIMUM)
+    wrong = _windows_flagged(trial, WRONG_MAXIMUM)
     if wrong is None:
         return None
     value, _ = trial.maximum_of(first_element(wrong))
-    return wrong_window(trial, "out", wrong, trial.first.output("out"), format_value(value))
+    return wrong_window(trial, "out", wrong, trial.baseline.output("out"), format_value(value))
 
 
-@_check("indices are those of the declared rule: the first maximum, or the last NaN, unless it is another", _readable)
+@_check(
+    "indices are those of the declared rule: the first maximum, or the last NaN, unless it is another",
+    _forward_with_readable_indices,
+)
 def index_rule(trial: Trial) -> Mismatch | None:
-    wrong = _misses(trial, WRONG_INDEX)
+    wrong = _windows_flagged(trial, WRONG_INDEX)
     if wrong is None:
         return None
     _, index = trial.maximum_of(first_element(wrong))
     return wrong_window(trial, "indices", wrong, trial.output_indices, str(index))
 
 
-@_check("every index lies in its window and points at the value that came out", _readable)
+@_check("every index lies in its window and points at the value that came out", _forward_with_readable_indices)
 def index_points(trial: Trial) -> Mismatch | None:
-    wrong = _misses(trial, POINTS_ELSEWHERE)
+    wrong = _windows_flagged(trial, POINTS_ELSEWHERE)
     if wrong is None:
         return None
-    value = float(trial.first.output("out")[first_element(wrong)])
-    owed = f"a cell of its window that holds {format_value(value)}"
-    return wrong_window(trial, "indices", wrong, trial.output_indices, owed)
+    value = float(trial.baseline.output("out")[first_element(wrong)])
+    expected = f"a cell of its window that holds {format_value(value)}"
+    return wrong_window(trial, "indices", wrong, trial.output_indices, expected)
 
 
-def _misses(trial: Trial, kind: int) -> NDArray[np.bool_] | None:
-    """Which windows are wrong in one way, of the pooled shape; None where none is."""
-    if not trial.misses_of_any_kind & kind:
+def _windows_flagged(trial: Trial, kind: int) -> NDArray[np.bool_] | None:
+    """Mark the windows that are wrong in one way, of the pooled shape; None where none is."""
+    if not trial.any_forward_flag & kind:
         return None
-    return (trial.misses.reshape(trial.case.pooled_shape) & kind) != 0
+    return (trial.forward_flags.reshape(trial.case.pooled_shape) & kind) != 0
 
 
 @_check(
     "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
-    _gapped,
+    _forward_with_empty_windows,
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows
-    out, indices = trial.first.output("out"), trial.output_indices
+    out, indices = trial.baseline.output("out"), trial.output_indices
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
-    owed = maximum_without_cells(trial.forward_rule, trial.fmt)
-    return wrong_window(trial, "out", empty & (out != owed), out, format_value(owed)) or wrong_element(
-        "indices", outside, indices, legal, because=why
+    expected = maximum_without_cells(trial.forward_rule, trial.fmt)
+    return wrong_window(trial, "out", empty & (out != expected), out, format_value(expected)) or wrong_element(
+        "indices", outside, indices, legal, reason=why
     )
 
 
-IN_COMPANY = (state.__name__, round_trip.__name__)
+CALLS_AUXILIARIES = (state.__name__, round_trip.__name__)
 """Checks that make calls of other cases in the process of the call that they judge: companions, and producers."""
 
 _COSTLY = tuple(check.__name__ for check in (modes, state, streams, round_trip, memory_kept))
@@ -442,18 +445,18 @@ USUAL = tuple(name for name in CHECKS if name not in _COSTLY)
 """Checks of every aspect; the costly ones belong to an aspect of their own."""
 
 
-def owed_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
-    """Those of some checks that judge the case whatever the backend and the data are, if it conforms."""
-    return tuple(name for name in ids if isinstance(test := CHECKS[name].applies, OfCase) and test.holds(case))
+def expected_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
+    """Select the checks that judge the case whatever the backend and the data are, if it conforms."""
+    return tuple(name for name in ids if isinstance(test := CHECKS[name].applies, CaseCondition) and test.holds(case))
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
-    """(checks that judged, what they found) for a trial whose first run completed.
+    """Return (checks that judged, what they found) for a trial whose first run completed.
 
-    An output of another shape or dtype than was given is all that is said: nothing else can be held against it.
-    With other strides it is read as its caller reads it, and judged.
+    An output of another shape or dtype than was given is all that is said: nothing else can be held against it. With
+    other strides it is read as its caller reads it, and judged.
     """
-    assert trial.first.outcome.status is Status.COMPLETED
+    assert trial.baseline.outcome.status is Status.COMPLETED
     judged, findings = [], []
     for check in _in_order(ids):
         if check.applies(trial):
@@ -461,12 +464,12 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
             finding = check.judge(trial)
             if finding is not None:
                 findings.append(finding)
-                if check.id == results.__name__ and other_shape(trial.first):
+                if check.id == results.__name__ and other_shape(trial.baseline):
                     break
     return judged, findings
 
 
 @cache
 def _in_order(ids: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks of these ids, of which `results` decides first whether there is anything to judge."""
+    """Sort the checks: `results` decides first whether there is anything to judge."""
     return tuple(CHECKS[name] for name in sorted(ids, key=lambda name: name != results.__name__))

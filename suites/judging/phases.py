@@ -1,4 +1,4 @@
-"""Ways through the two phases of a call as questions: what each of them is owed, status and values.
+"""Ways through the two phases of a call as questions: the status and the values that are expected of each.
 
 Values are those of the plain call, which is made first: what is wrong with that is no matter of phases.
 """
@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, assert_never
 
@@ -20,27 +20,24 @@ from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.judging import owed as owed_by
-from poolproof.suites.judging.asked import Aspect, verdict
+from poolproof.suites.judging import expected
 from poolproof.suites.judging.comparing import other_values
-from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.trial import NotMade, Run, RunFailed, Trial
+from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values")
-"""What a way is held to: the status that it is owed, and the values of the plain call."""
+"""What a way is held to: the expected status, and the values of the plain call."""
 
 
 @dataclass(frozen=True)
-class PhaseQuestion:
-    """One way, gone with one case."""
+class PhaseQuestion(Question):
+    """One way through the phases, with one case."""
 
-    way: Way
+    scenario: Way
     case: Case
     aspect: Aspect
     block: str = ""
-    patience: float = field(default=1.0, init=False)
-    evidence: None = field(default=None, init=False)
 
     @cached_property
     def id(self) -> str:
@@ -51,7 +48,7 @@ class PhaseQuestion:
 
     @property
     def _record(self) -> dict[str, Any]:
-        return {"way": self.way.id, "case": json.loads(self.case.to_json())}
+        return {"way": self.scenario.id, "case": json.loads(self.case.to_json())}
 
     def describe(self) -> Row:
         case = self.case
@@ -65,45 +62,35 @@ class PhaseQuestion:
             "index_dtype": case.index_dtype,
             "shape": "x".join(map(str, case.shape)),
             "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
-            "clause": self.way.id,
-            "statement": self.way.statement,
+            "clause": self.scenario.id,
+            "statement": self.scenario.statement,
         }
 
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         try:
             row = self._judged(Trial(self.case, backend))
-        except NotMade as error:
+        except ProducerFailed as error:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-    def owed_checks(self) -> tuple[str, ...]:
-        """None: some ways need an occasion, such as a call that takes a workspace."""
-        return ()
-
-    def company(self) -> None:
-        """The calls that a way takes are alike but for their data."""
-
-    def leaving(self, evidence: EvidenceFolder) -> PhaseQuestion:  # noqa: ARG002  (a way is made again by its line)
-        return self
-
     def _judged(self, trial: Trial) -> Row:
-        backend, plain = trial.backend, trial.first.outcome
+        backend, plain = trial.backend, trial.baseline.outcome
         if plain.status is not Status.COMPLETED:
-            refusal = owed_by.refusal(backend, self.case, trial.first.call)
+            refusal = expected.refusal(backend, self.case, trial.baseline.call)
             if plain.status is Status.REFUSED and refusal:
                 return verdict(Verdict.REFUSED, refusal.reason) | {"checks_judged": []}
             return _not_run(f"the plain call is {plain.status}: {plain.message}")
         other = Trial(replace(self.case, seed=self.case.seed ^ 1), backend)
-        if backend.phases is None or other.first.outcome.status is not Status.COMPLETED:
+        if backend.phases is None or other.baseline.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
-        calls = trial.fresh(), other.fresh()
-        passage = backend.phases.take(self.way, *calls)
+        calls = trial.new_call(), other.new_call()
+        passage = backend.phases.take(self.scenario, *calls)
         if not passage.occasion:
             return verdict(Verdict.CONFORMS, f"no occasion: {passage.text}") | {"checks_judged": []}
         if passage.status is None:
             return _not_run(passage.text)
-        findings = list(_findings(self.way, passage, list(zip((trial, other), calls, strict=True))))
+        findings = list(_findings(self.scenario, passage, list(zip((trial, other), calls, strict=True))))
         row = {"status_code": passage.status, "checks_judged": list(CHECKS)}
         if findings:
             return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
@@ -113,13 +100,13 @@ class PhaseQuestion:
 def phase_questions(
     operator: Operator, dtype: str, index_dtype: str, aspect: Aspect, block: str
 ) -> list[PhaseQuestion]:
-    """Every way that is asked, with each of the cases of an operator in a pair of dtypes."""
+    """Make a question of every way that is asked, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
     return [PhaseQuestion(way, case, aspect, block) for way in ASKED for case in cases]
 
 
 def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
-    """The question that ``line`` is the JSON of, None if it names no way; `CaseError` says what is wrong with one."""
+    """Read a question from its line, None if that names no way; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -128,7 +115,7 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
         return None
     way = WAYS.get(str(record["way"]))
     if way is None or not way.is_asked:
-        raise CaseError(f"way {record['way']!r} is none of {', '.join(each.id for each in ASKED)}")
+        raise CaseError(f"way {record['way']!r} is none of {', '.join(scenario.id for scenario in ASKED)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
     return PhaseQuestion(way, Case.from_record(record["case"]), aspect)
@@ -151,7 +138,7 @@ _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 
 
 def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
-    """Overlapping windows; the same on a tensor that has to be copied; and an empty batch, which needs no workspace."""
+    """Yield overlapping windows, once on a tensor that has to be copied; and an empty batch, without a workspace."""
     windows = _OVERLAPPING[operator.windows](operator.spatial_rank)
     plain = Case(
         operator=operator.name,
@@ -172,21 +159,21 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(way: Way, passage: Passage, gone: list[tuple[Trial, Call]]) -> Iterator[Finding]:
+def _findings(way: Way, passage: Passage, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
     wrong = _wrong_status(way, passage)
     if wrong:
         yield Finding("phase_status", wrong)
-    for trial, call in gone[: passage.ran]:
+    for trial, call in calls[: passage.ran]:
         found = _wrong_values(trial, call, f"where {way.id} was asked")
         if found:
             yield Finding("phase_values", found)
             return
     if isinstance(way.owed, Fails):
-        yield from _harm(way, gone[0][0])
+        yield from _harm(way, calls[0][0])
 
 
 def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
-    """A status that the way is not owed."""
+    """Report a status that is not expected of the way."""
     match way.owed:
         case Succeeds():
             allowed: frozenset[int] = frozenset({0})
@@ -205,19 +192,19 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
     return mismatch(f"the status of {way.id}", passage.status, right, way.statement.rstrip("."), guess=guess)
 
 
-def _wrong_values(trial: Trial, call: Call, how: str) -> Mismatch | None:
-    """The first element that is not what the plain call gave, where bits are owed."""
-    run = Run(call, Outcome(Status.COMPLETED))
-    return other_values(trial, run, trial.first, how, "as the plain call gave")
+def _wrong_values(trial: Trial, call: Call, context: str) -> Mismatch | None:
+    """Report the first element that is not what the plain call gave, where the criterion demands bits."""
+    run = ExecutedCall(call, Outcome(Status.COMPLETED))
+    return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 
 def _harm(way: Way, trial: Trial) -> Iterator[Finding]:
-    """What a refusal has done to the plain call."""
+    """Report what a refusal has done to the plain call."""
     try:
         run = trial.in_mode("")
-    except RunFailed as error:
+    except VariationFailed as error:
         yield Finding("phase_values", Mismatch(f"after {way.id}: {error}"))
         return
-    found = None if run is None else other_values(trial, run, trial.first, f"after {way.id}", "as before it")
+    found = None if run is None else other_values(trial, run, trial.baseline, f"after {way.id}", "as before it")
     if found:
         yield Finding("phase_values", found)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
 
 
@@ -56,7 +56,7 @@ class PhaseBlock:
         ways = Counter(map(_way_of, self.questions() if asked is None else self.first(asked)))
         return {(*group, ("clause", way)): count for way, count in ways.items()}
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
+    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:
         """The cases of the ways are small as they are."""
 
     def beyond(self) -> None:
@@ -64,4 +64,4 @@ class PhaseBlock:
 
 
 def _way_of(question: PhaseQuestion) -> str:
-    return question.way.id
+    return question.scenario.id

@@ -1,7 +1,6 @@
-"""What a format of case lists answers: is this text one, what are its rows, how is a case of ours written in it.
+"""The interface of a format of case lists: how a file is recognised and read, and how a case of ours is written.
 
-A row that we wrote carries its case. Read again, it is that case with its id, if what stands beside it still says the
-same.
+A row that we wrote carries its case. Read again, it is that case with its id, if the rest of the row still agrees.
 """
 
 from __future__ import annotations
@@ -27,46 +26,46 @@ class ListFormat(ABC):
 
     @abstractmethod
     def recognises(self, text: str) -> bool:
-        """Whether a file with this text is of the format."""
+        """Tell whether a file with this text is of the format."""
 
     @abstractmethod
     def entries(self, text: str, label: str) -> Iterator[Entry]:
-        """The rows of a file, those that cannot be read with what is wrong; ValueError where the file cannot be."""
+        """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
 
     @abstractmethod
     def name_of(self, row: Any, number: int) -> str:
-        """What the list calls its row."""
+        """Return what the list calls its row."""
 
     @abstractmethod
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
-        """(case, standard, what is promised per tensor) of a row; `RowError` says what is wrong with which field."""
+        """Return (case, standard, what is promised per tensor) of a row; `RowError` names the field that is wrong."""
 
     @abstractmethod
     def carried(self, row: Any) -> str | None:
-        """The case that a row of ours carries."""
+        """Return the case that a row of ours carries."""
 
     @abstractmethod
     def write(self, case: Case, number: int) -> Any:
-        """The ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
+        """Write the ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
 
     @abstractmethod
     def carrying(self, row: Any, case: Case) -> Any:
-        """The row, with the case."""
+        """Add the case to the row."""
 
     @abstractmethod
     def without_case(self, row: Any) -> Any:
-        """The row, without it."""
+        """Remove the case from the row."""
 
     @abstractmethod
     def document(self, rows: Sequence[Any]) -> str:
-        """The text of a file with these rows."""
+        """Write the text of a file with these rows."""
 
     @abstractmethod
     def with_their_data(self, case: Case) -> Mapping[str, Any]:
-        """The fields in which a case with the data that the format's tool makes differs."""
+        """Return the fields in which a case with the data that the format's tool makes differs."""
 
     def entry(self, row: Any, label: str, number: int) -> Entry:
-        """One row, whatever is wrong with it."""
+        """Read one row, whatever is wrong with it."""
         name = self.name_of(row, number)
         try:
             carried = self.carried(row)
@@ -78,7 +77,7 @@ class ListFormat(ABC):
         return Entry(label, number, name, case, own=own, promised=promised)
 
     def _ours(self, row: Any, carried: str, number: int) -> Case:
-        """The case that a row of ours carries, if the row still is that case's."""
+        """Read the case that a row of ours carries, if the row still is that case's."""
         try:
             case = Case.from_json(carried)
             written = self.write(case, number)
@@ -89,7 +88,7 @@ class ListFormat(ABC):
         return case
 
     def says_the_same(self, row: Any, written: Any) -> bool:
-        """Whether two rows differ in nothing but their names and numbers."""
+        """Tell whether two rows differ in nothing but their names and numbers."""
         return _comparable(row) == _comparable(written)
 
 
@@ -101,8 +100,8 @@ def _comparable(row: Any) -> str:
     return json.dumps(kept, sort_keys=True, default=list)
 
 
-def why_not_plain(case: Case) -> str:
-    """What of a case no list of others has a word for, empty if nothing."""
+def inexpressible_feature(case: Case) -> str:
+    """Name what no list of others has a word for in a case; empty if nothing."""
     if case.literals:
         return "data that are spelled out"
     if case.layouts:
@@ -119,6 +118,6 @@ def why_not_plain(case: Case) -> str:
 
 
 def made_by_tool(case: Case, values: str, gradient: str) -> dict[str, Any]:
-    """The fields of the same call on data of these recipes, and on the indices of a forward."""
+    """Return the fields of the call on data of these recipes, and on the indices of a forward."""
     fields: dict[str, Any] = {"values": values, "literals": ()}
     return fields | {"gradient": gradient, "indices": "forward", "scale": 0} if case.api.is_backward else fields

@@ -12,7 +12,7 @@ import numpy as np
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.suites.cases.lists.entry import RowError
 from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, Spread, spelled
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 _NAMES = ("inf", "-inf", "nan")
 
@@ -29,7 +29,7 @@ def promise(field: str, given: Any, dtype: str, seed: int) -> Promise:
     """Of one tensor of numbers; `RowError` where ``given`` promises nothing that is known."""
     fmt = FORMATS[dtype]
     if isinstance(given, Mapping):
-        return _normal(field, given, fmt, Stream(seed, field))
+        return _normal(field, given, fmt, RandomStream(seed, field))
     numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
     if len(numbers) == 1 or (len(numbers) == 2 and _are_alike(*numbers)):
         return _filled(numbers[0], fmt)
@@ -71,7 +71,7 @@ def _between(field: str, low: float, high: float, fmt: FloatFormat) -> Promise:
     return Promise(f"{Between.name}({spelled(low)},{spelled(high)})", made)
 
 
-def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stream) -> Promise:
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: RandomStream) -> Promise:
     """A normal distribution whose mean and deviation are drawn, too: the promise is kept by any of its ranges."""
     if given.get("name") != "nd":
         raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")

@@ -1,7 +1,7 @@
-"""grad_input cell by cell, a part of the tensor at a time: what each cell may hold, and whether it does.
+"""The cells of grad_input, a chunk of the tensor at a time: what each may hold, and whether it does.
 
-A passing output is counted in one pass (`poolproof.references.summary`). Which cell is wrong, and what it was owed, is
-asked here once something is, in the memory of a part and a byte for each cell of the tensor.
+A passing output is counted in one pass (`poolproof.references.summary`). Which cell is wrong, and what was expected
+there, is worked out here once something is, in the memory of a chunk and a byte for each cell of the tensor.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.suites.cases.operands import PIECES, Contents
+from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, Contents
 
-REACHED, REJECTED, OWES_BITS = 1, 2, 4
+REACHED, REJECTED, DEMANDS_BITS = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
 
 Flags = NDArray[np.uint8]
 
-_MOST_CELLS = 1 << 17
-"""Cells, or windows, of the planes of a part, where these are more than one."""
+_MAX_CELLS = 1 << 17
+"""Cells, or windows, of the planes of a chunk, where these are more than one."""
 
-_PIECES = 2 * PIECES
+_CHUNKS_OF_LARGE_PLANE = 2 * CHUNKS_OF_LARGE_PLANE
 """Of a larger plane: what is known of each cell is twice as much as passing takes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CellChunk:
     """Consecutive ``cells`` of grad_input, by their flat numbers; all arrays are of shape (cells,).
 
     outputs
         What came out.
     sums
         The exact sums that belong there.
-    open_cells
+    unspecified_cells
         Where whatever comes out is right; None where that is nowhere.
     """
 
     cells: slice
     outputs: Float64
     sums: ExactSums
-    open_cells: NDArray[np.bool_] | None
+    unspecified_cells: NDArray[np.bool_] | None
     fmt: FloatFormat
     model: AccumulationModel
 
@@ -57,85 +57,85 @@ class Part:
 
     @kept_property
     def flags(self) -> Flags:
-        is_rejected, owes_bits = ~self.admissible.accepts(self.outputs), self.admissible.demands_bits
-        if self.open_cells is not None:
-            is_rejected &= ~self.open_cells
-            owes_bits &= ~self.open_cells
+        is_rejected, demands_bits = ~self.admissible.accepts(self.outputs), self.admissible.demands_bits
+        if self.unspecified_cells is not None:
+            is_rejected &= ~self.unspecified_cells
+            demands_bits &= ~self.unspecified_cells
         flags = np.zeros(len(self.outputs), np.uint8)
-        for flag, where in ((REACHED, self.sums.count > 0), (REJECTED, is_rejected), (OWES_BITS, owes_bits)):
+        for flag, where in ((REACHED, self.sums.count > 0), (REJECTED, is_rejected), (DEMANDS_BITS, demands_bits)):
             flags[where] |= flag
         return flags
 
     def distances(self, among: Int64) -> Float64:
-        """How far outputs are from their exact sums, in ulps of these; infinite where that is no finite number."""
+        """Measure how far outputs are from their exact sums, in ulps of these; infinite where that is not finite."""
         sums = self.sums.sum[among]
         with np.errstate(invalid="ignore", over="ignore"):
             distances = np.abs(self.outputs[among] - sums) / self.fmt.ulp(sums)
         return np.where(np.isfinite(distances), distances, np.inf)
 
 
-class Parts:
-    """All parts of what came out as grad_input, an array of any shape, of a kernel of that accumulation model.
+class CellChunks:
+    """All chunks of what came out as grad_input, an array of any shape, of a kernel of that accumulation model.
 
-    The part that was made last is kept: most cases have no other.
+    The last chunk is cached: most cases have no other.
     """
 
     def __init__(self, content: Contents, outputs: NDArray, model: AccumulationModel) -> None:
         self._content = content
         self._outputs = outputs.reshape(-1)
         self._model = model
-        self._last: Part | None = None
+        self._last: CellChunk | None = None
 
-    def __iter__(self) -> Iterator[Part]:
-        return map(self._part, self._stretches())
+    def __iter__(self) -> Iterator[CellChunk]:
+        return map(self._chunk, self._ranges())
 
-    def around(self, cell: int) -> Part:
-        """The part in which a cell lies."""
-        return self._part(next(some for some in self._stretches() if cell < some.stop))
+    def around(self, cell: int) -> CellChunk:
+        """Return the chunk in which a cell lies."""
+        return self._chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
     @kept_property
     def flags(self) -> Flags:
         """The flags of every cell, flat."""
         flags = np.empty(len(self._outputs), np.uint8)
-        for part in self:
-            flags[part.cells] = part.flags
+        for chunk in self:
+            flags[chunk.cells] = chunk.flags
         return flags
 
     def worst(self, wrong: NDArray[np.bool_]) -> int:
-        """Of the ``wrong`` cells, flat, the first of those farthest from their exact sums in ulps."""
+        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps."""
         farthest, worst = -1.0, -1
-        for cells in self._stretches():
+        for cells in self._ranges():
             among = np.flatnonzero(wrong[cells])
             if len(among):
-                distances = self._part(cells).distances(among)
+                distances = self._chunk(cells).distances(among)
                 nearby = int(distances.argmax())
                 if distances[nearby] > farthest:
                     farthest, worst = distances[nearby], cells.start + int(among[nearby])
         return worst
 
-    def _stretches(self) -> Iterator[slice]:
-        return self._content.stretches(_MOST_CELLS, _PIECES)
+    def _ranges(self) -> Iterator[slice]:
+        return self._content.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)
 
-    def _part(self, cells: slice) -> Part:
+    def _chunk(self, cells: slice) -> CellChunk:
         if self._last is None or self._last.cells != cells:
             self._last = None
             content, outputs = self._content, self._outputs[cells].astype(np.float64)
-            open_cells = content.open_cells[cells] if content.case.has_empty_window() else None
-            sums = scatter_sums(*content.belonging(cells), len(outputs))
-            self._last = Part(cells, outputs, sums, open_cells, FORMATS[content.case.dtype], self._model)
+            unspecified_cells = content.unspecified_cells[cells] if content.case.has_empty_window() else None
+            sums = scatter_sums(*content.gradients_into(cells), len(outputs))
+            self._last = CellChunk(cells, outputs, sums, unspecified_cells, FORMATS[content.case.dtype], self._model)
         return self._last
 
 
 def plane_sums(content: Contents, outputs: NDArray) -> tuple[Float64, Float64]:
-    """(What was sent to each plane, what came out there), summed, both of shape (planes,)."""
+    """Return (what was sent to each plane, what came out there), summed, both of shape (planes,)."""
     assert content.gradient is not None
     planes = content.case.planes
     return _row_sums(content.gradient.reshape(planes, -1)), _row_sums(outputs.reshape(planes, -1))
 
 
 def _row_sums(rows: NDArray) -> Float64:
-    """In float64, some rows at a time."""
-    step = max(1, _MOST_CELLS // max(rows.shape[1], 1))
+    """Sum in float64, some rows at a time."""
+    step = max(1, _MAX_CELLS // max(rows.shape[1], 1))
     with np.errstate(invalid="ignore"):
         sums = [rows[first : first + step].astype(np.float64).sum(axis=1) for first in range(0, len(rows), step)]
     return np.concatenate(sums)

@@ -1,6 +1,6 @@
-"""Which of several tied maxima a backward took that takes no indices and leaves open which.
+"""Indices inferred from outputs, of a backward that takes none and leaves open which of tied maxima it chooses.
 
-It is asked with gradients from whose sums the windows can be read: powers of two, so that those of windows which share
+It is run on gradients from whose sums the windows can be read: powers of two, so that those of windows which share
 a cell differ. What is read there is held against the rule; a window of which nothing legal can be read, for it came
 twice, in parts or elsewhere, keeps the rule's own index, so that the gradients of the case show what became of it.
 """
@@ -20,51 +20,51 @@ from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.operands import Contents
 
-Ask = Callable[[Contents], Float64 | None]
-"""What came out as grad_input for some contents, of any shape; None where nothing did."""
+Scatter = Callable[[Contents], Float64 | None]
+"""Returns what comes out as grad_input for some contents, of any shape; None where nothing did."""
 
 
-def chosen_indices(content: Contents, rule: ForwardRule, ask: Ask) -> Int64:
-    """The indices, of shape (planes, *windows), by which ``ask`` sends gradients, where they are legal by the rule.
+def inferred_indices(content: Contents, rule: ForwardRule, scatter: Scatter) -> Int64:
+    """Infer the indices, of shape (planes, *windows), by which ``scatter`` sends gradients.
 
-    The same choice is taken to be made in every call.
+    Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
     """
     case = content.case
     planes = content.values.reshape(case.planes, *case.spatial_shape)
     maxima, own = forward_maximum(planes, case.axes, rule)
-    read = _read(content, ask).reshape(own.shape)
+    read = _read(content, scatter).reshape(own.shape)
     flags = judge_forward(planes, case.axes, maxima, np.where(read < 0, own, read), rule).reshape(own.shape)
     return np.where((read < 0) | (flags & WRONG_INDEX != 0), own, read)
 
 
-def _read(content: Contents, ask: Ask) -> Int64:
-    """The cell that each window's gradient came to as a whole, and no other, of shape (planes, windows); else -1."""
+def _read(content: Contents, scatter: Scatter) -> Int64:
+    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
     landing, case = content.landing, content.case
     found = np.full((case.planes, case.plane_windows), -1, np.int64)
     residue, digits = landing.residue(), FORMATS[case.dtype].precision
     cells, valid = window_cells(case.axes)
     for lowest in range(0, landing.residues, digits):
         places = residue - lowest
-        told = np.flatnonzero((places >= 0) & (places < digits))
-        sums = ask(_coded(content, places, told))
+        group = np.flatnonzero((places >= 0) & (places < digits))
+        sums = scatter(_coded(content, places, group))
         if sums is None:
             return found
         for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
-            found[plane, told] = _only_cell(row, cells[told], valid[told], places[told])
+            found[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
     return found
 
 
-def _coded(content: Contents, places: Int64, told: Int64) -> Contents:
-    """Gradients 2**place for some windows of every plane, and 0 for the others."""
+def _coded(content: Contents, places: Int64, group: Int64) -> Contents:
+    """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
     assert content.gradient is not None
     codes = np.zeros(content.case.plane_windows)
-    codes[told] = 2.0 ** places[told]
+    codes[group] = 2.0 ** places[group]
     coded = np.broadcast_to(codes, (content.case.planes, len(codes))).reshape(content.gradient.shape)
     return replace(content, gradient=coded.astype(content.gradient.dtype))
 
 
 def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:
-    """Of each window the one of its ``valid`` cells whose sum has its digit; -1 where none has, or several have."""
+    """Find the one of each window's ``valid`` cells whose sum has its digit; -1 where none has, or several have."""
     whole = np.isfinite(sums) & (sums >= 0) & (sums == np.floor(sums)) & (sums < 2.0**53)
     digits = np.where(whole, sums, 0.0).astype(np.int64)[cells] >> places[:, np.newaxis]
     has = (digits & 1 == 1) & valid
