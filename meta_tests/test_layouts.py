@@ -13,7 +13,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import POISONS, allocate
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from scatter import Scatter
 
@@ -77,9 +77,9 @@ def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> No
     if not layout.shares_along(case.sharing(tensor)):
         pytest.skip("windows of a plane share no index")
     case = Case.from_json(case.to_json()[:-1] + f',"layouts":{{"{tensor}":"{layout}"}}}}')
-    content = contents(case)
-    meant = {"self": content.values, "grad_output": content.gradient, "indices": content.indices}[tensor]
-    held = allocate(content, POISONS[0]).tensors[tensor]
+    operands = make_operands(case)
+    meant = {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[tensor]
+    held = allocate(operands, POISONS[0]).tensors[tensor]
     assert held.storage_elements < held.array.size
     assert np.array_equal(held.array, meant.reshape(held.shape))
     assert len(np.unique(held.array)) > 1 or name == "expanded_all"

@@ -12,16 +12,16 @@ from poolproof.backends.base import Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
-from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.cases.operands import Operands, make_operands
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
 from poolproof.suites.judging.trial import Trial
 from scatter import Scatter
 
 
-def laid_out(layout: str) -> Contents:
+def laid_out(layout: str) -> Operands:
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"layouts":%s}'
-    return contents(Case.from_json(line % json.dumps({"grad_input": layout})))
+    return make_operands(Case.from_json(line % json.dumps({"grad_input": layout})))
 
 
 def output(layout: str) -> Tensor:
@@ -59,15 +59,15 @@ def test_poison_is_in_the_elements_and_nowhere_else(layout: str) -> None:
 
 
 def test_an_input_is_laid_out_alike_each_time() -> None:
-    content = contents(
+    operands = make_operands(
         Case.from_json(
             '{"operator":"MaxPool2dWithMaskBackward","shape":[1,2,5,5],"kernel_size":[2],"index_dtype":"int8",'
             '"layouts":{"self":"sliced+3","grad_output":"expanded_c"}}'
         )
     )
-    call = allocate(content, POISONS[0])
+    call = allocate(operands, POISONS[0])
     for name in call.operator.inputs:
-        np.testing.assert_array_equal(rebuild_input(content, name, POISONS[0]).buffer, call.tensors[name].buffer)
+        np.testing.assert_array_equal(rebuild_input(operands, name, POISONS[0]).buffer, call.tensors[name].buffer)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_an_input_is_laid_out_alike_each_time() -> None:
 def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name: str, layout: str) -> None:
     """`expanded_nc+18`: as many elements in storage as in the tensor, of which most lie before the first."""
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"stride":[1],"layouts":%s}'
-    content = contents(Case.from_json(line % json.dumps({name: layout})))
-    tensor = allocate(content, POISONS[0]).tensors[name]
-    assert untouched(tensor, content, name) == (layout in ("contiguous", "channels_last"))
+    operands = make_operands(Case.from_json(line % json.dumps({name: layout})))
+    tensor = allocate(operands, POISONS[0]).tensors[name]
+    assert untouched(tensor, operands, name) == (layout in ("contiguous", "channels_last"))
     for byte in range(len(tensor.buffer)):
         tensor.buffer[byte] ^= 0x10
-        assert not untouched(tensor, content, name)
+        assert not untouched(tensor, operands, name)
         tensor.buffer[byte] ^= 0x10
 
 

@@ -13,9 +13,9 @@ from poolproof.references.accumulation import ACC32
 from poolproof.references.criterion import admissible
 from poolproof.references.formats import FORMATS
 from poolproof.reports.rows.schema import Row
-from poolproof.suites.cases import operands
+from poolproof.suites.cases import operands as operands_module
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging import cells, chunks, decoder
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.cells import DEMANDS_BITS, REACHED, REJECTED, CellChunks
@@ -43,8 +43,8 @@ def few_cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for module, name in (
             (cells, "_MAX_CELLS"),
             (decoder, "_CHUNK_ELEMENTS"),
-            (operands, "CHUNK_ELEMENTS"),
-            (operands, "MAX_WHOLE_PLANE"),
+            (operands_module, "CHUNK_ELEMENTS"),
+            (operands_module, "MAX_WHOLE_PLANE"),
             (chunks, "_CHUNK_ELEMENTS"),
         ):
             patch.setattr(module, name, 8)
@@ -105,12 +105,12 @@ def test_each_of_these_faults_is_told(whole: dict[tuple[str, str], Row]) -> None
 @pytest.mark.parametrize("case", [BACKWARD, replace(BACKWARD, gradient="wide", dtype="float16")], ids=str)
 def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case: Case, most: int) -> None:
     monkeypatch.setattr(cells, "_MAX_CELLS", most)
-    content = contents(case)
-    outputs = content.sums.sum.copy()
+    operands = make_operands(case)
+    outputs = operands.sums.sum.copy()
     outputs[::5] += 1.0
-    owed = admissible(content.sums, FORMATS[case.dtype], ACC32)
-    flags = CellChunks(content, outputs, ACC32).flags
-    assert np.array_equal(flags & REACHED != 0, content.sums.count > 0)
+    owed = admissible(operands.sums, FORMATS[case.dtype], ACC32)
+    flags = CellChunks(operands, outputs, ACC32).flags
+    assert np.array_equal(flags & REACHED != 0, operands.sums.count > 0)
     assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
     assert np.array_equal(flags & DEMANDS_BITS != 0, owed.demands_bits)
     assert (flags & REJECTED).any()
@@ -119,14 +119,14 @@ def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case:
 @pytest.mark.parametrize("most", [8, EVERYWHERE])
 def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(cells, "_MAX_CELLS", most)
-    content = contents(BACKWARD)
-    outputs, wrong = content.sums.sum.copy(), np.zeros(content.values.size, bool)
-    idle = np.flatnonzero(content.sums.count == 0)
+    operands = make_operands(BACKWARD)
+    outputs, wrong = operands.sums.sum.copy(), np.zeros(operands.values.size, bool)
+    idle = np.flatnonzero(operands.sums.count == 0)
     for cell, error in ((idle[3], 1.0), (idle[40], 2.0), (idle[70], 2.0)):
         outputs[cell], wrong[cell] = error, True
-    assert CellChunks(content, outputs, ACC32).worst(wrong) == idle[40]
+    assert CellChunks(operands, outputs, ACC32).worst(wrong) == idle[40]
     outputs[idle[90]], wrong[idle[90]] = np.nan, True
-    found = CellChunks(content, outputs, ACC32)
+    found = CellChunks(operands, outputs, ACC32)
     assert found.worst(wrong) == idle[90]
     assert idle[90] in range(found.around(idle[90]).cells.start, found.around(idle[90]).cells.stop)
 

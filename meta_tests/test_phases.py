@@ -19,7 +19,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
@@ -282,7 +282,7 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
 
     failing = Failing(code)
     phases = AclnnPhases(failing, {}, failing, outcome)  # type: ignore[arg-type]
-    call = allocate(contents(Case.smallest(OPERATOR)), 0)
+    call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
     assert phases.take(ASKED[0], call, call).status == status
 
 

@@ -17,7 +17,7 @@ from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
@@ -265,7 +265,7 @@ def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> 
     profile = Profile(indices=(recipe,), empty_batches=False)
     index_dtype = operator.indices.dtypes[-1]
     for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
-        indices = contents(case).indices
+        indices = make_operands(case).indices
         assert indices is not None
         rest = indices
         for number in reversed(range(len(case.axes))):
@@ -286,8 +286,8 @@ def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
         padding=(2,),
         indices="shared",
     )
-    assert contents(case).landing.largest_multiplicity >= 9
-    borders = contents(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
+    assert make_operands(case).landing.largest_multiplicity >= 9
+    borders = make_operands(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
     assert borders is not None
     assert {63, 64} & set((borders % 66).ravel().tolist())
 
@@ -304,9 +304,9 @@ def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
         json.loads(base.to_json())
         | {"stride": [], "padding": [], "dilation": [], "layouts": {"self": "sliced"}, "index_dtype": "int32"}
     )
-    assert np.array_equal(contents(base).gradient, contents(other).gradient)
+    assert np.array_equal(make_operands(base).gradient, make_operands(other).gradient)
     assert not np.array_equal(
-        contents(base).gradient, contents(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient
+        make_operands(base).gradient, make_operands(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient
     )
 
 

@@ -13,7 +13,7 @@ from poolproof.references.core.compiled import Compiled, in_numpy
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32
 from poolproof.references.geometry import windowed_axis
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes import RECIPES, bulk, loops
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
@@ -125,10 +125,10 @@ def test_contents_uncompiled_are_those_compiled(operator: str, request: pytest.F
     """One recipe for each tensor at a time, the others at their defaults."""
     chosen = [{field: name} for field, named in RECIPES.items() for name in named]
     cases = [Case.of(operator=operator, **SMALL[operator], **recipe, seed=7) for recipe in chosen]
-    made = [contents(case) for case in cases]
+    made = [make_operands(case) for case in cases]
     request.getfixturevalue("in_python")
     for case, compiled in zip(cases, made, strict=True):
-        again = contents(case)
+        again = make_operands(case)
         for name in ("values", "indices", "gradient"):
             assert getattr(again, name).tobytes() == getattr(compiled, name).tobytes(), (case.id, name)
 
@@ -144,7 +144,7 @@ def large(operator: str, **recipes: str) -> Case:
 @pytest.mark.parametrize("recipe", ["ties", "after_relu", "infinities"])
 def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_an_offset(recipe: str) -> None:
     """What `huge` is for: a kernel that reads at an offset cut to 20 bits reads something else."""
-    values = contents(large("MaxPool2dWithMask", values=recipe)).values.view(np.uint16)
+    values = make_operands(large("MaxPool2dWithMask", values=recipe)).values.view(np.uint16)
     planes = values.reshape(300, -1)
     assert len(np.unique(planes, axis=0)) == 300
     flat, behind = values.ravel(), 1 << 20
@@ -152,7 +152,7 @@ def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_a
 
 
 def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
-    drawn = contents(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
+    drawn = make_operands(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
     assert drawn.gradient is not None
     terms = np.abs(drawn.terms)
     assert np.bincount(drawn.landing.cells, terms).max() <= FLOAT16.largest_exact_integer

@@ -1,6 +1,6 @@
 """Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
-`Contents` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so that
+`Operands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so that
 what it held before a call is known after it without a copy.
 """
 
@@ -19,7 +19,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
 from poolproof.suites.cases.forms import BITS, Form
 from poolproof.suites.cases.layouts import MemoryLayout
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 
 GUARD_BYTES = 512
 """Length of a guard band; a multiple of every alignment a kernel might write in."""
@@ -36,7 +36,7 @@ a NaN would not."""
 
 
 def allocate(
-    content: Contents,
+    operands: Operands,
     poison: int,
     layouts: Mapping[str, MemoryLayout] | None = None,
     index_dtype: str | None = None,
@@ -47,12 +47,12 @@ def allocate(
     ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
     What indices point past the last plane is fenced in, behind the guard band.
     """
-    case = content.case
+    case = operands.case
     guard = GUARD_BYTES + shift * SHIFT_BYTES
     forms = _forms(case, layouts, index_dtype)
-    tensors = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
+    tensors = {name: _input(forms[name], operands, name, poison, guard) for name in case.api.inputs}
     for name in case.api.outputs:
-        tensors[name] = _output(forms[name], content.elements_past_end, poison, guard)
+        tensors[name] = _output(forms[name], operands.elements_past_end, poison, guard)
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
@@ -66,9 +66,9 @@ _KEPT = 1 << 16
 """Bytes of an input, guard bands included, that are kept beside it: little beside what judging takes anyway."""
 
 
-def rebuild_input(content: Contents, name: str, poison: int) -> Tensor:
+def rebuild_input(operands: Operands, name: str, poison: int) -> Tensor:
     """Make an input of `allocate` once more: what its memory held before the call."""
-    return _input(content.case.forms[name], content, name, poison, GUARD_BYTES)
+    return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
@@ -124,9 +124,9 @@ def _forms(case: Case, layouts: Mapping[str, MemoryLayout] | None, index_dtype: 
     return case.forms_in(layouts, index_dtype or case.index_dtype)
 
 
-def _input(form: Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
+def _input(form: Form, operands: Operands, name: str, poison: int, guard: int) -> Tensor:
     tensor = _tensor(form, guard, poison)
-    _fill(tensor, content, name)
+    _fill(tensor, operands, name)
     return tensor
 
 
@@ -162,20 +162,20 @@ def _pattern(byte: int, length: int) -> int:
     return int.from_bytes(bytes([byte]) * length, "little")
 
 
-def expected_input(content: Contents, name: str) -> NDArray | None:
+def expected_input(operands: Operands, name: str) -> NDArray | None:
     """Return what the elements of an input are filled with, of its size; None where that is bits of a mask."""
-    if name == "indices" and not content.case.api.indices.has_layout:
+    if name == "indices" and not operands.case.api.indices.has_layout:
         return None
-    return {"self": content.values, "grad_output": content.gradient, "indices": content.indices}[name]
+    return {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[name]
 
 
-def _fill(tensor: Tensor, content: Contents, name: str) -> None:
+def _fill(tensor: Tensor, operands: Operands, name: str) -> None:
     if name == "self":
-        tensor.array[...] = content.values
+        tensor.array[...] = operands.values
     elif name == "grad_output":
-        tensor.array[...] = content.gradient
-    elif content.case.has_bit_mask:
-        tensor.array[...] = 0 if content.mask is None else content.mask
+        tensor.array[...] = operands.gradient
+    elif operands.case.has_bit_mask:
+        tensor.array[...] = 0 if operands.mask is None else operands.mask
     else:
-        assert content.indices is not None
-        content.case.api.indices.encode(content.indices, tensor.array)
+        assert operands.indices is not None
+        operands.case.api.indices.encode(operands.indices, tensor.array)

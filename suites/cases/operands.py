@@ -1,7 +1,7 @@
 """Operands: the data that the recipes of a case make of its seed.
 
-They follow from the case alone. Content (what the tensors mean) is kept apart from placement (`memory`: where the
-elements lie), so that a check can place it in another layout, dtype of indices or scale.
+They follow from the case alone. Their values are kept apart from their placement (`memory`: where the elements lie),
+so that a check can place them in another layout, dtype of indices or scale.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHUNKS_OF_LARGE_PLANE = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
+class Operands:
     """What the input tensors of a case mean, in logical order.
 
     ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
@@ -164,32 +164,32 @@ class Contents:
         placed = ~self.case.empty_windows_of_plane.ravel()
         return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
-    def with_indices(self, indices: Int64) -> Contents:
+    def with_indices(self, indices: Int64) -> Operands:
         """Replace the indices, and the gradients by those that the recipe makes of where these lead."""
         fmt, literal = FORMATS[self.case.dtype], dict(self.case.literals).get("grad_output")
         gradient = _gradient(self.case, fmt, self.values, indices, literal)
-        return Contents(self.case, self.values, gradient, indices, self.mask)
+        return Operands(self.case, self.values, gradient, indices, self.mask)
 
-    def scaled(self, exponent: int) -> Contents:
+    def scaled(self, exponent: int) -> Operands:
         """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
         gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
-        return Contents(self.case, self.values, gradient, self.indices, self.mask)
+        return Operands(self.case, self.values, gradient, self.indices, self.mask)
 
 
 def _float64(planes: NDArray) -> Float64:
     return planes.ravel().astype(np.float64)
 
 
-def contents(case: Case) -> Contents:
+def make_operands(case: Case) -> Operands:
     """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt, literals = FORMATS[case.dtype], dict(case.literals)
     values = _values(case, fmt, literals.get("self"))
     if "grad_output" not in case.api.inputs:
-        return Contents(case, values)
+        return Operands(case, values)
     indices = _indices(case, values, literals.get("indices"))
     gradient = _gradient(case, fmt, values, indices, literals.get("grad_output"))
-    return Contents(case, values, gradient, indices)
+    return Operands(case, values, gradient, indices)
 
 
 def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> NDArray:
@@ -231,12 +231,12 @@ def _landing(case: Case, indices: Int64, values: NDArray) -> Landing:
     return Landing(indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes, values)
 
 
-def _shared(content: NDArray, case: Case, name: str) -> NDArray:
+def _shared(operands: NDArray, case: Case, name: str) -> NDArray:
     """Give all elements that share memory one value, that of the first in row-major order."""
     layout = case.layout(name)
     if not layout.repeats_elements:
-        return content
-    steps = zip(np.indices(content.shape), layout.place(content.shape, case.api.spatial_rank).strides, strict=True)
+        return operands
+    steps = zip(np.indices(operands.shape), layout.place(operands.shape, case.api.spatial_rank).strides, strict=True)
     places = sum(index * stride for index, stride in steps)
     _, first, shares = np.unique(places, return_index=True, return_inverse=True)
-    return content.ravel()[first][shares].reshape(content.shape)
+    return operands.ravel()[first][shares].reshape(operands.shape)

@@ -18,7 +18,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, Contents
+from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, Operands
 
 REACHED, REJECTED, DEMANDS_BITS = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
@@ -80,8 +80,8 @@ class CellChunks:
     The last chunk is cached: most cases have no other.
     """
 
-    def __init__(self, content: Contents, outputs: NDArray, model: AccumulationModel) -> None:
-        self._content = content
+    def __init__(self, operands: Operands, outputs: NDArray, model: AccumulationModel) -> None:
+        self._operands = operands
         self._outputs = outputs.reshape(-1)
         self._model = model
         self._last: CellChunk | None = None
@@ -114,23 +114,23 @@ class CellChunks:
         return worst
 
     def _ranges(self) -> Iterator[slice]:
-        return self._content.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)
+        return self._operands.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)
 
     def _chunk(self, cells: slice) -> CellChunk:
         if self._last is None or self._last.cells != cells:
             self._last = None
-            content, outputs = self._content, self._outputs[cells].astype(np.float64)
-            unspecified_cells = content.unspecified_cells[cells] if content.case.has_empty_window() else None
-            sums = scatter_sums(*content.gradients_into(cells), len(outputs))
-            self._last = CellChunk(cells, outputs, sums, unspecified_cells, FORMATS[content.case.dtype], self._model)
+            operands, outputs = self._operands, self._outputs[cells].astype(np.float64)
+            unspecified_cells = operands.unspecified_cells[cells] if operands.case.has_empty_window() else None
+            sums = scatter_sums(*operands.gradients_into(cells), len(outputs))
+            self._last = CellChunk(cells, outputs, sums, unspecified_cells, FORMATS[operands.case.dtype], self._model)
         return self._last
 
 
-def plane_sums(content: Contents, outputs: NDArray) -> tuple[Float64, Float64]:
+def plane_sums(operands: Operands, outputs: NDArray) -> tuple[Float64, Float64]:
     """Return (what was sent to each plane, what came out there), summed, both of shape (planes,)."""
-    assert content.gradient is not None
-    planes = content.case.planes
-    return _row_sums(content.gradient.reshape(planes, -1)), _row_sums(outputs.reshape(planes, -1))
+    assert operands.gradient is not None
+    planes = operands.case.planes
+    return _row_sums(operands.gradient.reshape(planes, -1)), _row_sums(outputs.reshape(planes, -1))
 
 
 def _row_sums(rows: NDArray) -> Float64:

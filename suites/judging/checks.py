@@ -170,7 +170,7 @@ def _data_is_exact(trial: Trial) -> bool:
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.planes_off:
         return None
-    expected, got = plane_sums(trial.content, trial.baseline.output("grad_input"))
+    expected, got = plane_sums(trial.operands, trial.baseline.output("grad_input"))
     wrong = (got != expected).reshape(trial.case.leading_shape)
     if not wrong.any():
         return None
@@ -185,7 +185,7 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
         tensor = trial.baseline.call.tensors[name]
         if unchanged(trial, name):
             continue
-        before = rebuild_input(trial.content, name, POISONS[0]).buffer
+        before = rebuild_input(trial.operands, name, POISONS[0]).buffer
         if anywhere(np.not_equal, tensor.buffer, before):
             return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
     return None

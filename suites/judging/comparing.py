@@ -20,7 +20,7 @@ from poolproof.suites.cases.memory import (
     has_gaps,
     has_intact_guards,
 )
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 from poolproof.suites.judging.chunks import anywhere, array_chunks, where
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
@@ -130,13 +130,13 @@ def _other_value(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]
 def unchanged(trial: Trial, name: str) -> bool:
     """Tell whether all bytes of an input of the first run are seen to be as they were before it."""
     tensor, before = trial.baseline.call.tensors[name], trial.baseline.before.get(name)
-    return untouched(tensor, trial.content, name) if before is None else tensor.buffer.tobytes() == before
+    return untouched(tensor, trial.operands, name) if before is None else tensor.buffer.tobytes() == before
 
 
-def untouched(tensor: Tensor, content: Contents, name: str) -> bool:
+def untouched(tensor: Tensor, operands: Operands, name: str) -> bool:
     """Tell whether all bytes of an input are seen to be as they were; of one with gaps that is not seen."""
-    elements = expected_input(content, name)
-    if elements is None or not content.case.forms[name].is_dense:
+    elements = expected_input(operands, name)
+    if elements is None or not operands.case.forms[name].is_dense:
         return False
     if not has_intact_guards(tensor, POISONS[0]):
         return False

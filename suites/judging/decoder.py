@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 
 FaultKind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
 
@@ -74,13 +74,13 @@ class Fault:
         }[self.kind]
 
 
-def decode(content: Contents, outputs: NDArray) -> list[Fault]:
+def decode(operands: Operands, outputs: NDArray) -> list[Fault]:
     """Find the faults that explain ``outputs``, what came out as grad_input.
 
     Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
     stands for many (an expanded tensor) or indices lie outside their windows.
     """
-    recipe, senders = content.case.gradient, _Senders(content)
+    recipe, senders = operands.case.gradient, _Senders(operands)
     if recipe not in _READERS:
         return []
     wrong = _wrong_cells(recipe, senders, outputs)
@@ -148,22 +148,22 @@ _CHUNK_ELEMENTS = 1 << 16
 class _Senders:
     """Which gradients belong into a cell, and which carry a value; in the memory of some planes."""
 
-    def __init__(self, content: Contents) -> None:
-        case = content.case
-        self._content = content
+    def __init__(self, operands: Operands) -> None:
+        case = operands.case
+        self._operands = operands
         self.plane_size = case.plane_size
         self._step = max(1, _CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         self._last: tuple[int, _Sent] | None = None
 
     def all(self, outputs: NDArray) -> Iterator[tuple[_Sent, NDArray]]:
         """Yield the gradients, some planes at a time, and what came out there."""
-        planes = outputs.reshape(self._content.case.planes, self.plane_size)
+        planes = outputs.reshape(self._operands.case.planes, self.plane_size)
         for first in range(0, len(planes), self._step):
             yield self._around(first), planes[first : first + self._step]
 
     def in_units(self, numbers: NDArray) -> Float64:
         """Convert gradients, or sums of them, to units of the code, flat."""
-        return np.ldexp(numbers.ravel().astype(np.float64), -self._content.case.scale)
+        return np.ldexp(numbers.ravel().astype(np.float64), -self._operands.case.scale)
 
     def of(self, cell: int) -> dict[float, int]:
         """Map the gradients that belong into ``cell`` to their windows."""
@@ -178,14 +178,14 @@ class _Senders:
         """List the windows of the cell's plane whose gradient is ``value``."""
         sent = self._around(self.plane(cell))
         windows = sent.windows[sent.of_value(value)]
-        found: list[int] = windows[windows // self._content.case.plane_windows == self.plane(cell)].tolist()
+        found: list[int] = windows[windows // self._operands.case.plane_windows == self.plane(cell)].tolist()
         return found
 
     def home(self, window: int) -> int:
         """Find the cell into which a window's gradient belongs."""
-        assert self._content.indices is not None
-        plane = window // self._content.case.plane_windows
-        return plane * self.plane_size + int(self._content.indices.flat[window])
+        assert self._operands.indices is not None
+        plane = window // self._operands.case.plane_windows
+        return plane * self.plane_size + int(self._operands.indices.flat[window])
 
     def _around(self, plane: int) -> _Sent:
         """Return the gradients of some planes with this one; the last ones are cached."""
@@ -196,14 +196,14 @@ class _Senders:
         return self._last[1]
 
     def _sent(self, planes: slice) -> _Sent:
-        case, content = self._content.case, self._content
-        assert content.gradient is not None
-        assert content.indices is not None
+        case, operands = self._operands.case, self._operands
+        assert operands.gradient is not None
+        assert operands.indices is not None
         shape = case.planes, case.plane_windows
-        gradients = self.in_units(content.gradient.reshape(shape)[planes])
+        gradients = self.in_units(operands.gradient.reshape(shape)[planes])
         sent = np.flatnonzero(gradients)
         windows = planes.start * case.plane_windows + sent
-        cells = windows // case.plane_windows * case.plane_size + content.indices.reshape(-1)[windows]
+        cells = windows // case.plane_windows * case.plane_size + operands.indices.reshape(-1)[windows]
         return _Sent(planes.start * case.plane_size, cells, gradients[sent], windows)
 
 

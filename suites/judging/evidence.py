@@ -98,7 +98,7 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
         meta["element"] = list(fitting[0])
     if findings and trial.case.api.is_backward:
         meta["faults"] = trial.fault_records
-    call = allocate(trial.content, POISONS[0])
+    call = allocate(trial.operands, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))
 
@@ -140,8 +140,8 @@ def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | 
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
-    case, content, admissible = trial.case, trial.content, trial.admissible
-    assert content.indices is not None
+    case, operands, admissible = trial.case, trial.operands, trial.admissible
+    assert operands.indices is not None
     on_lattice = admissible.lattice != NO_LATTICE
     flags = _flags(
         {
@@ -158,12 +158,12 @@ def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
         "high": admissible.high,
         "flags": flags,
         "lattice": np.where(on_lattice, admissible.lattice, 0),
-        "exact": _exact(content.sums),
+        "exact": _exact(operands.sums),
     }
     first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
-        "gradient": content.terms.reshape(case.pooled_shape),
-        "indices": content.indices.reshape(case.pooled_shape),
+        "gradient": operands.terms.reshape(case.pooled_shape),
+        "indices": operands.indices.reshape(case.pooled_shape),
         "window_first": first,
         "window_last": last,
     }

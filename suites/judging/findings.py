@@ -114,7 +114,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
     cell = trial.cells.worst(wrong)
     chunk = trial.cells.around(cell)
     element = _coordinates(cell, case.shape)
-    senders = trial.content.senders(cell)
+    senders = trial.operands.senders(cell)
     decoded = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
     return mismatch(
         element_text("grad_input", element),
@@ -134,7 +134,7 @@ def _as_another_model(trial: Trial) -> str:
     """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
     if trial.case.planes * trial.case.plane_size > _FEW_CELLS:
         return ""
-    chunks = [*trial.content.chunks(trial.baseline.output("grad_input"))]
+    chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
         if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
@@ -198,23 +198,23 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
 
 def _are_finite(trial: Trial) -> bool:
-    assert trial.content.gradient is not None
-    return all(bool(np.isfinite(gradients).all()) for (gradients,) in array_chunks(trial.content.gradient))
+    assert trial.operands.gradient is not None
+    return all(bool(np.isfinite(gradients).all()) for (gradients,) in array_chunks(trial.operands.gradient))
 
 
 def _gradients_of_other_cells(trial: Trial, cell: int) -> Int64:
     """List the gradients of the cell's plane that belong into other cells."""
-    assert trial.content.indices is not None
+    assert trial.operands.indices is not None
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
-    indices = trial.content.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
+    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
     return plane * windows + np.flatnonzero(indices != cell_of_plane)
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:
     """Return the gradients of some windows."""
-    assert trial.content.gradient is not None
-    return trial.content.gradient.reshape(-1)[windows].astype(np.float64)
+    assert trial.operands.gradient is not None
+    return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 
 
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:

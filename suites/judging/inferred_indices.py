@@ -18,35 +18,35 @@ from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.forward import forward_maximum, judge_forward, window_cells
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 
-Scatter = Callable[[Contents], Float64 | None]
-"""Returns what comes out as grad_input for some contents, of any shape; None where nothing did."""
+Scatter = Callable[[Operands], Float64 | None]
+"""Returns what comes out as grad_input for some operands, of any shape; None where nothing did."""
 
 
-def inferred_indices(content: Contents, rule: ForwardRule, scatter: Scatter) -> Int64:
+def inferred_indices(operands: Operands, rule: ForwardRule, scatter: Scatter) -> Int64:
     """Infer the indices, of shape (planes, *windows), by which ``scatter`` sends gradients.
 
     Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
     """
-    case = content.case
-    planes = content.values.reshape(case.planes, *case.spatial_shape)
+    case = operands.case
+    planes = operands.values.reshape(case.planes, *case.spatial_shape)
     maxima, own = forward_maximum(planes, case.axes, rule)
-    read = _read(content, scatter).reshape(own.shape)
+    read = _read(operands, scatter).reshape(own.shape)
     flags = judge_forward(planes, case.axes, maxima, np.where(read < 0, own, read), rule).reshape(own.shape)
     return np.where((read < 0) | (flags & WRONG_INDEX != 0), own, read)
 
 
-def _read(content: Contents, scatter: Scatter) -> Int64:
+def _read(operands: Operands, scatter: Scatter) -> Int64:
     """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
-    landing, case = content.landing, content.case
+    landing, case = operands.landing, operands.case
     found = np.full((case.planes, case.plane_windows), -1, np.int64)
     residue, digits = landing.residue(), FORMATS[case.dtype].precision
     cells, valid = window_cells(case.axes)
     for lowest in range(0, landing.residues, digits):
         places = residue - lowest
         group = np.flatnonzero((places >= 0) & (places < digits))
-        sums = scatter(_coded(content, places, group))
+        sums = scatter(_coded(operands, places, group))
         if sums is None:
             return found
         for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
@@ -54,13 +54,13 @@ def _read(content: Contents, scatter: Scatter) -> Int64:
     return found
 
 
-def _coded(content: Contents, places: Int64, group: Int64) -> Contents:
+def _coded(operands: Operands, places: Int64, group: Int64) -> Operands:
     """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
-    assert content.gradient is not None
-    codes = np.zeros(content.case.plane_windows)
+    assert operands.gradient is not None
+    codes = np.zeros(operands.case.plane_windows)
     codes[group] = 2.0 ** places[group]
-    coded = np.broadcast_to(codes, (content.case.planes, len(codes))).reshape(content.gradient.shape)
-    return replace(content, gradient=coded.astype(content.gradient.dtype))
+    coded = np.broadcast_to(codes, (operands.case.planes, len(codes))).reshape(operands.gradient.shape)
+    return replace(operands, gradient=coded.astype(operands.gradient.dtype))
 
 
 def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:

@@ -63,8 +63,8 @@ def measure_standards(trial: Trial) -> Row:
 
     The second implementation that some compare with is float32 accumulation in memory order, narrowed once.
     """
-    landing = trial.content.landing
-    second = sequential_sums(landing.cells, trial.content.terms, landing.size, trial.fmt)
+    landing = trial.operands.landing
+    second = sequential_sums(landing.cells, trial.operands.terms, landing.size, trial.fmt)
     deviations = trial.deviations.beside(second, trial.case.plane_windows)
     verdicts, plugged = judge_all(deviations), opinions(deviations)
     return {

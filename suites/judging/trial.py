@@ -26,7 +26,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
 from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
-from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.cases.operands import Operands, make_operands
 from poolproof.suites.judging.cells import DEMANDS_BITS, CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
@@ -92,34 +92,34 @@ class Trial:
         self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
 
     @kept_property
-    def content(self) -> Contents:
+    def operands(self) -> Operands:
         """The operands; `ProducerFailed` where they need a mask, or indices, that the backend does not make."""
-        content, case = contents(self.case), self.case
+        operands, case = make_operands(self.case), self.case
         if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window():
-            return self._on_own_indices(content)
+            return self._on_own_indices(operands)
         if not needs_producer(case):
-            return content
+            return operands
         if case.has_bit_mask:
             return replace(
-                content, mask=np.ascontiguousarray(self._producing("a mask of bits").baseline.output("indices"))
+                operands, mask=np.ascontiguousarray(self._producing("a mask of bits").baseline.output("indices"))
             )
         indices = self._producing("the indices of windows without a cell").output_indices
-        return replace(content, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
+        return replace(operands, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
 
-    def _on_own_indices(self, content: Contents) -> Contents:
+    def _on_own_indices(self, operands: Operands) -> Operands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
-        call = allocate(content, POISONS[0])
+        call = allocate(operands, POISONS[0])
         rule = self.backend.forward_rule(call)
         if rule.leaves_open:
             if not self.backend.is_deterministic(call):
                 raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
-            return content.with_indices(inferred_indices(content, rule, self._sums_of))
-        planes = content.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return content.with_indices(forward_indices(planes, self.case.axes, rule))
+            return operands.with_indices(inferred_indices(operands, rule, self._sums_of))
+        planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
+        return operands.with_indices(forward_indices(planes, self.case.axes, rule))
 
-    def _sums_of(self, content: Contents) -> Float64 | None:
+    def _sums_of(self, operands: Operands) -> Float64 | None:
         """Run the backend on other gradients; None where it makes nothing."""
-        run = self._execute(allocate(content, POISONS[0]))
+        run = self._execute(allocate(operands, POISONS[0]))
         if run.outcome.status is not Status.COMPLETED:
             return None
         return run.output("grad_input").astype(np.float64)
@@ -150,18 +150,18 @@ class Trial:
     @kept_property
     def summary(self) -> Summary:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
-        chunks = self.content.chunks(self.baseline.output("grad_input"))
+        chunks = self.operands.chunks(self.baseline.output("grad_input"))
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
 
     @kept_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
-        return admissible(self.content.sums, self.fmt, self.model)
+        return admissible(self.operands.sums, self.fmt, self.model)
 
     @kept_property
     def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
-        return Deviations(self.gradient_input, self.content.sums, self.fmt)
+        return Deviations(self.gradient_input, self.operands.sums, self.fmt)
 
     @kept_property
     def gradient_input(self) -> Float64:
@@ -180,7 +180,7 @@ class Trial:
     @kept_property
     def cells(self) -> CellChunks:
         """grad_input of the first run cell by cell; backward operators only."""
-        return CellChunks(self.content, self.baseline.output("grad_input"), self.model)
+        return CellChunks(self.operands, self.baseline.output("grad_input"), self.model)
 
     @property
     def demands_bits(self) -> NDArray[np.bool_]:
@@ -190,7 +190,7 @@ class Trial:
     @kept_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
-        return [] if self.case.has_empty_window() else decode(self.content, self.baseline.output("grad_input"))
+        return [] if self.case.has_empty_window() else decode(self.operands, self.baseline.output("grad_input"))
 
     @property
     def fault_records(self) -> list[dict[str, Any]]:
@@ -230,12 +230,12 @@ class Trial:
 
     @property
     def _planes(self) -> NDArray:
-        return self.content.values.reshape(self.case.planes, *self.case.spatial_shape)
+        return self.operands.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison and at other addresses."""
         odd = number % 2
-        return self._cached(("repeat", number), lambda: allocate(self.content, POISONS[odd], shift=odd))
+        return self._cached(("repeat", number), lambda: allocate(self.operands, POISONS[odd], shift=odd))
 
     def known_output(self, name: str, run: ExecutedCall) -> NDArray:
         """Select those elements of an output of one of the trial's runs whose meaning is published."""
@@ -255,18 +255,18 @@ class Trial:
         return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]
 
     def with_layouts(self, layouts: Mapping[str, MemoryLayout]) -> ExecutedCall:
-        """Run the content in other layouts; tensors not named are contiguous."""
+        """Run the operands in other layouts; tensors not named are contiguous."""
         key = ("layouts", tuple(sorted((name, str(layout)) for name, layout in layouts.items())))
-        return self._cached(key, lambda: allocate(self.content, POISONS[0], layouts=layouts))
+        return self._cached(key, lambda: allocate(self.operands, POISONS[0], layouts=layouts))
 
     def with_index_dtype(self, index_dtype: str) -> ExecutedCall:
         return self._cached(
-            ("index_dtype", index_dtype), lambda: allocate(self.content, POISONS[0], index_dtype=index_dtype)
+            ("index_dtype", index_dtype), lambda: allocate(self.operands, POISONS[0], index_dtype=index_dtype)
         )
 
     def with_scale(self, exponent: int) -> ExecutedCall:
         """Run with every gradient multiplied by 2**exponent."""
-        return self._cached(("scale", exponent), lambda: allocate(self.content.scaled(exponent), POISONS[0]))
+        return self._cached(("scale", exponent), lambda: allocate(self.operands.scaled(exponent), POISONS[0]))
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
@@ -292,12 +292,12 @@ class Trial:
     def after(self, cases: Sequence[Case]) -> ExecutedCall:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
-            self._execute(allocate(contents(case), POISONS[0]))
-        return self._completed(self._execute(allocate(self.content, POISONS[0])), "made after other calls")
+            self._execute(allocate(make_operands(case), POISONS[0]))
+        return self._completed(self._execute(allocate(self.operands, POISONS[0])), "made after other calls")
 
     def repeat_in_place(self, times: int) -> None:
         """Make the call ``times`` times, in the same memory."""
-        call = allocate(self.content, POISONS[0])
+        call = allocate(self.operands, POISONS[0])
         for _ in range(times):
             self.backend.run(call)
 
@@ -314,16 +314,16 @@ class Trial:
             return None
         return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
-    def with_indices(self, indices: Int64) -> tuple[ExecutedCall, Contents]:
+    def with_indices(self, indices: Int64) -> tuple[ExecutedCall, Operands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
 
         They are laid out as the case's own, unless those share memory, which these may not.
         """
-        content = replace(self.content, indices=indices)
+        operands = replace(self.operands, indices=indices)
         own = {name: self.case.layout(name) for name in self.case.api.tensors}
         shared = {name: CONTIGUOUS for name in ("indices",) if own[name].repeats_elements}
-        run = self._execute(allocate(content, POISONS[0], layouts=own | shared))
-        return self._completed(run, "given the indices of its own forward"), content
+        run = self._execute(allocate(operands, POISONS[0], layouts=own | shared))
+        return self._completed(run, "given the indices of its own forward"), operands
 
     def _producing(self, what: str) -> Trial:
         """Run the forward that makes ``what`` this case needs."""
@@ -365,7 +365,7 @@ class Trial:
 
     def new_call(self) -> Call:
         """Place the case as it is in memory filled with the first poison."""
-        return allocate(self.content, POISONS[0])
+        return allocate(self.operands, POISONS[0])
 
     def _execute(self, call: Call, mode: str = "") -> ExecutedCall:
         return ExecutedCall(call, self.backend.run(call, mode))

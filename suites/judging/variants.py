@@ -8,7 +8,7 @@ import numpy as np
 
 from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.summary import summarise
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 from poolproof.suites.judging.cells import REJECTED, CellChunks
 from poolproof.suites.judging.comparing import other_shape, wrong_element, wrong_window
 from poolproof.suites.judging.findings import Mismatch, expected_text, first_element, format_value
@@ -23,18 +23,18 @@ def wrong_by_itself(trial: Trial, run: ExecutedCall | None, context: str) -> Mis
     if other:
         return replace(other, message=f"{context}: {other.message}")
     return (
-        wrong_sums(trial, run, trial.content, context)
+        wrong_sums(trial, run, trial.operands, context)
         if trial.case.api.is_backward
         else wrong_maxima(trial, run, context)
     )
 
 
-def wrong_sums(trial: Trial, run: ExecutedCall, content: Contents, context: str) -> Mismatch | None:
-    """Report the first cell of grad_input that a backward on ``content`` fills with what cannot be."""
+def wrong_sums(trial: Trial, run: ExecutedCall, operands: Operands, context: str) -> Mismatch | None:
+    """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be."""
     outputs = run.output("grad_input")
-    if not summarise(content.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
+    if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
         return None
-    chunks = CellChunks(content, outputs, trial.model)
+    chunks = CellChunks(operands, outputs, trial.model)
     wrong = (chunks.flags & REJECTED != 0).reshape(outputs.shape)
     cell = int(wrong.argmax())
     chunk = chunks.around(cell)

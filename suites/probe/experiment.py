@@ -13,7 +13,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import Operands
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
@@ -42,10 +42,10 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case, content: Contents) -> Trial:
-        """Run the case on ``content``; `NotRun` if it was not."""
+    def trial(self, case: Case, operands: Operands) -> Trial:
+        """Run the case on ``operands``; `NotRun` if it was not."""
         trial = Trial(case, self.backend)
-        trial.content = content
+        trial.operands = operands
         outcome = trial.baseline.outcome
         if outcome.status is not Status.COMPLETED:
             raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
@@ -69,16 +69,16 @@ class Experiment:
 
     def again(self, trial: Trial) -> Trial:
         """Run the trial's case once more on fresh memory."""
-        return self.trial(trial.case, trial.content)
+        return self.trial(trial.case, trial.operands)
 
     def landing(self, crowded: bool = False) -> Landing:
         """Return where crafted gradients land."""
         return self._grounds[crowded].landing
 
     @cached_property
-    def _grounds(self) -> dict[bool, Contents]:
+    def _grounds(self) -> dict[bool, Operands]:
         """Where crafted gradients land: (whether crowded) -> data with other gradients."""
-        return {crowded: Trial(self._case(crowded), self.backend).content for crowded in (False, True)}
+        return {crowded: Trial(self._case(crowded), self.backend).operands for crowded in (False, True)}
 
     def forward(self, values: str) -> Trial:
         """Run a forward on a recipe of ``self``, with windows of several cells."""
@@ -89,11 +89,11 @@ class Experiment:
     def _on_own_data(self, case: Case) -> Trial:
         """Run the case on what its recipes make of it: that is drawn once, however often it is run."""
         if case not in self._drawn:
-            self._drawn[case] = Trial(case, self.backend).content
+            self._drawn[case] = Trial(case, self.backend).operands
         return self.trial(case, self._drawn[case])
 
     @cached_property
-    def _drawn(self) -> dict[Case, Contents]:
+    def _drawn(self) -> dict[Case, Operands]:
         return {}
 
     def _case(self, crowded: bool) -> Case:

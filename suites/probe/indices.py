@@ -26,7 +26,7 @@ def exact_data(experiment: Experiment) -> Observation:
         maxima = trial.maximum[0].astype(np.float64).ravel()
         picked = trial.output_indices.reshape(case.planes, case.plane_windows)
         inside = (picked >= 0) & (picked < case.plane_size)
-        planes = trial.content.values.astype(np.float64).reshape(case.planes, case.plane_size)
+        planes = trial.operands.values.astype(np.float64).reshape(case.planes, case.plane_size)
         pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
         right = (
             (trial.baseline.output("out").astype(np.float64).ravel() == maxima) & (pointed == maxima) & inside.ravel()
@@ -101,7 +101,7 @@ def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_
     """Mark the windows whose maximum or index is not what the rule says."""
     wrong = []
     for trial in trials:
-        planes = trial.content.values.reshape(trial.case.planes, *trial.case.spatial_shape)
+        planes = trial.operands.values.reshape(trial.case.planes, *trial.case.spatial_shape)
         out = trial.baseline.output("out")
         wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())
     return (np.concatenate(wrong) & (WRONG_MAXIMUM | WRONG_INDEX)) != 0

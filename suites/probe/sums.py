@@ -24,7 +24,7 @@ def exact_data(experiment: Experiment) -> Observation:
     wrong = cells = 0
     for crowded in (False, True):
         trial = experiment.crafted(_small_integers, crowded)
-        wrong += int((trial.gradient_input != trial.content.sums.sum).sum())
+        wrong += int((trial.gradient_input != trial.operands.sums.sum).sum())
         cells += len(trial.gradient_input)
     evidence = f"{wrong} of {cells} sums of small integers are wrong"
     return Observation("exact data", "wrong" if wrong else "right", evidence)
@@ -125,7 +125,7 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
 
     Left out: powers of two, below which the ulp is another.
     """
-    landing, terms = trial.content.landing, trial.content.terms
+    landing, terms = trial.operands.landing, trial.operands.terms
     leading, tail = np.zeros(landing.size), np.zeros(landing.size)
     leading[landing.cells[landing.rank == 0]] = terms[landing.rank == 0]
     tail[landing.cells[landing.rank == 1]] = terms[landing.rank == 1]
@@ -233,7 +233,7 @@ def admits(model: AccumulationModel, trials: list[Trial]) -> str:
     """Say how many outputs of ``trials`` the model rejects; empty if it admits every one."""
     rejected = cells = 0
     for trial in trials:
-        accepted = admissible(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
+        accepted = admissible(trial.operands.sums, trial.fmt, model).accepts(trial.gradient_input)
         rejected += int((~accepted).sum())
         cells += len(accepted)
     return f"{rejected} of {cells} outputs" if rejected else ""
