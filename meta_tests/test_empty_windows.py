@@ -19,7 +19,7 @@ from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
+from poolproof.suites.cases.memory import fenced
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT

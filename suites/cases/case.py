@@ -276,15 +276,12 @@ class Case:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
         if abs(self.scale) > _MAX_SCALE:
             raise CaseError(f"scale {self.scale} is more than {_MAX_SCALE} away from 0: no format spans that")
-        self._check_spreads()
-        self._check_tags()
-        self._check_layouts()
-
-    def _check_spreads(self) -> None:
         for name, recipe in (("gradient", self.gradient), ("values", self.values)):
             spread = parse_spread(recipe)
             if spread and _overflows(spread.largest, FORMATS[self.dtype]):
                 raise CaseError(f"{name} {recipe} overflows {self.dtype}")
+        self._check_tags()
+        self._check_layouts()
 
     def _check_literals(self) -> None:
         api = self.api

@@ -52,7 +52,8 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Wi
         yield f"{planes:,} planes", ACCEPTANCE, *_planes(operator, planes, 4, 2)
     yield "65,537 planes, past 2^20 elements", always, *_planes(operator, 65537, 16, 2)
     yield "planes past 2^24 elements", always, *_planes(operator, 4099, 4096, 8)
-    yield "an axis past 2^24", ACCEPTANCE, *_long_axis(operator)
+    line = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
+    yield "an axis past 2^24", ACCEPTANCE, (1, 1, *line), _ALONG[operator.windows](operator.spatial_rank)
     for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
         yield name, always, shape, windows
     per_element = FORMATS[dtype].dtype.itemsize
@@ -75,11 +76,6 @@ def _plane(rank: int, cells: int, window: int) -> Sizes:
     while side * side * prod(shortest) < cells:
         side *= 2
     return *shortest, max(cells // side // prod(shortest), window), side
-
-
-def _long_axis(operator: Operator) -> tuple[Sizes, Windows]:
-    spatial = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
-    return (1, 1, *spatial), _ALONG[operator.windows](operator.spatial_rank)
 
 
 _ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(

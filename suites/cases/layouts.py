@@ -225,16 +225,8 @@ def _channels_last(letters: str) -> str:
     return letters.replace("c", "") + "c"
 
 
-def _batch_last(letters: str) -> str:
-    return letters.replace("n", "") + "n"
-
-
 def _rotated(letters: str) -> str:
     return letters[: letters.index("c")] + letters[-1] + letters[letters.index("c") : -1]
-
-
-def _reversed(letters: str) -> str:
-    return letters[::-1]
 
 
 def _exchanging(first: str, second: str) -> Callable[[str], str]:
@@ -247,14 +239,14 @@ LAYOUTS: dict[str, Arrangement] = {
     "channels_last": _in_order(_channels_last, marked=True),
     "nhwc": _in_order(_channels_last, marked=True),
     "transposed": _in_order(_exchanging("h", "w"), marked=True),
-    "reversed": _in_order(_reversed, marked=True),
+    "reversed": _in_order(lambda letters: letters[::-1], marked=True),
     "sliced": _cut("w", step=2, marked=True),
     "padded_rows": _cut("w", behind=3, marked=True),
     "odd_units": Arrangement(_odd_units, marked=True),
     "expanded": Arrangement(_expanded_outermost, shared=PLANES),
     "contiguous_slice": _slice_of(_as_it_is),
     "channels_last_slice": _slice_of(_channels_last),
-    "batch_last": _in_order(_batch_last, "n"),
+    "batch_last": _in_order(lambda letters: letters.replace("n", "") + "n", "n"),
     "rotated": _in_order(_rotated),
     **{
         f"transposed_{first}{second}": _in_order(_exchanging(first, second), first + second)

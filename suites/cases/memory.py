@@ -6,6 +6,8 @@ what it held before a call is known after it without a copy.
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Mapping
 from functools import cache
 from math import prod
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
 from poolproof.suites.cases.forms import BITS, Form
 from poolproof.suites.cases.layouts import MemoryLayout
 from poolproof.suites.cases.operands import Operands
@@ -179,3 +180,28 @@ def _fill(tensor: Tensor, operands: Operands, name: str) -> None:
     else:
         assert operands.indices is not None
         operands.case.api.indices.encode(operands.indices, tensor.array)
+
+
+_ALIGNMENT = 16
+"""Of the first byte of fenced memory; so many bytes less one may lie between the last one and the fence."""
+
+_NO_ACCESS = 0
+"""PROT_NONE of mmap(2)."""
+
+
+def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
+    """Map ``size`` bytes of zeros, behind which the next ``beyond`` bytes may be neither read nor written.
+
+    Whoever touches them is ended by a signal there and then, and damages nothing else.
+    """
+    inside, outside = _whole_pages(size + _ALIGNMENT), _whole_pages(beyond)
+    pages = np.frombuffer(mmap.mmap(-1, inside + outside), np.uint8)
+    fence = ctypes.c_void_p(pages.ctypes.data + inside)
+    if ctypes.CDLL(None, use_errno=True).mprotect(fence, ctypes.c_size_t(outside), _NO_ACCESS):
+        raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
+    start = (inside - size) // _ALIGNMENT * _ALIGNMENT
+    return pages[start : start + size]
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

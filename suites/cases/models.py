@@ -7,7 +7,6 @@ a batch normalisation, or saturated, with the gradients that come back to a laye
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -60,13 +59,8 @@ class Layer:
 
 def models(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """List the layers that run by an operator, in one pair of dtypes."""
-    return list(_targets(operator, dtype, index_dtype)) if dtype in DTYPES else []
-
-
-def _targets(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Target]:
-    for layer in LAYERS:
-        if layer.is_run_by(operator):
-            yield layer.target(operator, dtype, index_dtype)
+    run = [layer for layer in LAYERS if layer.is_run_by(operator)] if dtype in DTYPES else []
+    return [layer.target(operator, dtype, index_dtype) for layer in run]
 
 
 _TORCHVISION = "torchvision/models"

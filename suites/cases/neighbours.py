@@ -14,11 +14,13 @@ from poolproof.suites.cases.case import Case, CaseError
 
 def neighbours(case: Case) -> list[Case]:
     """List the legal cases with other attributes, another layout or other data, and of an empty batch."""
+    laid_out, is_batched = dict(case.layouts), len(case.shape) == case.api.spatial_rank + 2
+    sliced = tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
     candidates = [
         replace(case, attributes=case.attributes.other(), layouts=(), literals=()),
-        replace(case, layouts=_other_layouts(case)),
+        replace(case, layouts=sliced),
         replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
-        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if _is_batched(case) else None,
+        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if is_batched else None,
     ]
     return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
 
@@ -55,16 +57,6 @@ def auxiliary_cases(case: Case) -> list[Case]:
     """List the neighbours, and the twin."""
     same_shapes = twin(case)
     return neighbours(case) + ([same_shapes] if same_shapes else [])
-
-
-def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """Slice the tensors that are contiguous, and leave the others contiguous."""
-    laid_out = dict(case.layouts)
-    return tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
-
-
-def _is_batched(case: Case) -> bool:
-    return len(case.shape) == case.api.spatial_rank + 2
 
 
 def _is_legal(case: Case) -> bool:

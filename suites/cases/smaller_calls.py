@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import Change, Changes, changed, nearest
+from poolproof.references.contract.changes import Changes, changed, nearest
 from poolproof.references.contract.variations import BASE, models, single_changes
 from poolproof.references.products import Product
 
@@ -54,9 +54,5 @@ def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
         return
     (change,) = changes
     for alone in single_changes(model):
-        if len(alone) == 1 and _is_of_same_field(alone[0], change):
+        if len(alone) == 1 and type(alone[0]) is type(change) and alone[0].argument == change.argument:
             yield changed(model, alone)
-
-
-def _is_of_same_field(first: Change, second: Change) -> bool:
-    return type(first) is type(second) and first.argument == second.argument

@@ -202,7 +202,8 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
         **data,
     )
     if profile.tagged:
-        return _all_tagged(case, profile.tagged)
+        shape = case.shape if len(case.shape) == 4 else (1, *case.shape)  # the tag asks for a batch axis
+        return replace(case, shape=shape, layouts=tuple((name, profile.tagged) for name in sorted(operator.tensors)))
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
@@ -411,12 +412,6 @@ def _shortened(windows: Windowed) -> Windowed:
     if windows.stride == windows.kernel_size:
         single["stride"] = ()
     return replace(windows, **single)
-
-
-def _all_tagged(case: Case, layout: str) -> Case:
-    """Put every tensor in that layout, whose tag asks for a batch axis."""
-    shape = case.shape if len(case.shape) == 4 else (1, *case.shape)
-    return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
 
 
 def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:

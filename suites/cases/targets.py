@@ -92,10 +92,6 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
             assert_never(other)
 
 
-def _windowed_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    yield from _volumes() if rank == 3 else _planes()
-
-
 def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     for dilation in (2, 3):
         spread = {"shape": (1, 2, 64, 64), "attributes": Windowed((2, 2), (2, 2), dilation=(dilation,))}
@@ -164,7 +160,9 @@ class _Own:
 _OWN = per_kind(
     "targets",
     {
-        Windowed: _Own(_windowed_anywhere, _windowed_backward, lambda _: Windowed((3,), (1,))),
+        Windowed: _Own(
+            _windowed_anywhere, lambda rank: _volumes() if rank == 3 else _planes(), lambda _: Windowed((3,), (1,))
+        ),
         Adaptive: _Own(lambda _: (), _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
     },
 )

@@ -65,7 +65,8 @@ def parameters(case: Case) -> list[Parameter]:
 
 def alternatives(case: Case) -> list[Record]:
     """List changes of other fields of its JSON: another flag, no layouts or one alone, and the batch axis elsewhere."""
-    changes: list[Record] = [{name: not getattr(case.attributes, name)} for name in _flags(case)]
+    flags = [attribute.name for attribute in case.attributes.attributes() if attribute.is_flag]
+    changes: list[Record] = [{name: not getattr(case.attributes, name)} for name in flags]
     changes += [{"layouts": {tensor: layout}} for tensor, layout in case.layouts] if len(case.layouts) > 1 else []
     changes += [{"layouts": {}}] if case.layouts else []
     return [*changes, {"shape": list(_other_batch(case))}]
@@ -103,10 +104,6 @@ def _lists(case: Case) -> dict[str, tuple[int, ...]]:
             stride = expand(windows.stride, rank, kernel)
             padding, dilation = expand(windows.padding, rank, (0,)), expand(windows.dilation, rank, (1,))
             return {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
-
-
-def _flags(case: Case) -> list[str]:
-    return [attribute.name for attribute in case.attributes.attributes() if attribute.is_flag]
 
 
 def _other_batch(case: Case) -> tuple[int, ...]:

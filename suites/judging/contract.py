@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
-from poolproof.references.contract import Answer, ContractCall, Expectation, Follows, expectations, may_run
+from poolproof.references.contract import ContractCall, Expectation, Follows, expectations, may_run
 from poolproof.references.contract.changes import nearest, sentence
 from poolproof.references.contract.variations import models
 from poolproof.references.products import Product
@@ -120,13 +120,11 @@ def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
     """Hold the answer against that of the library's code and of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    expected_answers = " or ".join(_answer(answer) for answer in expected.acceptable)
+    expected_answers = " or ".join(
+        f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success" for answer in expected.acceptable
+    )
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
     return mismatch("the answer", got, expected_answers, guess=f"its text is: {made.text}" if made.text else "")
-
-
-def _answer(answer: Answer) -> str:
-    return f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success"
 
 
 def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:

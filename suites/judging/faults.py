@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -115,7 +115,9 @@ def _check_outcome(outcome: object, call: Call) -> None:
     held = _fields_of(outcome)
     kinds = tuple(map(type, held))
     if kinds not in _RIGHT_KINDS:
-        _check_fields(held)
+        for given, (name, (types, wanted)) in zip(held, _OUTCOME_HOLDS.items(), strict=True):
+            if not isinstance(given, types):
+                raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
         _RIGHT_KINDS.add(kinds)
     unknown = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
     if unknown:
@@ -126,13 +128,6 @@ _fields_of = attrgetter(*_OUTCOME_HOLDS)
 
 _RIGHT_KINDS: set[tuple[type, ...]] = set()
 """Types of the fields of outcomes that held what they may: those of most that come after."""
-
-
-def _check_fields(held: Sequence[object]) -> None:
-    """Raise `AdapterFault` where a field of an outcome, in the order of the table, holds what it may not."""
-    for given, (name, (kinds, wanted)) in zip(held, _OUTCOME_HOLDS.items(), strict=True):
-        if not isinstance(given, kinds):
-            raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
 
 
 def _attributing_errors(method: Callable[..., Any]) -> Callable[..., Any]:

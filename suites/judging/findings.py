@@ -179,7 +179,8 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
-    if not np.isfinite(got) or not _are_finite(trial):
+    assert trial.operands.gradient is not None
+    if not np.isfinite(got) or not all(np.isfinite(terms).all() for (terms,) in array_chunks(trial.operands.gradient)):
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
@@ -195,11 +196,6 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
             return f"as if grad_output{window} = {format_value(wanted)} were {text}{also}"
     return ""
-
-
-def _are_finite(trial: Trial) -> bool:
-    assert trial.operands.gradient is not None
-    return all(bool(np.isfinite(gradients).all()) for (gradients,) in array_chunks(trial.operands.gradient))
 
 
 def _gradients_of_other_cells(trial: Trial, cell: int) -> Int64:

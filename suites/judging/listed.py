@@ -27,7 +27,9 @@ class ListedQuestion(CaseQuestion):
         return self.entry.own.standard
 
     def describe(self) -> Row:
-        return super().describe() | _place(self.entry) | _data(self.entry)
+        columns = {"list_promised": self.entry.promised, "list_made": self.entry.made()}
+        data = {name: [f"{tensor}: {said}" for tensor, said in of.items()] for name, of in columns.items()}
+        return super().describe() | _place(self.entry) | data
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,3 @@ def listed_question(entry: Entry, aspect: Aspect) -> Question:
 
 def _place(entry: Entry) -> Row:
     return {"list": entry.label, "list_row": entry.row, "list_name": entry.name, "list_standard": entry.own.name}
-
-
-def _data(entry: Entry) -> Row:
-    columns = {"list_promised": entry.promised, "list_made": entry.made()}
-    return {column: [f"{tensor}: {what}" for tensor, what in data.items()] for column, data in columns.items()}

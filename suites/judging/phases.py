@@ -124,16 +124,12 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
 _SHAPES = {2: (2, 3, 9, 8), 3: (1, 2, 5, 6, 7)}
 
 
-def _windowed(rank: int) -> Windows:
-    return Windowed((3,) * rank, (2,) * rank, (1,) * rank)
-
-
-def _adaptive(rank: int) -> Windows:
-    return Adaptive((3,) * rank)
-
-
 _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
-    "case that goes through the phases", {Windowed: _windowed, Adaptive: _adaptive}
+    "case that goes through the phases",
+    {
+        Windowed: lambda rank: Windowed((3,) * rank, (2,) * rank, (1,) * rank),
+        Adaptive: lambda rank: Adaptive((3,) * rank),
+    },
 )
 
 
@@ -164,7 +160,8 @@ def _findings(way: Way, passage: Passage, calls: list[tuple[Trial, Call]]) -> It
     if wrong:
         yield Finding("phase_status", wrong)
     for trial, call in calls[: passage.ran]:
-        found = _wrong_values(trial, call, f"where {way.id} was asked")
+        run = ExecutedCall(call, Outcome(Status.COMPLETED))
+        found = other_values(trial, run, trial.baseline, f"where {way.id} was asked", "as the plain call gave")
         if found:
             yield Finding("phase_values", found)
             return
@@ -190,12 +187,6 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
     right = " or ".join(map(str, sorted(map(int, allowed))))
     guess = f"its text is: {passage.text}" if passage.text else ""
     return mismatch(f"the status of {way.id}", passage.status, right, way.statement.rstrip("."), guess=guess)
-
-
-def _wrong_values(trial: Trial, call: Call, context: str) -> Mismatch | None:
-    """Report the first element that is not what the plain call gave, where the criterion demands bits."""
-    run = ExecutedCall(call, Outcome(Status.COMPLETED))
-    return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 
 def _harm(way: Way, trial: Trial) -> Iterator[Finding]:

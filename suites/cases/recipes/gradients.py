@@ -49,11 +49,7 @@ class Landing:
     @cached_property
     def cells(self) -> Int64:
         """The cell of each gradient, flat."""
-        return self._cells_of(self.indices)
-
-    def _cells_of(self, planes: Int64) -> Int64:
-        """Number the cells of the gradients of some planes from the first of them."""
-        return (planes + np.arange(len(planes))[:, None] * self.plane_size).ravel()
+        return (self.indices + np.arange(len(self.indices))[:, None] * self.plane_size).ravel()
 
     @cached_property
     def multiplicity(self) -> Int64:

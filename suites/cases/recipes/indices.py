@@ -75,7 +75,9 @@ def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
 
     @lru_cache(maxsize=1024)
     def best(axis: Axis) -> Int64:
-        return _best(axis, score(axis))
+        coordinates = np.empty(axis.windows, np.int64)
+        fill_best(score(axis), axis.choices, axis.first_cells, axis.step, coordinates)
+        return coordinates
 
     @wraps(score)
     def recipe(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
@@ -117,13 +119,6 @@ def tile_borders(axis: Axis) -> Int64:
         on_border = (coordinate > 0) & ((coordinate % tile == 0) | (coordinate % tile == tile - 1))
         rank[on_border] = preference
     return rank
-
-
-def _best(axis: Axis, score: Int64) -> Int64:
-    """Find each window's first coordinate of highest score."""
-    coordinates = np.empty(axis.windows, np.int64)
-    fill_best(score, axis.choices, axis.first_cells, axis.step, coordinates)
-    return coordinates
 
 
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
