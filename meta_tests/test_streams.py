@@ -81,7 +81,7 @@ def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
     row = judge(question, Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
-    assert f"made with {hazard} is " in row["reason"]
+    assert f"made with {hazard}: got " in row["reason"]
 
 
 def test_streams_that_keep_order_are_not_accused() -> None:

@@ -59,7 +59,7 @@ class _Drawn(Draws):
     def __call__(self, count: int) -> int:
         return self._draw(st.integers(0, count - 1))
 
-    def _one_of(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
+    def _pick(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
         return numbers[self(len(numbers))]
 
 
