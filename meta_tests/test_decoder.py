@@ -13,7 +13,7 @@ from holding import holding
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Operands, make_operands
+from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.decoder import Fault, decode
 from scatter import Scatter
@@ -50,17 +50,17 @@ GEOMETRIES = (
 INDICES = ("in_window", "crowded", "forward", "tile_borders")
 
 
-def coded(code: str, draw: int) -> Operands:
+def coded(code: str, draw: int) -> CaseOperands:
     geometry = GEOMETRIES[draw % len(GEOMETRIES)]
     dtype = ("float32", "float16", "bfloat16")[draw // len(GEOMETRIES) % 3]
     return make_operands(replace(geometry, gradient=code, indices=INDICES[draw % len(INDICES)], dtype=dtype, seed=draw))
 
 
-def sums(operands: Operands) -> np.ndarray:
+def sums(operands: CaseOperands) -> np.ndarray:
     return np.bincount(operands.landing.cells, operands.terms, operands.landing.size)
 
 
-def one_fault(operands: Operands, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
+def one_fault(operands: CaseOperands, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
     """An output with one gradient lost, added twice or sent to another cell of its plane, and which one it was."""
     gradient, cells, outputs = operands.terms, operands.landing.cells, sums(operands)
     window = int(rng.choice(np.flatnonzero(gradient)))

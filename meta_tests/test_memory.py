@@ -12,14 +12,14 @@ from poolproof.backends.base import Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
-from poolproof.suites.cases.operands import Operands, make_operands
+from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
 from poolproof.suites.judging.trial import Trial
 from scatter import Scatter
 
 
-def laid_out(layout: str) -> Operands:
+def laid_out(layout: str) -> CaseOperands:
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"layouts":%s}'
     return make_operands(Case.from_json(line % json.dumps({"grad_input": layout})))
 

@@ -36,7 +36,7 @@ from poolproof.score.hunt import HONEST, backend_name, in_processes
 from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, allocate
-from poolproof.suites.cases.operands import Operands, make_operands
+from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
@@ -282,7 +282,7 @@ def _output(call: Call) -> Float64:
     return call.tensors["grad_input"].array.astype(np.float64).ravel()
 
 
-def _deviations(operands: Operands, call: Call) -> Deviations:
+def _deviations(operands: CaseOperands, call: Call) -> Deviations:
     fmt, landing = FORMATS[operands.case.dtype], operands.landing
     terms = landing.cells, operands.terms
     return Deviations(

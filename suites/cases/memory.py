@@ -1,6 +1,6 @@
 """Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
-`Operands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so that
+`CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so that
 what it held before a call is known after it without a copy.
 """
 
@@ -20,7 +20,7 @@ from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.forms import BITS, Form
 from poolproof.suites.cases.layouts import MemoryLayout
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512
 """Length of a guard band; a multiple of every alignment a kernel might write in."""
@@ -37,7 +37,7 @@ a NaN would not."""
 
 
 def allocate(
-    operands: Operands,
+    operands: CaseOperands,
     poison: int,
     layouts: Mapping[str, MemoryLayout] | None = None,
     index_dtype: str | None = None,
@@ -67,7 +67,7 @@ _KEPT = 1 << 16
 """Bytes of an input, guard bands included, that are kept beside it: little beside what judging takes anyway."""
 
 
-def rebuild_input(operands: Operands, name: str, poison: int) -> Tensor:
+def rebuild_input(operands: CaseOperands, name: str, poison: int) -> Tensor:
     """Make an input of `allocate` once more: what its memory held before the call."""
     return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES)
 
@@ -125,7 +125,7 @@ def _forms(case: Case, layouts: Mapping[str, MemoryLayout] | None, index_dtype: 
     return case.forms_in(layouts, index_dtype or case.index_dtype)
 
 
-def _input(form: Form, operands: Operands, name: str, poison: int, guard: int) -> Tensor:
+def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: int) -> Tensor:
     tensor = _tensor(form, guard, poison)
     _fill(tensor, operands, name)
     return tensor
@@ -163,14 +163,14 @@ def _pattern(byte: int, length: int) -> int:
     return int.from_bytes(bytes([byte]) * length, "little")
 
 
-def expected_input(operands: Operands, name: str) -> NDArray | None:
+def expected_input(operands: CaseOperands, name: str) -> NDArray | None:
     """Return what the elements of an input are filled with, of its size; None where that is bits of a mask."""
     if name == "indices" and not operands.case.api.indices.has_layout:
         return None
     return {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[name]
 
 
-def _fill(tensor: Tensor, operands: Operands, name: str) -> None:
+def _fill(tensor: Tensor, operands: CaseOperands, name: str) -> None:
     if name == "self":
         tensor.array[...] = operands.values
     elif name == "grad_output":

@@ -34,7 +34,7 @@ CHUNKS_OF_LARGE_PLANE = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Operands:
+class CaseOperands:
     """What the input tensors of a case mean, in logical order.
 
     ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
@@ -164,32 +164,32 @@ class Operands:
         placed = ~self.case.empty_windows_of_plane.ravel()
         return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
-    def with_indices(self, indices: Int64) -> Operands:
+    def with_indices(self, indices: Int64) -> CaseOperands:
         """Replace the indices, and the gradients by those that the recipe makes of where these lead."""
         fmt, literal = FORMATS[self.case.dtype], dict(self.case.literals).get("grad_output")
         gradient = _gradient(self.case, fmt, self.values, indices, literal)
-        return Operands(self.case, self.values, gradient, indices, self.mask)
+        return CaseOperands(self.case, self.values, gradient, indices, self.mask)
 
-    def scaled(self, exponent: int) -> Operands:
+    def scaled(self, exponent: int) -> CaseOperands:
         """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
         gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
-        return Operands(self.case, self.values, gradient, self.indices, self.mask)
+        return CaseOperands(self.case, self.values, gradient, self.indices, self.mask)
 
 
 def _float64(planes: NDArray) -> Float64:
     return planes.ravel().astype(np.float64)
 
 
-def make_operands(case: Case) -> Operands:
+def make_operands(case: Case) -> CaseOperands:
     """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt, literals = FORMATS[case.dtype], dict(case.literals)
     values = _values(case, fmt, literals.get("self"))
     if "grad_output" not in case.api.inputs:
-        return Operands(case, values)
+        return CaseOperands(case, values)
     indices = _indices(case, values, literals.get("indices"))
     gradient = _gradient(case, fmt, values, indices, literals.get("grad_output"))
-    return Operands(case, values, gradient, indices)
+    return CaseOperands(case, values, gradient, indices)
 
 
 def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> NDArray:

@@ -18,7 +18,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, Operands
+from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 
 REACHED, REJECTED, DEMANDS_BITS = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
@@ -80,7 +80,7 @@ class CellChunks:
     The last chunk is cached: most cases have no other.
     """
 
-    def __init__(self, operands: Operands, outputs: NDArray, model: AccumulationModel) -> None:
+    def __init__(self, operands: CaseOperands, outputs: NDArray, model: AccumulationModel) -> None:
         self._operands = operands
         self._outputs = outputs.reshape(-1)
         self._model = model
@@ -126,7 +126,7 @@ class CellChunks:
         return self._last
 
 
-def plane_sums(operands: Operands, outputs: NDArray) -> tuple[Float64, Float64]:
+def plane_sums(operands: CaseOperands, outputs: NDArray) -> tuple[Float64, Float64]:
     """Return (what was sent to each plane, what came out there), summed, both of shape (planes,)."""
     assert operands.gradient is not None
     planes = operands.case.planes

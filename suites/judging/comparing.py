@@ -20,7 +20,7 @@ from poolproof.suites.cases.memory import (
     has_gaps,
     has_intact_guards,
 )
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.chunks import anywhere, array_chunks, where
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
@@ -133,7 +133,7 @@ def unchanged(trial: Trial, name: str) -> bool:
     return untouched(tensor, trial.operands, name) if before is None else tensor.buffer.tobytes() == before
 
 
-def untouched(tensor: Tensor, operands: Operands, name: str) -> bool:
+def untouched(tensor: Tensor, operands: CaseOperands, name: str) -> bool:
     """Tell whether all bytes of an input are seen to be as they were; of one with gaps that is not seen."""
     elements = expected_input(operands, name)
     if elements is None or not operands.case.forms[name].is_dense:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 
 FaultKind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
 
@@ -74,7 +74,7 @@ class Fault:
         }[self.kind]
 
 
-def decode(operands: Operands, outputs: NDArray) -> list[Fault]:
+def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
     """Find the faults that explain ``outputs``, what came out as grad_input.
 
     Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
@@ -148,7 +148,7 @@ _CHUNK_ELEMENTS = 1 << 16
 class _Senders:
     """Which gradients belong into a cell, and which carry a value; in the memory of some planes."""
 
-    def __init__(self, operands: Operands) -> None:
+    def __init__(self, operands: CaseOperands) -> None:
         case = operands.case
         self._operands = operands
         self.plane_size = case.plane_size

@@ -18,13 +18,13 @@ from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.forward import forward_maximum, judge_forward, window_cells
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 
-Scatter = Callable[[Operands], Float64 | None]
+Scatter = Callable[[CaseOperands], Float64 | None]
 """Returns what comes out as grad_input for some operands, of any shape; None where nothing did."""
 
 
-def inferred_indices(operands: Operands, rule: ForwardRule, scatter: Scatter) -> Int64:
+def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter) -> Int64:
     """Infer the indices, of shape (planes, *windows), by which ``scatter`` sends gradients.
 
     Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
@@ -37,7 +37,7 @@ def inferred_indices(operands: Operands, rule: ForwardRule, scatter: Scatter) ->
     return np.where((read < 0) | (flags & WRONG_INDEX != 0), own, read)
 
 
-def _read(operands: Operands, scatter: Scatter) -> Int64:
+def _read(operands: CaseOperands, scatter: Scatter) -> Int64:
     """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
     landing, case = operands.landing, operands.case
     found = np.full((case.planes, case.plane_windows), -1, np.int64)
@@ -54,7 +54,7 @@ def _read(operands: Operands, scatter: Scatter) -> Int64:
     return found
 
 
-def _coded(operands: Operands, places: Int64, group: Int64) -> Operands:
+def _coded(operands: CaseOperands, places: Int64, group: Int64) -> CaseOperands:
     """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
     assert operands.gradient is not None
     codes = np.zeros(operands.case.plane_windows)

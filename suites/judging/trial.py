@@ -26,7 +26,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
 from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
-from poolproof.suites.cases.operands import Operands, make_operands
+from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.cells import DEMANDS_BITS, CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
@@ -92,7 +92,7 @@ class Trial:
         self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
 
     @kept_property
-    def operands(self) -> Operands:
+    def operands(self) -> CaseOperands:
         """The operands; `ProducerFailed` where they need a mask, or indices, that the backend does not make."""
         operands, case = make_operands(self.case), self.case
         if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window():
@@ -106,7 +106,7 @@ class Trial:
         indices = self._producing("the indices of windows without a cell").output_indices
         return replace(operands, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
 
-    def _on_own_indices(self, operands: Operands) -> Operands:
+    def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
         call = allocate(operands, POISONS[0])
         rule = self.backend.forward_rule(call)
@@ -117,7 +117,7 @@ class Trial:
         planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
         return operands.with_indices(forward_indices(planes, self.case.axes, rule))
 
-    def _sums_of(self, operands: Operands) -> Float64 | None:
+    def _sums_of(self, operands: CaseOperands) -> Float64 | None:
         """Run the backend on other gradients; None where it makes nothing."""
         run = self._execute(allocate(operands, POISONS[0]))
         if run.outcome.status is not Status.COMPLETED:
@@ -314,7 +314,7 @@ class Trial:
             return None
         return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
-    def with_indices(self, indices: Int64) -> tuple[ExecutedCall, Operands]:
+    def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
 
         They are laid out as the case's own, unless those share memory, which these may not.

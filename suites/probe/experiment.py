@@ -13,7 +13,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
@@ -42,7 +42,7 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case, operands: Operands) -> Trial:
+    def trial(self, case: Case, operands: CaseOperands) -> Trial:
         """Run the case on ``operands``; `NotRun` if it was not."""
         trial = Trial(case, self.backend)
         trial.operands = operands
@@ -76,7 +76,7 @@ class Experiment:
         return self._grounds[crowded].landing
 
     @cached_property
-    def _grounds(self) -> dict[bool, Operands]:
+    def _grounds(self) -> dict[bool, CaseOperands]:
         """Where crafted gradients land: (whether crowded) -> data with other gradients."""
         return {crowded: Trial(self._case(crowded), self.backend).operands for crowded in (False, True)}
 
@@ -93,7 +93,7 @@ class Experiment:
         return self.trial(case, self._drawn[case])
 
     @cached_property
-    def _drawn(self) -> dict[Case, Operands]:
+    def _drawn(self) -> dict[Case, CaseOperands]:
         return {}
 
     def _case(self, crowded: bool) -> Case:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.summary import summarise
-from poolproof.suites.cases.operands import Operands
+from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks, plane_sums
 from poolproof.suites.judging.checks.registry import backward, check, full_backward
 from poolproof.suites.judging.chunks import anywhere, where
@@ -83,7 +83,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
     return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
 
 
-def wrong_sums(trial: Trial, run: ExecutedCall, operands: Operands, context: str) -> Mismatch | None:
+def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context: str) -> Mismatch | None:
     """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be."""
     outputs = run.output("grad_input")
     if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
