@@ -1,7 +1,7 @@
 """Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
-`CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so that
-what it held before a call is known after it without a copy.
+`CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so
+that what it held before a call is known after it without a copy.
 """
 
 from __future__ import annotations
