@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from poolproof.backends.emulator.defects import Defect, defects
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
 from poolproof.suites.judging.budget import allow_free_memory

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.references.summary import Slab
+from poolproof.references.summary import PlaneChunk
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -50,7 +50,7 @@ class CaseOperands:
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
 
-    @kept_property
+    @cached_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
@@ -62,7 +62,7 @@ class CaseOperands:
         assert self.gradient is not None
         return self.gradient.ravel().astype(np.float64)
 
-    @kept_property
+    @cached_property
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; windows without a cell add nothing."""
         cells = self.landing.cells
@@ -70,7 +70,7 @@ class CaseOperands:
             cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
-    def chunks(self, outputs: NDArray) -> Iterator[Slab]:
+    def chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
         return (
             self._whole_plane_chunks(outputs)
@@ -78,7 +78,7 @@ class CaseOperands:
             else self._plane_chunks(outputs.reshape(-1))
         )
 
-    def _whole_plane_chunks(self, outputs: NDArray) -> Iterator[Slab]:
+    def _whole_plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
@@ -91,14 +91,16 @@ class CaseOperands:
             planes = slice(first, first + step)
             flat = cells[planes].ravel(), _float64(terms[planes]), _float64(came_out[planes])
             if case.has_empty_window():
-                yield Slab(*flat, self.unspecified_cells.reshape(came_out.shape)[planes].ravel())
+                yield PlaneChunk(*flat, self.unspecified_cells.reshape(came_out.shape)[planes].ravel())
             else:
-                yield Slab(*flat)
+                yield PlaneChunk(*flat)
 
-    def _plane_chunks(self, outputs: NDArray) -> Iterator[Slab]:
+    def _plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         for cells in self.chunk_ranges(MAX_WHOLE_PLANE, CHUNKS_OF_LARGE_PLANE):
             flat = *self.gradients_into(cells), _float64(outputs[cells])
-            yield Slab(*flat, self.unspecified_cells[cells]) if self.case.has_empty_window() else Slab(*flat)
+            yield (
+                PlaneChunk(*flat, self.unspecified_cells[cells]) if self.case.has_empty_window() else PlaneChunk(*flat)
+            )
 
     def chunk_ranges(self, most: int, count: int) -> Iterator[slice]:
         """Yield ranges of flat cells of grad_input: of whole planes, or of a plane of more than ``most`` cells.
@@ -114,7 +116,7 @@ class CaseOperands:
         step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
         return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
-    @kept_property
+    @cached_property
     def unspecified_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None

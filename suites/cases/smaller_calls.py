@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import Changes, changed, nearest
-from poolproof.references.contract.variations import BASE, models, single_changes
+from poolproof.references.contract.changes import BASE, Changes, changed, models, nearest, single_changes
 from poolproof.references.products import Product
 
 _MAX_TOGETHER = 3
@@ -54,5 +53,5 @@ def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
         return
     (change,) = changes
     for alone in single_changes(model):
-        if len(alone) == 1 and type(alone[0]) is type(change) and alone[0].argument == change.argument:
+        if len(alone) == 1 and (alone[0].argument, alone[0].field) == (change.argument, change.field):
             yield changed(model, alone)

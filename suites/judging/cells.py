@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,10 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 
-REACHED, REJECTED, DEMANDS_BITS = 1, 2, 4
+REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
 
 Flags = NDArray[np.uint8]
@@ -51,18 +51,18 @@ class CellChunk:
     fmt: FloatFormat
     model: AccumulationModel
 
-    @kept_property
+    @cached_property
     def admissible(self) -> Admissible:
         return admissible(self.sums, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def flags(self) -> Flags:
-        is_rejected, demands_bits = ~self.admissible.accepts(self.outputs), self.admissible.demands_bits
+        is_rejected, single_valued = ~self.admissible.accepts(self.outputs), self.admissible.single_valued
         if self.unspecified_cells is not None:
             is_rejected &= ~self.unspecified_cells
-            demands_bits &= ~self.unspecified_cells
+            single_valued &= ~self.unspecified_cells
         flags = np.zeros(len(self.outputs), np.uint8)
-        for flag, where in ((REACHED, self.sums.count > 0), (REJECTED, is_rejected), (DEMANDS_BITS, demands_bits)):
+        for flag, where in ((REACHED, self.sums.count > 0), (REJECTED, is_rejected), (SINGLE_VALUED, single_valued)):
             flags[where] |= flag
         return flags
 
@@ -93,7 +93,7 @@ class CellChunks:
         """Return the chunk in which a cell lies."""
         return self._chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
-    @kept_property
+    @cached_property
     def flags(self) -> Flags:
         """The flags of every cell, flat."""
         flags = np.empty(len(self._outputs), np.uint8)

@@ -114,7 +114,7 @@ def other_values(
             continue
         wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
-            wrong &= trial.demands_bits.reshape(wrong.shape)
+            wrong &= trial.single_valued.reshape(wrong.shape)
         found = wrong_element(name, wrong, *outputs, context, reason)
         if found:
             return found

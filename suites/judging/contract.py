@@ -16,8 +16,7 @@ from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract import ContractCall, Expectation, Follows, expectations, may_run
-from poolproof.references.contract.changes import nearest, sentence
-from poolproof.references.contract.variations import models
+from poolproof.references.contract.changes import models, nearest, sentence
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict

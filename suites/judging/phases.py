@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, assert_never
 
-from poolproof.backends.base import Backend, Call, Outcome, Passage, Status
-from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
+from poolproof.backends.base import Backend, Call, Outcome, ScenarioResult, Status
+from poolproof.references.contract.scenarios import (
+    RUNNABLE_SCENARIOS,
+    SCENARIOS,
+    Either,
+    ExecutorScenario,
+    Fails,
+    Succeeds,
+    Undefined,
+)
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
@@ -34,7 +42,7 @@ CHECKS = ("phase_status", "phase_values")
 class PhaseQuestion(Question):
     """One way through the phases, with one case."""
 
-    scenario: Way
+    scenario: ExecutorScenario
     case: Case
     aspect: Aspect
     block: str = ""
@@ -85,8 +93,8 @@ class PhaseQuestion(Question):
         if backend.phases is None or other.baseline.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
         calls = trial.new_call(), other.new_call()
-        passage = backend.phases.take(self.scenario, *calls)
-        if not passage.occasion:
+        passage = backend.phases.run_scenario(self.scenario, *calls)
+        if not passage.applicable:
             return verdict(Verdict.CONFORMS, f"no occasion: {passage.text}") | {"checks_judged": []}
         if passage.status is None:
             return _not_run(passage.text)
@@ -102,7 +110,7 @@ def phase_questions(
 ) -> list[PhaseQuestion]:
     """Make a question of every way that is asked, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
-    return [PhaseQuestion(way, case, aspect, block) for way in ASKED for case in cases]
+    return [PhaseQuestion(way, case, aspect, block) for way in RUNNABLE_SCENARIOS for case in cases]
 
 
 def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
@@ -113,9 +121,9 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
         return None
     if not isinstance(record, dict) or "way" not in record:
         return None
-    way = WAYS.get(str(record["way"]))
-    if way is None or not way.is_asked:
-        raise CaseError(f"way {record['way']!r} is none of {', '.join(scenario.id for scenario in ASKED)}")
+    way = SCENARIOS.get(str(record["way"]))
+    if way is None or not way.is_runnable:
+        raise CaseError(f"way {record['way']!r} is none of {', '.join(scenario.id for scenario in RUNNABLE_SCENARIOS)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
     return PhaseQuestion(way, Case.from_record(record["case"]), aspect)
@@ -155,7 +163,7 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(way: Way, passage: Passage, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
+def _findings(way: ExecutorScenario, passage: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
     wrong = _wrong_status(way, passage)
     if wrong:
         yield Finding("phase_status", wrong)
@@ -165,13 +173,13 @@ def _findings(way: Way, passage: Passage, calls: list[tuple[Trial, Call]]) -> It
         if found:
             yield Finding("phase_values", found)
             return
-    if isinstance(way.owed, Fails):
+    if isinstance(way.expected, Fails):
         yield from _harm(way, calls[0][0])
 
 
-def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
+def _wrong_status(way: ExecutorScenario, passage: ScenarioResult) -> Mismatch | None:
     """Report a status that is not expected of the way."""
-    match way.owed:
+    match way.expected:
         case Succeeds():
             allowed: frozenset[int] = frozenset({0})
         case Fails(statuses):
@@ -179,9 +187,9 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
         case Either():
             return None
         case Undefined():
-            raise ValueError(f"{way.id} is not asked: {way.owed.reason}")
+            raise ValueError(f"{way.id} is not asked: {way.expected.reason}")
         case _:
-            assert_never(way.owed)
+            assert_never(way.expected)
     if passage.status in allowed:
         return None
     right = " or ".join(map(str, sorted(map(int, allowed))))
@@ -189,7 +197,7 @@ def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
     return mismatch(f"the status of {way.id}", passage.status, right, way.statement.rstrip("."), guess=guess)
 
 
-def _harm(way: Way, trial: Trial) -> Iterator[Finding]:
+def _harm(way: ExecutorScenario, trial: Trial) -> Iterator[Finding]:
     """Report what a refusal has done to the plain call."""
     try:
         run = trial.in_mode("")

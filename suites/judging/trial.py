@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,13 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
 from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import CaseOperands, make_operands
-from poolproof.suites.judging.cells import DEMANDS_BITS, CellChunks
+from poolproof.suites.judging.cells import SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.expected import refusal, unsupported
@@ -91,7 +91,7 @@ class Trial:
         self._runs: dict[object, ExecutedCall] = {}
         self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
 
-    @kept_property
+    @cached_property
     def operands(self) -> CaseOperands:
         """The operands; `ProducerFailed` where they need a mask, or indices, that the backend does not make."""
         operands, case = make_operands(self.case), self.case
@@ -128,47 +128,47 @@ class Trial:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.case.dtype]
 
-    @kept_property
+    @cached_property
     def baseline(self) -> ExecutedCall:
         """The case as it is, on memory filled with the first poison."""
         call = self.new_call()
         before = copy_small_inputs(call)
         return ExecutedCall(call, self.backend.run(call), before)
 
-    @kept_property
+    @cached_property
     def model(self) -> AccumulationModel:
         return self.backend.accumulation(self.baseline.call)
 
-    @kept_property
+    @cached_property
     def forward_rule(self) -> ForwardRule:
         return self.backend.forward_rule(self.baseline.call)
 
-    @kept_property
+    @cached_property
     def is_deterministic(self) -> bool:
         return self.backend.is_deterministic(self.baseline.call)
 
-    @kept_property
+    @cached_property
     def summary(self) -> Summary:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
         chunks = self.operands.chunks(self.baseline.output("grad_input"))
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
         return admissible(self.operands.sums, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
         return Deviations(self.gradient_input, self.operands.sums, self.fmt)
 
-    @kept_property
+    @cached_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.baseline.output("grad_input").astype(np.float64).ravel()
 
-    @kept_property
+    @cached_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.indices_of(self.baseline)
@@ -177,17 +177,17 @@ class Trial:
         """Decode the indices that a run put out, of the pooled shape."""
         return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
-    @kept_property
+    @cached_property
     def cells(self) -> CellChunks:
         """grad_input of the first run cell by cell; backward operators only."""
         return CellChunks(self.operands, self.baseline.output("grad_input"), self.model)
 
     @property
-    def demands_bits(self) -> NDArray[np.bool_]:
+    def single_valued(self) -> NDArray[np.bool_]:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
-        return self.cells.flags & DEMANDS_BITS != 0
+        return self.cells.flags & SINGLE_VALUED != 0
 
-    @kept_property
+    @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         return [] if self.case.has_empty_window() else decode(self.operands, self.baseline.output("grad_input"))
@@ -197,7 +197,7 @@ class Trial:
         """The first of the faults, as rows and evidence have them."""
         return [fault.to_record(self.case) for fault in self.faults[:_MAX_FAULTS]]
 
-    @kept_property
+    @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that are expected of a forward, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes, self.forward_rule)
@@ -208,7 +208,7 @@ class Trial:
         maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes, self.forward_rule)
         return float(maxima.flat[number]), int(indices.flat[number])
 
-    @kept_property
+    @cached_property
     def forward_flags(self) -> Flags:
         """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
 
@@ -223,7 +223,7 @@ class Trial:
         """Mark what is wrong with each window's maximum and index, flat in each plane."""
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
-    @kept_property
+    @cached_property
     def any_forward_flag(self) -> int:
         """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.forward_flags.ravel()))

@@ -24,7 +24,7 @@ from typing import cast
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row

@@ -18,7 +18,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging import cells, chunks, decoder
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.judging.cells import DEMANDS_BITS, REACHED, REJECTED, CellChunks
+from poolproof.suites.judging.cells import REACHED, REJECTED, SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.checks import USUAL
 from scatter import Scatter
 from scatter_backends import FAULTS
@@ -112,7 +112,7 @@ def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case:
     flags = CellChunks(operands, outputs, ACC32).flags
     assert np.array_equal(flags & REACHED != 0, operands.sums.count > 0)
     assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
-    assert np.array_equal(flags & DEMANDS_BITS != 0, owed.demands_bits)
+    assert np.array_equal(flags & SINGLE_VALUED != 0, owed.single_valued)
     assert (flags & REJECTED).any()
 
 

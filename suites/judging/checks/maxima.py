@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import maximum_without_cells
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.checks.registry import (
     check,
     forward,

@@ -70,8 +70,8 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 
 @check("nothing is written outside the outputs' elements", always)
 def memory_untouched(trial: Trial) -> Mismatch | None:
-    if trial.baseline.outcome.complaints:
-        return Mismatch("; ".join(trial.baseline.outcome.complaints))
+    if trial.baseline.outcome.guard_violations:
+        return Mismatch("; ".join(trial.baseline.outcome.guard_violations))
     outputs = [name for name in trial.case.api.outputs if is_written_out_of_bounds(trial.baseline.call.tensors[name])]
     if not outputs:
         return None

@@ -46,7 +46,7 @@ def _data_is_exact(trial: Trial) -> bool:
     if not full_backward(trial):
         return False
     summary = trial.summary
-    certain = summary.bits_owed == summary.cells and not summary.special and not summary.inexact_sums
+    certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 

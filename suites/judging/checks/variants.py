@@ -102,8 +102,8 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
     """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
     if run is None:
         return None
-    if run.outcome.complaints:
-        return Mismatch(f"{context}: {'; '.join(run.outcome.complaints)}")
+    if run.outcome.guard_violations:
+        return Mismatch(f"{context}: {'; '.join(run.outcome.guard_violations)}")
     return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 
