@@ -134,11 +134,9 @@ def _allotted(budget: Mapping[str, Any]) -> str:
     parts = budget.get("asked", {})
     if not parts and "beyond" not in budget:
         return ""
-    took, given = duration(budget["took"]), duration(budget["seconds"])
-    if "way" in budget:
-        return f", in {took} of {given} that were spent {budget['way']}: at least 1 case of each block"
-    least = min(asked / of for asked, of in parts.values())
-    return f", in {took} of a budget of {given}: at least 1 case and {100 * least:.1f} % of each block"
+    told = f", in {duration(budget['took'])} of a budget of {duration(budget['seconds'])}"
+    least = min((asked / of for asked, of in parts.values()), default=1.0)
+    return f"{told}: at least 1 case and {100 * least:.1f} % of each block"
 
 
 def _unfinished(run: Mapping[str, Any]) -> list[str]:

@@ -295,8 +295,6 @@ def _budget(parts: Sequence[Part]) -> dict[str, Any]:
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
     if beyond := _beyond(budgets):
         total["beyond"] = beyond
-    if len(ways := {budget.get("way") for budget in budgets}) == 1 and ways != {None}:
-        total["way"] = ways.pop()
     return total
 
 

@@ -1,4 +1,4 @@
-"""Ways through the two phases of a call as questions: the status and the values that are expected of each.
+"""Scenarios of the two phases of a call as questions: the status and the values that are expected of each.
 
 Values are those of the plain call, which is made first: what is wrong with that is no matter of phases.
 """
@@ -14,15 +14,7 @@ from functools import cached_property
 from typing import Any, assert_never
 
 from poolproof.backends.base import Backend, Call, Outcome, ScenarioResult, Status
-from poolproof.references.contract.scenarios import (
-    RUNNABLE_SCENARIOS,
-    SCENARIOS,
-    Either,
-    ExecutorScenario,
-    Fails,
-    Succeeds,
-    Undefined,
-)
+from poolproof.references.contract.scenarios import SCENARIOS, Either, ExecutorScenario, Fails, Succeeds
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
@@ -35,12 +27,12 @@ from poolproof.suites.judging.question import Aspect, Question, verdict
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values")
-"""What a way is held to: the expected status, and the values of the plain call."""
+"""What a scenario is held to: the expected status, and the values of the plain call."""
 
 
 @dataclass(frozen=True)
 class PhaseQuestion(Question):
-    """One way through the phases, with one case."""
+    """One scenario of the two phases, with one case."""
 
     scenario: ExecutorScenario
     case: Case
@@ -93,13 +85,13 @@ class PhaseQuestion(Question):
         if backend.phases is None or other.baseline.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
         calls = trial.new_call(), other.new_call()
-        passage = backend.phases.run_scenario(self.scenario, *calls)
-        if not passage.applicable:
-            return verdict(Verdict.CONFORMS, f"no occasion: {passage.text}") | {"checks_judged": []}
-        if passage.status is None:
-            return _not_run(passage.text)
-        findings = list(_findings(self.scenario, passage, list(zip((trial, other), calls, strict=True))))
-        row = {"status_code": passage.status, "checks_judged": list(CHECKS)}
+        result = backend.phases.run_scenario(self.scenario, *calls)
+        if not result.applicable:
+            return verdict(Verdict.CONFORMS, f"no occasion: {result.text}") | {"checks_judged": []}
+        if result.status is None:
+            return _not_run(result.text)
+        findings = list(_findings(self.scenario, result, list(zip((trial, other), calls, strict=True))))
+        row = {"status_code": result.status, "checks_judged": list(CHECKS)}
         if findings:
             return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
         return row | verdict(Verdict.CONFORMS)
@@ -108,25 +100,25 @@ class PhaseQuestion(Question):
 def phase_questions(
     operator: Operator, dtype: str, index_dtype: str, aspect: Aspect, block: str
 ) -> list[PhaseQuestion]:
-    """Make a question of every way that is asked, with each of the cases of an operator in a pair of dtypes."""
+    """Make a question of every scenario, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
-    return [PhaseQuestion(way, case, aspect, block) for way in RUNNABLE_SCENARIOS for case in cases]
+    return [PhaseQuestion(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
 
 
 def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
-    """Read a question from its line, None if that names no way; `CaseError` says what is wrong with one."""
+    """Read a question from its line, None if that names no scenario; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or "way" not in record:
         return None
-    way = SCENARIOS.get(str(record["way"]))
-    if way is None or not way.is_runnable:
-        raise CaseError(f"way {record['way']!r} is none of {', '.join(scenario.id for scenario in RUNNABLE_SCENARIOS)}")
+    scenario = SCENARIOS.get(str(record["way"]))
+    if scenario is None:
+        raise CaseError(f"way {record['way']!r} is none of {', '.join(SCENARIOS)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
-    return PhaseQuestion(way, Case.from_record(record["case"]), aspect)
+    return PhaseQuestion(scenario, Case.from_record(record["case"]), aspect)
 
 
 _SHAPES = {2: (2, 3, 9, 8), 3: (1, 2, 5, 6, 7)}
@@ -163,47 +155,45 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(way: ExecutorScenario, passage: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
-    wrong = _wrong_status(way, passage)
+def _findings(scenario: ExecutorScenario, result: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
+    wrong = _wrong_status(scenario, result)
     if wrong:
         yield Finding("phase_status", wrong)
-    for trial, call in calls[: passage.ran]:
+    for trial, call in calls[: result.ran]:
         run = ExecutedCall(call, Outcome(Status.COMPLETED))
-        found = other_values(trial, run, trial.baseline, f"where {way.id} was asked", "as the plain call gave")
+        found = other_values(trial, run, trial.baseline, f"where {scenario.id} was asked", "as the plain call gave")
         if found:
             yield Finding("phase_values", found)
             return
-    if isinstance(way.expected, Fails):
-        yield from _harm(way, calls[0][0])
+    if isinstance(scenario.expected, Fails):
+        yield from _harm(scenario, calls[0][0])
 
 
-def _wrong_status(way: ExecutorScenario, passage: ScenarioResult) -> Mismatch | None:
-    """Report a status that is not expected of the way."""
-    match way.expected:
+def _wrong_status(scenario: ExecutorScenario, result: ScenarioResult) -> Mismatch | None:
+    """Report a status that is not expected of the scenario."""
+    match scenario.expected:
         case Succeeds():
             allowed: frozenset[int] = frozenset({0})
         case Fails(statuses):
             allowed = statuses
         case Either():
             return None
-        case Undefined():
-            raise ValueError(f"{way.id} is not asked: {way.expected.reason}")
         case _:
-            assert_never(way.expected)
-    if passage.status in allowed:
+            assert_never(scenario.expected)
+    if result.status in allowed:
         return None
     right = " or ".join(map(str, sorted(map(int, allowed))))
-    guess = f"its text is: {passage.text}" if passage.text else ""
-    return mismatch(f"the status of {way.id}", passage.status, right, way.statement.rstrip("."), guess=guess)
+    guess = f"its text is: {result.text}" if result.text else ""
+    return mismatch(f"the status of {scenario.id}", result.status, right, scenario.statement.rstrip("."), guess=guess)
 
 
-def _harm(way: ExecutorScenario, trial: Trial) -> Iterator[Finding]:
+def _harm(scenario: ExecutorScenario, trial: Trial) -> Iterator[Finding]:
     """Report what a refusal has done to the plain call."""
     try:
         run = trial.in_mode("")
     except VariationFailed as error:
-        yield Finding("phase_values", Mismatch(f"after {way.id}: {error}"))
+        yield Finding("phase_values", Mismatch(f"after {scenario.id}: {error}"))
         return
-    found = None if run is None else other_values(trial, run, trial.baseline, f"after {way.id}", "as before it")
+    found = None if run is None else other_values(trial, run, trial.baseline, f"after {scenario.id}", "as before it")
     if found:
         yield Finding("phase_values", found)

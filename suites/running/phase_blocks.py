@@ -48,12 +48,12 @@ class PhaseBlock:
 
     def first(self, count: int) -> list[PhaseQuestion]:
         """So many of its questions: one of each way, then a second."""
-        return one_of_each_first(self.questions(), _way_of)[:count]
+        return one_of_each_first(self.questions(), _scenario_of)[:count]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         """A group for each way."""
         group = self.subject.group(self.aspect)
-        ways = Counter(map(_way_of, self.questions() if asked is None else self.first(asked)))
+        ways = Counter(map(_scenario_of, self.questions() if asked is None else self.first(asked)))
         return {(*group, ("clause", way)): count for way, count in ways.items()}
 
     def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:
@@ -63,5 +63,5 @@ class PhaseBlock:
         """There are no other ways."""
 
 
-def _way_of(question: PhaseQuestion) -> str:
+def _scenario_of(question: PhaseQuestion) -> str:
     return question.scenario.id
