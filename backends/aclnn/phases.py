@@ -207,12 +207,12 @@ def _destroyed_behind(context: ScenarioContext) -> ScenarioResult:
 
 def _interleaved(context: ScenarioContext) -> ScenarioResult:
     device, operator = context.device, context.operator
-    with operator.operands(context.call) as operands, operator.operands(context.other) as others:
-        first, second = operator.prepare(operands), operator.prepare(others)
+    with operator.operands(context.call) as operands, operator.operands(context.other) as other_operands:
+        first, second = operator.prepare(operands), operator.prepare(other_operands)
         context.run(*second, device.stream)
         context.run(*first, device.stream)
         operands.download(device)
-        others.download(device)
+        other_operands.download(device)
     return ScenarioResult(SUCCESS, ran=2)
 
 
