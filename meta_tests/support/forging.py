@@ -241,7 +241,7 @@ FORGERIES = (
     Forgery("a rejected element that is not counted", _cell("n_reject", 0, "violates"), "rejected cell"),
     Forgery("evidence whose intervals admit what came out", _evidence_that_admits, "rejected cell"),
     Forgery("evidence removed", lambda folder: next(folder.glob("evidence/*.npz")).unlink(), SIGNATURE),
-    Forgery("fewer groups owed", _record(_less_is_owed), "has other mandatory groups"),
+    Forgery("fewer mandatory groups", _record(_less_is_owed), "has other mandatory groups"),
     Forgery("a smaller plan recorded", _record(_fewer_cases), "has other mandatory groups"),
     Forgery("fewer operators recorded", _record(_no_lines), "has other mandatory groups"),
     Forgery("an operator recorded as not supported", _record(_wholly_unsupported), "has other mandatory groups"),
