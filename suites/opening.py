@@ -119,7 +119,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
     `CannotGoOn` where an earlier session went beyond the plan, and this one would not.
     """
-    goes_beyond = budget is not None and budget.way.goes_beyond
+    goes_beyond = budget is not None and budget.goes_beyond
     if not goes_beyond and allotment.beyond(folder, selection.planned()):
         raise CannotGoOn(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
@@ -128,8 +128,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
     begun = {name for name, _ in done.cases}
     allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
-    spent = {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}
-    return {"budget": spent | ({"way": budget.way.told} if budget.way.told else {})}
+    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
@@ -187,9 +186,7 @@ def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. What was loaded for that stays loaded where this process judges, and where
-    it is lent to the workers that do.
-    """
+    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
     names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
     if config.getoption("ray") is not None:
         return _open_fleet(config, names).survey(names)
@@ -197,8 +194,8 @@ def _surveys(config: pytest.Config) -> dict[str, Survey]:
     loaded = config.stash[LOADED] = {}
     said = {}
     for name in names:
-        said[name], sandbox = surveyed(name, lends=not judges_here)
-        if judges_here or said[name].lent_at:
+        said[name], sandbox = surveyed(name)
+        if judges_here:
             loaded[name] = sandbox
         else:
             sandbox.close()

@@ -33,7 +33,7 @@ from poolproof.suites.judging.budget import share
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment
+from poolproof.suites.running.allotment import Allotment, cheapest_first
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
@@ -41,7 +41,6 @@ from poolproof.suites.running.plans import Block, Subject, not_supported
 from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
 from poolproof.suites.running.sandbox import Sandbox
 from poolproof.suites.running.spending import Spender
-from poolproof.suites.running.ways import EVENLY
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -154,7 +153,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     selection = session.selection
     if "block" in metafunc.fixturenames:
         to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
-        to_do = (session.budget.way if session.budget else EVENLY).ordered(to_do)
+        to_do = cheapest_first(to_do) if session.budget else sorted(to_do, key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "turn" in metafunc.fixturenames:
         workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
@@ -298,7 +297,6 @@ def _runner(
         already_led_to=session.done.unplanned,
         most_evidence=most_evidence,
         loaded=loaded,
-        lent_at={name: survey.lent_at for name, survey in session.selection.surveys.items()},
         shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
     )
 
@@ -319,7 +317,7 @@ def spender(request: pytest.FixtureRequest, runner: Runner) -> Spender | None:
 def examine(
     runner: Runner, spender: Spender | None, rows: RowWriter, conclude: Callable[[Tally], None]
 ) -> Callable[[Block], None]:
-    """Judge a block, or within a budget the least of it; the test fails with every failure's reproducer."""
+    """Judge a block, or within a budget its first cases; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
         with environment_errors():

@@ -136,8 +136,6 @@ def _allotted(budget: Mapping[str, Any]) -> str:
     parts = budget.get("asked", {})
     if not parts and "beyond" not in budget:
         return ""
-    took, budgeted = duration(budget["took"]), duration(budget["seconds"])
-    if "way" in budget:
-        return f", in {took} of {budgeted} that were spent {budget['way']}: at least 1 case of each block"
-    smallest = min(count / total for count, total in parts.values())
-    return f", in {took} of a budget of {budgeted}: at least 1 case and {100 * smallest:.1f} % of each block"
+    text = f", in {duration(budget['took'])} of a budget of {duration(budget['seconds'])}"
+    smallest = min((count / total for count, total in parts.values()), default=1.0)
+    return f"{text}: at least 1 case and {100 * smallest:.1f} % of each block"

@@ -295,8 +295,6 @@ def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
     if extension := _extension(budgets):
         total["beyond"] = extension
-    if len(policies := {budget.get("way") for budget in budgets}) == 1 and policies != {None}:
-        total["way"] = policies.pop()
     return total
 
 

@@ -103,7 +103,7 @@ _OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "seconds": ((int, float), "a number"),
     "results": (Mapping, "a mapping"),
     "strides": (Mapping, "a mapping"),
-    "complaints": (tuple, "a tuple of texts"),
+    "guard_violations": (tuple, "a tuple of texts"),
 }
 """What each field of an outcome holds."""
 

@@ -1,13 +1,12 @@
-"""Compiles loops over arrays, and keeps what was compiled on disk.
+"""Compilation of loops over arrays, with a cache on disk.
 
-numba is imported, and a function compiled, when it is first called, so that importing the references costs neither.
-With `VARIABLE` in the environment nothing is compiled and the same source runs in Python; a function's own source is
-always its ``py_func``.
+numba is imported, and a function compiled, at its first call: importing the references costs neither. With `VARIABLE`
+in the environment the source runs in Python; it is always available as ``py_func``.
 
-Compiled code is kept in a folder of its own for each state of the sources, each numba, Python and processor, under
-NUMBA_CACHE_DIR, XDG_CACHE_HOME or ~/.cache: numba itself looks at the file of a function alone, and not at those of
-the functions that it calls. Each function has one signature, and of processes that want it at the same time
-one compiles it. Where the folder cannot be written, or what lies there cannot be read, code is compiled in memory.
+The cache has a folder for each state of the sources, numba, Python and processor, under NUMBA_CACHE_DIR, XDG_CACHE_HOME
+or ~/.cache: numba itself looks at the file of a function alone, and not at those of the functions that it calls. Each
+function has one signature, and only one process at a time compiles it. Where the folder cannot be written, or a file in
+it cannot be read, code is compiled in memory.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIABLE = "POOLPROOF_UNCOMPILED"
-"""Environment variable that, unless empty, has everything run uncompiled."""
+"""Environment variable that, unless empty, disables compilation."""
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
 SmallInts = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-"""Arrays that compiled functions take: of float64, int64, int32, uint8 and bool, of one axis, contiguous, writable."""
+"""Array arguments of compiled functions: float64, int64, int32, uint8 and bool; one axis, contiguous, writable."""
 
 
 def argument(array: NDArray, dtype: type[np.generic]) -> NDArray[Any]:
-    """An array as compiled functions take it: flat, contiguous, of that dtype and writable; a copy where it is not."""
+    """Convert to what compiled functions take: flat, contiguous, of that dtype and writable; a copy only if need be."""
     flat: NDArray[Any] = np.ascontiguousarray(array, dtype).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
@@ -49,10 +48,10 @@ R = TypeVar("R")
 
 
 class Compiled(Generic[P, R]):
-    """A function that is compiled when it is first called, from Python or by a compiled function.
+    """A function that is compiled at its first call, from Python or by a compiled function.
 
-    ``is_entry``: Python calls it, with arguments of the types that it is annotated with: `Floats`, `Ints`, `SmallInts`,
-    `Bytes`, `Flags`, float, int, bool, and named tuples of these. TypeError for arguments of other types.
+    ``is_entry``: Python calls it, with arguments of its annotated types: `Floats`, `Ints`, `SmallInts`, `Bytes`,
+    `Flags`, float, int, bool, and named tuples of these. TypeError for arguments of other types.
     """
 
     def __init__(self, py_func: Callable[P, R], is_entry: bool) -> None:
@@ -70,12 +69,12 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """What numba made of the function."""
-        return _kept(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
+        """The numba dispatcher."""
+        return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
 
     @property
     def _numba_type_(self) -> Any:
-        """By which numba knows the function where a compiled one calls it."""
+        """The type under which numba knows the function where a compiled one calls it."""
         import numba
 
         return numba.typeof(self.dispatcher)
@@ -85,26 +84,26 @@ _ENTRIES: list[Compiled[..., Any]] = []
 
 
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
-    """A function that Python calls: compiled for the types that it is annotated with, and kept on disk."""
+    """Mark a function that Python calls: compiled for its annotated types, cached on disk."""
     entry = Compiled(function, is_entry=True)
     _ENTRIES.append(entry)
     return entry
 
 
-def part(function: Callable[P, R]) -> Compiled[P, R]:
-    """A function that compiled ones call, with whatever types: kept with them, compiled into them."""
+def helper(function: Callable[P, R]) -> Compiled[P, R]:
+    """Mark a function that only compiled functions call: compiled into them, for any types."""
     return Compiled(function, is_entry=False)
 
 
 def compile_all() -> None:
-    """Have every function that Python calls ready now, for all processes that are forked from this one."""
+    """Compile every function that Python calls now, for all processes that are forked from this one."""
     if not os.environ.get(VARIABLE):
         for entry in _ENTRIES:
             _ = entry.dispatcher
 
 
 def in_numpy(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with the arithmetic of compiled code, in which an overflow is an infinity and no warning."""
+    """Give the function the arithmetic of compiled code, in which an overflow is an infinity and no warning."""
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         with np.errstate(all="ignore"):
@@ -113,8 +112,8 @@ def in_numpy(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _kept(function: Callable[..., Any]) -> Any:
-    """The compiled function, from disk where it lies there; compiled in memory whatever is wrong with the disk."""
+def _cached(function: Callable[..., Any]) -> Any:
+    """Load the compiled function from disk, or compile it; in memory whatever is wrong with the disk."""
     import numba
 
     signature = _signature(function)
@@ -153,7 +152,7 @@ def _signature(function: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 def _numba_type(hint: Any) -> Any:
-    """Numba's type for an annotation; KeyError for one that has none."""
+    """Translate an annotation; KeyError where numba has no such type."""
     from numba import types
 
     if hasattr(hint, "_fields"):
@@ -174,15 +173,15 @@ def _numba_type(hint: Any) -> Any:
 
 @cache
 def cache_folder() -> Path | None:
-    """Where compiled code of this state is kept; None where nothing can be written there.
+    """Create the folder of this state's compiled code; None where nothing can be written there.
 
-    Numba would then put it somewhere else, where code of another state may lie.
+    Numba would then choose another folder, with code of other states in it.
     """
     import numba
 
     try:
         home = numba.config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(home) / "poolproof" / "core" / _fingerprint()
+        folder = Path(home) / "poolproof" / "kernels" / _fingerprint()
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()
     except (OSError, RuntimeError):
@@ -191,7 +190,7 @@ def cache_folder() -> Path | None:
 
 
 def _fingerprint() -> str:
-    """One for each state of the sources, numba, Python and processor."""
+    """Digest the state of the sources, numba, Python and processor."""
     import llvmlite.binding
     import numba
 

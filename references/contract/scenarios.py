@@ -1,6 +1,11 @@
-"""What a caller may do between the two phases of a call and in the second, and what each way of doing it is owed.
+"""Scenarios of the two phases of a call: what a caller may do in and between them, and the expected outcome.
 
-A way that no source defines is written down and never asked: on a card it may end the process, or worse. Sources:
+Those that no source defines are not here, for on a card they may end the process, or worse: a workspace smaller than
+phase one asked for, or one whose size the caller calls 0 (kernels write past its end, or to address 0); an executor
+that runs though it is destroyed, or for a second time though it is not repeatable, or is made repeatable after its run
+(uses after free); one that another API made (any is run); descriptors destroyed before phase two, or device memory
+freed before the work on the stream is done (uses after free); a thread without a context (generations of the runtime
+differ). Sources:
 
 [run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, and a
               workspace may not be null where its size is more than 0
@@ -37,28 +42,17 @@ class Either:
     """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
 
 
-@dataclass(frozen=True)
-class Undefined:
-    """Nothing is owed, and nothing is asked: ``reason`` says what may happen."""
-
-    reason: str
-
-
-Owed = Succeeds | Fails | Either | Undefined
+ExpectedOutcome = Succeeds | Fails | Either
 
 
 @dataclass(frozen=True)
-class Way:
+class ExecutorScenario:
     """One thing that a caller can do, in a sentence."""
 
     id: str
     statement: str
-    owed: Owed
+    expected: ExpectedOutcome
     source: str
-
-    @property
-    def is_asked(self) -> bool:
-        return not isinstance(self.owed, Undefined)
 
 
 def _refused(status: int) -> Fails:
@@ -68,92 +62,94 @@ def _refused(status: int) -> Fails:
 _NULL = ReturnCode.NULL_POINTER
 _INNER_NULL = ReturnCode.INTERNAL_NULL
 
-WORKSPACE_NULL = Way(
+WORKSPACE_NULL = ExecutorScenario(
     "phase_two.workspace_null",
     "A workspace that phase one asked for is not null.",
     _refused(_NULL),
     "[run], [codes], [base]",
 )
-WORKSPACE_NULL_UNASKED = Way(
+WORKSPACE_NULL_UNASKED = ExecutorScenario(
     "phase_two.workspace_unasked",
     "Where phase one asks for no workspace, phase two takes null.",
     Succeeds(),
     "[run]",
 )
-WORKSPACE_UNDERSTATED = Way(
+WORKSPACE_UNDERSTATED = ExecutorScenario(
     "phase_two.workspace_understated",
     "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
     Either(),
     "[base] does not look at the size of a workspace that is there; no page says what it owes",
 )
-EXECUTOR_NULL = Way("phase_two.executor_null", "The executor is not null.", _refused(_NULL), "[run], [codes], [base]")
-REPEATABLE_NULL = Way(
+EXECUTOR_NULL = ExecutorScenario(
+    "phase_two.executor_null", "The executor is not null.", _refused(_NULL), "[run], [codes], [base]"
+)
+REPEATABLE_NULL = ExecutorScenario(
     "executor.repeatable_null",
     "An executor that is made repeatable is not null.",
     _refused(_INNER_NULL),
     "[repeatable], [base]",
 )
-DESTROY_NULL = Way(
+DESTROY_NULL = ExecutorScenario(
     "executor.destroy_null", "An executor that is destroyed is not null.", _refused(_INNER_NULL), "[destroy], [base]"
 )
-REPEATABLE_RUN_AGAIN = Way(
+REPEATABLE_RUN_AGAIN = ExecutorScenario(
     "executor.repeatable_run_again",
     "A repeatable executor runs again.",
     Succeeds(),
     "[repeatable]; it lets libraries refuse one that copies",
 )
-REPEATABLE_FROM_CACHE = Way(
+REPEATABLE_FROM_CACHE = ExecutorScenario(
     "executor.repeatable_from_cache",
     "The executor of a call that was made before is made repeatable, or runs once as usual.",
     Either(),
     "[base] answers 561000 where its cache is on; no page speaks of the cache",
 )
-DESTROYED_UNUSED = Way(
+DESTROYED_UNUSED = ExecutorScenario(
     "executor.destroyed_unused",
     "An executor that never ran is destroyed, and the next call is as ever.",
     Either(),
     "[base]; [destroy] speaks of repeatable executors alone",
 )
-DEFAULT_STREAM = Way(
+DEFAULT_STREAM = ExecutorScenario(
     "phase_two.default_stream", "A null stream is the default stream.", Succeeds(), "[runtime], [base]"
 )
-STREAM_MADE_BETWEEN = Way(
+STREAM_MADE_BETWEEN = ExecutorScenario(
     "phase_two.stream_made_between", "The stream is made after phase one.", Succeeds(), "[run]: phase one takes none"
 )
-OTHER_THREAD = Way(
+OTHER_THREAD = ExecutorScenario(
     "phase_two.other_thread",
     "Phase two runs in another thread with the same context.",
     Succeeds(),
     "[runtime], [adapter]",
 )
-PHASE_ONE_IN_OTHER_THREAD = Way(
+PHASE_ONE_IN_OTHER_THREAD = ExecutorScenario(
     "phase_two.first_thread_gone",
     "Phase one ran in another thread with the same context, which has ended.",
     Succeeds(),
     "[runtime], [adapter]",
 )
-DATA_AFTER_PHASE_ONE = Way(
+DATA_AFTER_PHASE_ONE = ExecutorScenario(
     "phase_two.data_after_phase_one",
     "The inputs get their values after phase one.",
     Succeeds(),
     "[adapter], [base]: phase one looks at descriptions",
 )
-DESTROYED_BEHIND = Way(
+DESTROYED_BEHIND = ExecutorScenario(
     "phase_two.descriptors_destroyed_behind",
     "Tensors and lists are destroyed as soon as phase two has returned.",
     Succeeds(),
     "[adapter], [base]",
 )
-INTERLEAVED = Way(
+INTERLEAVED = ExecutorScenario(
     "phase_two.interleaved",
     "Of two calls the one that came last to phase one comes first to phase two.",
     Succeeds(),
     "[run]: what phase two needs it gets from its executor",
 )
 
-WAYS: dict[str, Way] = {
-    way.id: way
-    for way in (
+SCENARIOS: dict[str, ExecutorScenario] = {
+    scenario.id: scenario
+    for scenario in (
         WORKSPACE_NULL,
         WORKSPACE_NULL_UNASKED,
         WORKSPACE_UNDERSTATED,
@@ -170,62 +166,6 @@ WAYS: dict[str, Way] = {
         DATA_AFTER_PHASE_ONE,
         DESTROYED_BEHIND,
         INTERLEAVED,
-        Way(
-            "phase_two.workspace_too_small",
-            "The workspace is as large as phase one asked for.",
-            Undefined("[base] believes the address: kernels write past its end"),
-            "[run]",
-        ),
-        Way(
-            "phase_two.workspace_denied",
-            "Where phase one asks for a workspace, the caller does not say that its size is 0.",
-            Undefined("[base] looks at the caller's size alone: kernels write to address 0"),
-            "[run]",
-        ),
-        Way(
-            "executor.used_twice",
-            "An executor that is not repeatable runs once.",
-            Undefined("[base] deletes it in phase two: a use after free"),
-            "[repeatable]",
-        ),
-        Way(
-            "executor.of_another_api",
-            "An executor is run by the API that made it.",
-            Undefined("[base] runs any executor; no page says that it does, or refuses"),
-            "[run]",
-        ),
-        Way(
-            "executor.used_after_destroy",
-            "An executor that was destroyed, repeatable or not, is not used again.",
-            Undefined("a use after free"),
-            "[destroy]",
-        ),
-        Way(
-            "executor.repeatable_after_run",
-            "An executor is made repeatable before its first run.",
-            Undefined("[base] has deleted it: a use after free"),
-            "[repeatable]",
-        ),
-        Way(
-            "phase_two.descriptors_destroyed_between",
-            "Tensors and lists outlive phase two.",
-            Undefined("[base] keeps pointers to them from phase one on: a use after free"),
-            "[base]",
-        ),
-        Way(
-            "phase_two.memory_freed_between",
-            "Device memory outlives the work on the stream.",
-            Undefined("kernels read or write memory that is free, which may end the context"),
-            "[runtime]",
-        ),
-        Way(
-            "phase_two.thread_without_context",
-            "A thread has a context before it calls phase two.",
-            Undefined("generations of the runtime differ: some give the thread the default context"),
-            "[runtime]",
-        ),
     )
 }
-"""Every way by its id, those that are not asked last."""
-
-ASKED = tuple(way for way in WAYS.values() if way.is_asked)
+"""Every scenario by its id."""

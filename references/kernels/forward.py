@@ -1,24 +1,24 @@
-"""The forward maximum of planes, window by window and cell by cell, and what is wrong with one that came out.
+"""Forward maxima of planes, window by window and cell by cell, and the judgement of maxima and indices.
 
 The family's rule is torch's and the operator library's: visiting a window's cells in row-major order, a value replaces
 the running maximum when it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over everything, and
-a window of nothing but -inf keeps its first cell. What other implementations do there instead is a `Rule`. Indices are
-flat over the unpadded plane; a window without a cell has none, which is -1.
+a window of nothing but -inf keeps its first cell. `ForwardParameters` describe what other implementations do instead.
+Indices are flat over the unpadded plane; a window without a cell has the index -1.
 
-A plane has three axes, depth, height and width, of which that of a 2-D pool has one cell and one window in depth.
+A plane has three axes, depth, height and width; that of a 2-D pool has one cell and one window in depth.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolproof.references.core.compiled import Bytes, Floats, Ints, compiled, part
+from poolproof.references.kernels.compiled import Bytes, Floats, Ints, compiled, helper
 
 
 class Spans(NamedTuple):
     """The windows along one axis of ``size`` cells.
 
-    Window i looks at ``counts[i]`` cells from ``firsts[i]`` on, ``step`` apart; cells outside the input do not count.
+    Window i has ``counts[i]`` cells inside the input, from ``firsts[i]`` on, ``step`` apart.
     """
 
     size: int
@@ -27,12 +27,11 @@ class Spans(NamedTuple):
     counts: Ints
 
 
-class Rule(NamedTuple):
-    """A `ForwardRule` in numbers.
+class ForwardParameters(NamedTuple):
+    """The numbers of a `ForwardRule`.
 
-    ``nothing`` is what the running maximum begins with, ``keeps_cell``: whether the index begins with the first cell,
-    or with -1. ``empty`` is the maximum of a window without a cell. Numbers of magnitudes below ``normal`` are compared
-    as zero.
+    ``nothing`` is the initial running maximum. ``keeps_cell``: the initial index is the first cell, not -1. ``empty``
+    is the maximum of a window without a cell. Magnitudes below ``normal`` compare as zero.
     """
 
     ties: int
@@ -44,8 +43,8 @@ class Rule(NamedTuple):
 
 
 FIRST, LAST, ANY, LEADING, YIELDING, IGNORED = range(6)
-"""Which of several equal values, or of several NaN, is taken. ``LEADING`` NaN: only as the first cell; ``YIELDING`` to
-whatever comes next.
+"""Which of several equal values, or NaN, is taken. ``LEADING``: a NaN only as the first cell. ``YIELDING``: a NaN gives
+way to whatever comes next.
 """
 
 
@@ -58,16 +57,15 @@ class Span(NamedTuple):
 
 
 WRONG_MAXIMUM, WRONG_INDEX, POINTS_ELSEWHERE = 1, 2, 4
-"""Flags of one window: out is not its maximum; the index is not that of the rule; the index lies outside the window or
-the value there is not what came out."""
+"""Flags of one window: out is not its maximum; the index is not that of the rule; the index lies outside the window, or
+on another value than out."""
 
 
 @compiled
-def find_maxima(cells: Floats, depth: Spans, height: Spans, width: Spans, rule: Rule, indices: Ints) -> None:
-    """Fill the index of every window of every plane, of which ``cells`` holds one after the other.
-
-    The first of those that may be any.
-    """
+def find_maxima(
+    cells: Floats, depth: Spans, height: Spans, width: Spans, rule: ForwardParameters, indices: Ints
+) -> None:
+    """Fill the index of every window of consecutive planes; the first where the rule takes any."""
     plane_size = depth.size * height.size * width.size
     number = 0
     for plane in range(len(cells) // max(plane_size, 1)):
@@ -89,9 +87,16 @@ def find_maxima(cells: Floats, depth: Spans, height: Spans, width: Spans, rule: 
 
 @compiled
 def judge_maxima(
-    cells: Floats, depth: Spans, height: Spans, width: Spans, rule: Rule, outputs: Floats, indices: Ints, wrong: Bytes
+    cells: Floats,
+    depth: Spans,
+    height: Spans,
+    width: Spans,
+    rule: ForwardParameters,
+    outputs: Floats,
+    indices: Ints,
+    wrong: Bytes,
 ) -> None:
-    """Fill the flags of every window of every plane, for the maxima and indices that came out."""
+    """Fill the flags of every window of consecutive planes, given their maxima and indices."""
     plane_size = depth.size * height.size * width.size
     number = 0
     for plane in range(len(cells) // max(plane_size, 1)):
@@ -118,7 +123,7 @@ def judge_maxima(
                     number += 1
 
 
-@part
+@helper
 def flags_of(
     cells: Floats,
     start: int,
@@ -127,31 +132,31 @@ def flags_of(
     depth: Span,
     height: Span,
     width: Span,
-    rule: Rule,
+    rule: ForwardParameters,
     output: float,
     index: int,
 ) -> int:
-    """What is wrong with the maximum ``output`` and the index of one window."""
-    owed = index_of_maximum(cells, start, rows, columns, depth, height, width, rule)
-    maximum = maximum_at(cells, start, owed, rule) if has_cells(depth, height, width) else rule.empty
+    """Compute the flags of one window, given its maximum ``output`` and index."""
+    expected = index_of_maximum(cells, start, rows, columns, depth, height, width, rule)
+    maximum = maximum_at(cells, start, expected, rule) if has_cells(depth, height, width) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
-    inside = owed >= 0
-    if index != owed:
+    inside = expected >= 0
+    if index != expected:
         inside = is_visited(index, rows, columns, depth, height, width)
-        if not inside or owed < 0 or not is_owed_as_well(cells[start + index], maximum, rule):
+        if not inside or expected < 0 or not is_equally_valid(cells[start + index], maximum, rule):
             flags |= WRONG_INDEX
     if inside:
         points = is_as_great(output, cells[start + index], rule)
     else:
-        points = index == owed and not has_cells(depth, height, width)
+        points = index == expected and not has_cells(depth, height, width)
     return flags if points else flags | POINTS_ELSEWHERE
 
 
-@part
+@helper
 def index_of_maximum(
-    cells: Floats, start: int, rows: int, columns: int, depth: Span, height: Span, width: Span, rule: Rule
+    cells: Floats, start: int, rows: int, columns: int, depth: Span, height: Span, width: Span, rule: ForwardParameters
 ) -> int:
-    """The index of one window in the plane of ``rows`` x ``columns`` that begins at ``start``; -1 for none."""
+    """Find the index of one window in the plane of ``rows`` x ``columns`` that begins at ``start``; -1 for none."""
     if not has_cells(depth, height, width):
         return -1
     first = (depth.first * rows + height.first) * columns + width.first
@@ -168,24 +173,23 @@ def index_of_maximum(
     return index
 
 
-@part
+@helper
 def has_cells(depth: Span, height: Span, width: Span) -> bool:
-    """Whether a window has any cell."""
     return depth.length > 0 and height.length > 0 and width.length > 0
 
 
-@part
-def maximum_at(cells: Floats, start: int, index: int, rule: Rule) -> float:
-    """The maximum of a window of that index; NaN that is ignored is none, so that nothing replaced -inf."""
+@helper
+def maximum_at(cells: Floats, start: int, index: int, rule: ForwardParameters) -> float:
+    """Return the maximum of a window of that index; an ignored NaN never replaced -inf."""
     if index < 0:
         return rule.nothing
     value = cells[start + index]
     return -float("inf") if value != value and rule.nans == IGNORED else value
 
 
-@part
-def replaces(value: float, maximum: float, is_first: bool, rule: Rule) -> bool:
-    """Whether a value takes the place of the running maximum; ``is_first``: it is in the window's first cell."""
+@helper
+def replaces(value: float, maximum: float, is_first: bool, rule: ForwardParameters) -> bool:
+    """Check whether a value replaces the running maximum; ``is_first``: it is in the window's first cell."""
     if value <= maximum:
         return rule.ties == LAST and is_as_great(value, maximum, rule)
     if value > maximum:
@@ -197,37 +201,35 @@ def replaces(value: float, maximum: float, is_first: bool, rule: Rule) -> bool:
     return rule.nans == LAST or rule.nans == YIELDING or (rule.nans == LEADING and is_first)
 
 
-@part
-def is_owed_as_well(value: float, maximum: float, rule: Rule) -> bool:
-    """Whether a cell of the window may be taken as well as that of the maximum."""
+@helper
+def is_equally_valid(value: float, maximum: float, rule: ForwardParameters) -> bool:
+    """Check whether the rule may take this cell of the window in place of the maximum's."""
     any_of_them = rule.nans == ANY if maximum != maximum else rule.ties == ANY
     return any_of_them and is_as_great(value, maximum, rule)
 
 
-@part
-def is_as_great(first: float, second: float, rule: Rule) -> bool:
-    """Whether the rule takes two values for the same."""
+@helper
+def is_as_great(first: float, second: float, rule: ForwardParameters) -> bool:
+    """Check whether the rule takes two values as equal."""
     both_zero = abs(first) < rule.normal and abs(second) < rule.normal
     return both_zero or is_same(first, second)
 
 
-@part
+@helper
 def is_visited(index: int, rows: int, columns: int, depth: Span, height: Span, width: Span) -> bool:
-    """Whether one window visits the cell of that index."""
     if index < 0:
         return False
     row = index // columns
     return is_within(row // rows, depth) and is_within(row % rows, height) and is_within(index % columns, width)
 
 
-@part
+@helper
 def is_within(coordinate: int, span: Span) -> bool:
-    """Whether one window visits the coordinate along one axis."""
     distance = coordinate - span.first
     return distance >= 0 and distance % span.step == 0 and distance // span.step < span.length
 
 
-@part
+@helper
 def is_same(first: float, second: float) -> bool:
-    """Whether two results are the same value; NaN payloads and signs of zero do not count."""
+    """Compare two results; NaN payloads and signs of zero do not count."""
     return first == second or (first != first and second != second)

@@ -1,4 +1,4 @@
-"""What meets in each cell of one plane: the facts that a verdict on the cell needs, and all that it needs.
+"""Exact sums: all facts about the terms of each cell that the criterion needs.
 
 Sums are exact for any data that float64 holds; no rounding of ours enters a verdict.
 """
@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolproof.references.core.compiled import Bytes, Floats, Ints, SmallInts, compiled, part
-from poolproof.references.core.numbers import NO_LATTICE, lowest_bit, power
+from poolproof.references.kernels.compiled import Bytes, Floats, Ints, SmallInts, compiled, helper
+from poolproof.references.kernels.numbers import NO_LATTICE, lowest_bit, power
 
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY = 1, 2, 4
-"""Kinds of terms that are not finite, and of outputs that are admissible besides an interval."""
+"""Flags of terms that are not finite, and of outputs that are admissible besides an interval."""
 
 BOTH_INFINITIES = POSITIVE_INFINITY | NEGATIVE_INFINITY
 
 LIMIT = 2.0**960
-"""Sums of finite terms stay below it, so that every bound on them has a place in float64."""
+"""Sums of finite terms stay below it, so that every bound on them fits into float64."""
 
 
 class Facts(NamedTuple):
-    """Of each cell of a plane; all arrays have shape (cells,).
+    """The facts of all cells of a plane; arrays have shape (cells,).
 
     k
         How many terms land here, whatever their value.
@@ -46,15 +46,14 @@ class Facts(NamedTuple):
     kinds: Bytes
 
 
-@part
+@helper
 def empty_facts(cells: int) -> Facts:
-    """Memory for the facts of a plane of that many cells."""
     k, lattice, kinds = np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(cells, np.uint8)
     return Facts(k, np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells), lattice, kinds)
 
 
 class Cell(NamedTuple):
-    """The same of one cell."""
+    """The `Facts` of one cell."""
 
     k: int
     sum: float
@@ -65,7 +64,7 @@ class Cell(NamedTuple):
     kinds: int
 
 
-@part
+@helper
 def cell_of(facts: Facts, i: int) -> Cell:
     return Cell(
         facts.k[i],
@@ -80,18 +79,18 @@ def cell_of(facts: Facts, i: int) -> Cell:
 
 @compiled
 def facts_of_plane(cells: Ints, terms: Floats, size: int) -> Facts:
-    """The facts of one plane of ``size`` cells; see `gather`."""
+    """Return the facts of one plane of ``size`` cells; see `gather`."""
     facts = empty_facts(size)
     gather(cells, terms, 0, cells.size, facts)
     return facts
 
 
-@part
+@helper
 def gather(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> None:
-    """The facts of a plane into whose ``cells`` the ``terms`` from ``first`` up to ``last`` are sent.
+    """Fill the facts of a plane from ``terms`` and their ``cells``, ``first`` up to ``last``.
 
-    A term sent to a negative cell lands nowhere. IndexError for a cell behind the plane; OverflowError where the finite
-    terms of a cell reach `LIMIT`.
+    A term with a negative cell is dropped. IndexError for a cell behind the plane; OverflowError where the finite terms
+    of a cell reach `LIMIT`.
     """
     _clear(facts)
     for i in range(first, last):
@@ -102,7 +101,7 @@ def gather(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> N
             continue
         facts.k[cell] += 1
         if not math.isfinite(term):
-            facts.kinds[cell] |= _kind(term)
+            facts.kinds[cell] |= _special_kind(term)
         elif term != 0.0:
             facts.sum[cell] += term
             facts.positive[cell] += max(term, 0.0)
@@ -112,7 +111,7 @@ def gather(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> N
         _sum_exactly(cells, terms, first, last, facts)
 
 
-@part
+@helper
 def _clear(facts: Facts) -> None:
     facts.k[:] = 0
     facts.sum[:] = 0.0
@@ -123,19 +122,18 @@ def _clear(facts: Facts) -> None:
     facts.kinds[:] = 0
 
 
-@part
-def _kind(term: float) -> int:
-    """Of a term that is not finite."""
+@helper
+def _special_kind(term: float) -> int:
     if math.isnan(term):
         return NAN
     return POSITIVE_INFINITY if term > 0.0 else NEGATIVE_INFINITY
 
 
-@part
+@helper
 def _sums_are_exact(facts: Facts) -> bool:
-    """Whether every partial sum of every cell, which lies in [-N, P] on the lattice, has a place in float64's 53 bits.
+    """Check whether all partial sums, which lie in [-N, P] on the lattice, fit into float64's 53 bits.
 
-    Where P or N reach further they become upper bounds.
+    Where P or N reach further, turn them into upper bounds.
     """
     exact = True
     for cell in range(facts.k.size):
@@ -153,9 +151,9 @@ def _sums_are_exact(facts: Facts) -> bool:
     return exact
 
 
-@part
+@helper
 def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> None:
-    """The sums, with their residues, of the cells whose plain sums may have been rounded: gathered, then added."""
+    """Sum the cells whose plain sums may have been rounded again, exactly, with their residues."""
     ends = np.zeros(facts.k.size, np.int64)
     total, most = 0, 0
     for cell in range(facts.k.size):
@@ -169,65 +167,65 @@ def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, facts: Facts
         if cell >= 0 and _is_too_wide(facts, cell) and math.isfinite(terms[i]):
             grouped[ends[cell]] = terms[i]
             ends[cell] += 1
-    parts = np.empty(most + 1)
+    components = np.empty(most + 1)
     begin = 0
     for cell in range(facts.k.size):
         if _is_too_wide(facts, cell):
-            facts.sum[cell], facts.residue[cell] = _exact_sum(grouped, begin, ends[cell], parts)
+            facts.sum[cell], facts.residue[cell] = _exact_sum(grouped, begin, ends[cell], components)
             begin += facts.k[cell]
 
 
-@part
+@helper
 def _is_too_wide(facts: Facts, cell: int) -> bool:
-    """Whether the plain sum of a cell may have been rounded."""
+    """Check whether the plain sum of a cell may have been rounded."""
     return facts.k[cell] > 1 and max(facts.positive[cell], facts.negative[cell]) >= power(facts.lattice[cell] + 53)
 
 
-@part
-def _exact_sum(terms: Floats, begin: int, end: int, parts: Floats) -> tuple[float, float]:
-    """(S rounded to float64, S - that, rounded) of the terms from ``begin`` up to ``end``; ``parts`` is memory."""
+@helper
+def _exact_sum(terms: Floats, begin: int, end: int, components: Floats) -> tuple[float, float]:
+    """Return (S rounded to float64, S - that, rounded) of terms ``begin`` up to ``end``; ``components`` is scratch."""
     number = 0
     for i in range(begin, end):
-        number = _add(parts, number, terms[i])
-    total = _nearest(parts, number)
-    number = _add(parts, number, -total)
-    return total, _nearest(parts, number)
+        number = _add(components, number, terms[i])
+    total = _nearest(components, number)
+    number = _add(components, number, -total)
+    return total, _nearest(components, number)
 
 
-@part
-def _add(parts: Floats, number: int, term: float) -> int:
-    """Add ``term`` to a sum of ``number`` parts that do not overlap, the least first; how many there are then.
+@helper
+def _add(components: Floats, number: int, term: float) -> int:
+    """Add ``term`` to a sum of ``number`` non-overlapping components, the least first; return their new number.
 
-    Every addition is taken apart into its rounded result and its error, of which nothing is lost (Shewchuk 1997).
+    Every addition is split into its rounded result and its error, so that nothing is lost (Shewchuk 1997).
     """
-    kept = 0
+    used = 0
     for i in range(number):
-        part_of_sum = parts[i]
-        total = term + part_of_sum
+        component = components[i]
+        total = term + component
         back = total - term
-        error = (term - (total - back)) + (part_of_sum - back)
+        error = (term - (total - back)) + (component - back)
         if error != 0.0:
-            parts[kept] = error
-            kept += 1
+            components[used] = error
+            used += 1
         term = total
     if term != 0.0:
-        parts[kept] = term
-        kept += 1
-    return kept
+        components[used] = term
+        used += 1
+    return used
 
 
-@part
-def _nearest(parts: Floats, number: int) -> float:
-    """The sum of parts that do not overlap, the least first, rounded to nearest even."""
+@helper
+def _nearest(components: Floats, number: int) -> float:
+    """Round the sum of non-overlapping components, the least first, to nearest even."""
     if number == 0:
         return 0.0
-    total, error, left = parts[number - 1], 0.0, number - 1
+    total, error, left = components[number - 1], 0.0, number - 1
     while left > 0 and error == 0.0:
         left -= 1
-        before, total = total, total + parts[left]
-        error = parts[left] - (total - before)
-    if left > 0 and (error > 0.0) == (parts[left - 1] > 0.0):
-        # Beyond half a unit by what is left: where the error is just half a unit, the tie went to the wrong side.
+        before, total = total, total + components[left]
+        error = components[left] - (total - before)
+    if left > 0 and (error > 0.0) == (components[left - 1] > 0.0):
+        # What is left lies beyond half a unit: where the error is just that, the tie went to the wrong side.
         beyond = total + 2.0 * error
         if beyond - total == 2.0 * error:
             return beyond

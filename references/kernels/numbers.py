@@ -1,6 +1,6 @@
 """Arithmetic of single numbers: powers of two, units in the last place, rounding into a format.
 
-A format is given by its precision, its least exponent and its largest value, as in `poolproof.references.formats`.
+A format is its precision, least exponent and largest value, as in `poolproof.references.formats`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from poolproof.references.core.compiled import part
+from poolproof.references.kernels.compiled import helper
 
 NO_LATTICE = np.iinfo(np.int32).max // 2
 """The lattice exponent of a sum without a term that is finite and not zero."""
@@ -19,19 +19,19 @@ _EXPONENTS, _FRACTIONS = 0x7FF, (1 << 52) - 1
 _LEAST, _LEAST_NORMAL, _GREATEST = -1074, -1022, 1023
 
 
-@part
+@helper
 def _bits(x: float) -> int:
     return int(np.float64(x).view(np.int64))
 
 
-@part
+@helper
 def _number(bits: int) -> float:
     return float(np.int64(bits).view(np.float64))
 
 
-@part
+@helper
 def power(exponent: int) -> float:
-    """2**exponent; zero or infinite outside float64's range."""
+    """Return 2**exponent; zero or infinite outside float64's range."""
     if exponent > _GREATEST:
         return math.inf
     if exponent >= _LEAST_NORMAL:
@@ -39,16 +39,16 @@ def power(exponent: int) -> float:
     return _number(1 << (int(exponent) - _LEAST)) if exponent >= _LEAST else 0.0
 
 
-@part
+@helper
 def exponent_of(x: float) -> int:
-    """floor(log2 |x|) of a finite number that is not zero."""
+    """Return floor(log2 |x|) of a finite number that is not zero."""
     stored = (_bits(x) >> _FRACTION_BITS) & _EXPONENTS
     return stored - _BIAS if stored else math.frexp(x)[1] - 1
 
 
-@part
+@helper
 def lowest_bit(x: float) -> int:
-    """Exponent of the lowest set bit of a finite number that is not zero (1.5 -> -1, 8 -> 3)."""
+    """Return the exponent of the lowest set bit of a finite number that is not zero (1.5 -> -1, 8 -> 3)."""
     bits = _bits(x)
     stored, fraction = (bits >> _FRACTION_BITS) & _EXPONENTS, bits & _FRACTIONS
     if fraction == 0:
@@ -57,22 +57,22 @@ def lowest_bit(x: float) -> int:
     return lowest + _LEAST + max(stored - 1, 0)
 
 
-@part
+@helper
 def binade(x: float) -> float:
-    """2**floor(log2 x) of a finite x >= 0, zero for zero."""
+    """Return 2**floor(log2 x) of a finite x >= 0, zero for zero."""
     return power(exponent_of(x)) if x > 0.0 else 0.0
 
 
-@part
+@helper
 def ulp(x: float, precision: int, min_exponent: int) -> float:
-    """Distance between neighbours of the format in the binade of a finite x."""
+    """Return the distance between neighbours of the format in the binade of a finite x."""
     exponent = min_exponent if x == 0.0 else max(exponent_of(x), min_exponent)
     return power(exponent - (precision - 1))
 
 
-@part
+@helper
 def rounded(x: float, residue: float, precision: int, min_exponent: int, largest: float) -> float:
-    """The real number x + residue to nearest, ties to even; |residue| is at most half a unit of x in float64."""
+    """Round the real number x + residue to nearest, ties to even; |residue| is at most half an ulp of x in float64."""
     if precision == 53 or not math.isfinite(x):
         return x
     if residue != 0.0:
@@ -82,9 +82,9 @@ def rounded(x: float, residue: float, precision: int, min_exponent: int, largest
     return math.copysign(math.inf, x) if abs(nearest) > largest else nearest
 
 
-@part
+@helper
 def _to_odd(x: float, residue: float) -> float:
-    """``x`` with its last bit made sticky: odd wherever a residue is left.
+    """Make the last bit of ``x`` sticky: odd wherever a residue is left.
 
     Rounding that to a format of at most 51 bits equals rounding the exact sum (Boldo and Melquiond, 2008).
     """
