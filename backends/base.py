@@ -223,8 +223,8 @@ class Backend(ABC):
 
     survives_fork
         A process that has created the backend may be forked; a device context, for one, does not survive that. A dead
-        implementation is then replaced by a fork, and a session's workers are forked from one process that has loaded
-        it; each creates the backend anew, so that one that shares out devices sees its own number (`WORKER_VARIABLE`).
+        implementation is then replaced by a fork. Each worker of a session loads the backend itself; one that shares
+        out devices sees that worker's number (`WORKER_VARIABLE`).
     modes
         Names of ways to execute a call, besides the plain one, that must not change its result.
     variants

@@ -1,8 +1,4 @@
-"""Scenarios of the two phases of a call, as callers run them.
-
-Only those of `poolproof.references.contract.scenarios` that some source defines are here: the others may end a process
-or lose a card.
-"""
+"""Scenarios of the two phases of a call (`poolproof.references.contract.scenarios`), as callers run them."""
 
 from __future__ import annotations
 

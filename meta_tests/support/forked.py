@@ -42,9 +42,9 @@ from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
-from poolproof.suites.cases.calls import parts
+from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cli import main
-from poolproof.suites.running import processes, serving
+from poolproof.suites.running import processes
 
 _BENCHMARKS = ROOT / "benchmarks"
 
@@ -117,18 +117,13 @@ def become(
 
 
 def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`.
-
-    All pages of a fork are shared: to gather them into huge ones would copy them, which is half of what it takes.
-    """
-    assert "gather_pages" in vars(serving), "what gathers pages has moved, and would copy all that forks share"
+    """In place of `Guarded.launched`."""
     ours, theirs = socket.socketpair()
     errors.touch()
     pid = os.fork()
     if not pid:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
-        serving.gather_pages = lambda: None
         speak_into(errors, errors)
         _close_all_but(theirs.fileno())
         end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
@@ -341,7 +336,7 @@ def _serve(connection: Connection) -> None:
 def _list_calls_of_the_contract(product: Product) -> None:
     """Each session on that product counts them, which takes it a second where they are not listed yet."""
     for api in SIGNATURES:
-        for part in parts(product, api, cases=1, seed=0):
+        for part in call_parts(product, api, cases=1, seed=0):
             part.count(product, api)
 
 

@@ -1,6 +1,11 @@
 """Scenarios of the two phases of a call: what a caller may do in and between them, and the expected outcome.
 
-A scenario that no source defines is written down and never run: on a card it may end the process, or worse. Sources:
+Those that no source defines are not here, for on a card they may end the process, or worse: a workspace smaller than
+phase one asked for, or one whose size the caller calls 0 (kernels write past its end, or to address 0); an executor
+that runs though it is destroyed, or for a second time though it is not repeatable, or is made repeatable after its run
+(uses after free); one that another API made (any is run); descriptors destroyed before phase two, or device memory
+freed before the work on the stream is done (uses after free); a thread without a context (generations of the runtime
+differ). Sources:
 
 [run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, and a
               workspace may not be null where its size is more than 0
@@ -37,14 +42,7 @@ class Either:
     """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
 
 
-@dataclass(frozen=True)
-class Undefined:
-    """No outcome is expected, and the scenario is not run: ``reason`` says what may happen."""
-
-    reason: str
-
-
-ExpectedOutcome = Succeeds | Fails | Either | Undefined
+ExpectedOutcome = Succeeds | Fails | Either
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,6 @@ class ExecutorScenario:
     statement: str
     expected: ExpectedOutcome
     source: str
-
-    @property
-    def is_runnable(self) -> bool:
-        return not isinstance(self.expected, Undefined)
 
 
 def _refused(status: int) -> Fails:
@@ -172,62 +166,6 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         DATA_AFTER_PHASE_ONE,
         DESTROYED_BEHIND,
         INTERLEAVED,
-        ExecutorScenario(
-            "phase_two.workspace_too_small",
-            "The workspace is as large as phase one asked for.",
-            Undefined("[base] believes the address: kernels write past its end"),
-            "[run]",
-        ),
-        ExecutorScenario(
-            "phase_two.workspace_denied",
-            "Where phase one asks for a workspace, the caller does not say that its size is 0.",
-            Undefined("[base] looks at the caller's size alone: kernels write to address 0"),
-            "[run]",
-        ),
-        ExecutorScenario(
-            "executor.used_twice",
-            "An executor that is not repeatable runs once.",
-            Undefined("[base] deletes it in phase two: a use after free"),
-            "[repeatable]",
-        ),
-        ExecutorScenario(
-            "executor.of_another_api",
-            "An executor is run by the API that made it.",
-            Undefined("[base] runs any executor; no page says that it does, or refuses"),
-            "[run]",
-        ),
-        ExecutorScenario(
-            "executor.used_after_destroy",
-            "An executor that was destroyed, repeatable or not, is not used again.",
-            Undefined("a use after free"),
-            "[destroy]",
-        ),
-        ExecutorScenario(
-            "executor.repeatable_after_run",
-            "An executor is made repeatable before its first run.",
-            Undefined("[base] has deleted it: a use after free"),
-            "[repeatable]",
-        ),
-        ExecutorScenario(
-            "phase_two.descriptors_destroyed_between",
-            "Tensors and lists outlive phase two.",
-            Undefined("[base] keeps pointers to them from phase one on: a use after free"),
-            "[base]",
-        ),
-        ExecutorScenario(
-            "phase_two.memory_freed_between",
-            "Device memory outlives the work on the stream.",
-            Undefined("kernels read or write memory that is free, which may end the context"),
-            "[runtime]",
-        ),
-        ExecutorScenario(
-            "phase_two.thread_without_context",
-            "A thread has a context before it calls phase two.",
-            Undefined("generations of the runtime differ: some give the thread the default context"),
-            "[runtime]",
-        ),
     )
 }
-"""Every scenario by its id, those that are not run last."""
-
-RUNNABLE_SCENARIOS = tuple(scenario for scenario in SCENARIOS.values() if scenario.is_runnable)
+"""Every scenario by its id."""
