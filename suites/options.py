@@ -8,7 +8,7 @@ import pytest
 
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MOST_SECONDS
+from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.running.allotment import Budget, parse_time, seconds_of
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.given import USUAL_TIMEOUT
@@ -186,9 +186,9 @@ def check_ranges(config: pytest.Config) -> None:
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
     diagnosis = config.getoption("diagnose")
-    if not 0.0 <= diagnosis <= MOST_SECONDS:
-        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MOST_SECONDS:,.0f}")
-    if not 0.0 < timeout <= MOST_SECONDS:
+    if not 0.0 <= diagnosis <= MAX_SECONDS:
+        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
+    if not 0.0 < timeout <= MAX_SECONDS:
         raise OutOfRange(
-            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
+            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )

@@ -15,19 +15,19 @@ from click.testing import CliRunner, Result
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
 from poolproof.reports.bundle.packing import package as pack
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.rows.plugins import Kind, other_plugins
+from poolproof.reports.rows.plugins import PluginKind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.waivers.plugged import choose
+from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
@@ -65,7 +65,7 @@ expires = {expires}
 SOON = date.today() + timedelta(days=90)
 
 
-DRAW = Draw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(drawn_again, mandatory, plan_cases)
 
 Package = Callable[..., Path]
 
@@ -163,7 +163,9 @@ MINE = Ends(name="mine", source="us", answer=None)
     sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 20.0)
     aspects = ("precision", "values")
     try:
-        rows = list(sandbox.judge([Question(Case.from_json(LINE), CASE_ASPECTS[name], "block") for name in aspects]))
+        rows = list(
+            sandbox.judge([CaseQuestion(Case.from_json(LINE), CASE_ASPECTS[name], "block") for name in aspects])
+        )
     finally:
         sandbox.close()
     assert [row["verdict"] for row in rows] == ["crashed", "conforms"]
@@ -399,12 +401,12 @@ def test_formats_of_ours_are_known_by_their_names() -> None:
 
 
 def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
-    assert load_plugins(Kind.CASE_LIST, object, ()).records == ()
+    assert load_plugins(PluginKind.CASE_LIST, object, ()).records == ()
 
 
 def test_every_kind_of_plugins_is_listed() -> None:
     groups = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert set(LISTED) == set(Kind) == set(groups)
+    assert set(LISTED) == set(PluginKind) == set(groups)
 
 
 def test_the_floor_is_that_of_pyproject() -> None:

@@ -16,8 +16,8 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from poolproof.reports.rows.prices import usual_price
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.running.journal import Journal
 from poolproof.suites.running.plans import Block, root_of
@@ -112,11 +112,11 @@ class Portion(NamedTuple):
 
 def cheapest_first(blocks: Sequence[Block]) -> list[Block]:
     """The order in which blocks are asked their first cases."""
-    return sorted(blocks, key=lambda block: (_few(block) * usual_price(block.aspect.id), block.aspect.id))
+    return sorted(blocks, key=lambda block: (_few(block) * usual_cost(block.aspect.id), block.aspect.id))
 
 
 def _few(block: Block) -> int:
-    few = _FEW if usual_price(block.aspect.id) <= _LITTLE else 1
+    few = _FEW if usual_cost(block.aspect.id) <= _LITTLE else 1
     return max(block.least, min(few, block.count))
 
 

@@ -14,7 +14,7 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.io_errors import writing
 from poolproof.suites.running.plans import root_of
 
 

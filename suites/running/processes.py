@@ -22,7 +22,7 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Self
 
-from poolproof.reports.rows.surroundings import CannotWrite
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.running import guardian
 from poolproof.suites.running.guardian import die_with

@@ -16,10 +16,10 @@ from made_blocks import Clock, Made
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
-from poolproof.reports.figures.conclusion import duration
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment
@@ -140,7 +140,7 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
 
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "2000", "--dtype", "float32"]
 SLOW = "dying_backends:slow"
-DRAW = Draw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(drawn_again, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")

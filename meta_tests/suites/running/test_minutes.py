@@ -15,7 +15,7 @@ import pytest
 from made_blocks import Clock, Made
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run
@@ -95,7 +95,7 @@ ASKED = [
 ]
 SMALL = [*ASKED, "--cases", "3", "--no-shrink"]
 BACKEND = "torch-cpu"
-DRAW = Draw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(drawn_again, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")
