@@ -242,12 +242,12 @@ def _operator_database() -> dict[str, Any] | None:
 STAGES = (
     ("record", ("reports/rows/",)),
     ("draw", ("suites/cases/generation.py", "suites/cases/strategies.py", "suites/cases/geometries.py")),
-    ("describe", ("suites/cases/classes.py", "suites/judging/judge.py:describe")),
+    ("describe", ("suites/judging/case_question.py:describe",)),
     ("backend", ("backends/",)),
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
     (
         "facts and criterion",
-        ("references/oracle.py", "references/forward.py", "references/criterion.py", "references/core/"),
+        ("references/oracle.py", "references/forward.py", "references/criterion.py", "references/kernels/"),
     ),
     (
         "measure",

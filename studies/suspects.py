@@ -32,14 +32,14 @@ import click
 import pandas as pd
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
+from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, kinds_of
+from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects import NEEDED, Suspect, kinds_of, suspects
-from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
-from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.plans import PLANS, Subject
 from poolproof.suites.running.sandbox import Sandbox, survey
@@ -66,15 +66,15 @@ class Told:
     sentence: str
     terms: tuple[str, ...]
     fails: str
-    is_claimed: bool
+    has_condition: bool
     is_exact: bool
     cases: int
 
     @classmethod
-    def of(cls, suspect: Suspect) -> Told:
+    def of(cls, suspect: FailureCluster) -> Told:
         terms = tuple(map(str, suspect.terms))
         fails = kinds_of(suspect)
-        return cls(suspect.sentence, terms, fails, suspect.is_claimed, suspect.is_exact, len(suspect.cases))
+        return cls(suspect.sentence, terms, fails, suspect.has_condition, suspect.is_exact, len(suspect.cases))
 
 
 @dataclass(frozen=True)
@@ -124,21 +124,21 @@ class Judged:
         self._sandbox, self._subjects = sandbox, subjects
         self.rows = rows
 
-    def ask_further(self, question: Question, _backend: str) -> Row:
+    def ask_further(self, question: CaseQuestion, _backend: str) -> Row:
         self.rows += map(_needed, self._sandbox.judge([question]))
         return self.rows[-1]
 
-    def suspects(self) -> tuple[Suspect, ...]:
-        return suspects(pd.DataFrame(self.rows))
+    def suspects(self) -> tuple[FailureCluster, ...]:
+        return cluster_failures(pd.DataFrame(self.rows))
 
-    def diagnose(self, found: tuple[Suspect, ...], seconds: float) -> tuple[Suspect, ...]:
+    def diagnose(self, found: tuple[FailureCluster, ...], seconds: float) -> tuple[FailureCluster, ...]:
         """What is told of them after further cases."""
         known = found
 
-        def inquiries() -> list[Inquiry]:
+        def inquiries() -> list[OpenCluster]:
             nonlocal known, found
             found, known = known or self.suspects(), ()
-            return open_ones(found)
+            return open_clusters(found)
 
         Diagnosis(inquiries, self.ask_further, self._subjects, seconds, lambda _: None).run()
         return self.suspects()
@@ -164,7 +164,7 @@ class Rounds:
         self._left = islice(rounds(surveys, PLANS["smoke"], 0, 1), most)
         self._drawn: list[Round] = []
 
-    def of(self, product: str) -> Iterator[Sequence[Asked]]:
+    def of(self, product: str) -> Iterator[Sequence[Question]]:
         number = 0
         while number < len(self._drawn) or self._draws():
             yield self._drawn[number].questions[product]
@@ -176,7 +176,7 @@ class Rounds:
         return drawn is not None
 
 
-def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Asked]]) -> list[Row]:
+def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Question]]) -> list[Row]:
     """Answers to a first share of each round, and to what else it asks of operators that failed, until many have."""
     rows: list[Row] = []
     for questions in asked:
@@ -192,7 +192,7 @@ def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Asked]]) -> list[Row]:
     return rows
 
 
-def _answers(sandbox: Sandbox, questions: Sequence[Asked]) -> Iterator[Row]:
+def _answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
     hangs = 0
     for row in sandbox.judge(questions):
         yield _needed(row)
@@ -247,7 +247,7 @@ def say(results: Sequence[Result], least: int) -> None:
         named = sum(bool(each.names_trigger(getattr(each, told))) for each in triggers)
         click.echo(f"{begin}one suspect {one}, at most two {few}; first one exact {exact}; trigger named {named}")
     few = [each for each in results if each.failing < least]
-    told = [each.defect for each in few if any(suspect.is_claimed for suspect in each.found)]
+    told = [each.defect for each in few if any(suspect.has_condition for suspect in each.found)]
     click.echo(f"fewer: {', '.join(f'{each.defect} ({each.failing})' for each in few) or 'none'}")
     click.echo(f"of these with a condition all the same: {', '.join(told) or 'none'}")
 

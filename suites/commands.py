@@ -20,8 +20,8 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.libraries import library_of
-from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
@@ -30,9 +30,9 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
@@ -162,8 +162,8 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     "--evidence",
     "folder",
     type=PATH,
-    help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
-    "it again and make the call without this suite.",
+    help="Folder for what a failure leaves behind: what came out, what was expected, what went in, and programs that "
+    "judge it again and make the call without this suite.",
 )
 def replay(
     case: str,
@@ -202,10 +202,12 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             check_lines([case])
             (question,) = given_questions([case], sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
-            answers = [_judged(sandbox, question.leaving(evidence) if evidence else question) for _ in range(repeat)]
+            answers = [
+                _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
+            ]
             for row, *_ in answers:
                 if evidence:
-                    evidence.put_unfinished(row)
+                    evidence.write_unfinished(row)
             return answers
         except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
             give_up(str(error))
@@ -213,7 +215,7 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             sandbox.close()
 
 
-def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
+def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
     """The row of the question, and that of another call that is to blame instead."""
     return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
 
@@ -286,12 +288,6 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 @click.option(
     "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
 )
-@click.option(
-    "--their-data",
-    is_flag=True,
-    help="Keep each case's geometry and take the data that the format's tool makes: other cases, with ids of their "
-    "own, of which more can be written.",
-)
 def export(
     name: str,
     path: Path,
@@ -304,7 +300,6 @@ def export(
     aspects: tuple[str, ...],
     lines: tuple[str, ...],
     lists: tuple[Path, ...],
-    their_data: bool,
 ) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 
@@ -313,15 +308,12 @@ def export(
     """
     check_replaceable(path)
     chosen = format_named(name)
-    if their_data and not chosen.has_data:
-        raise BadInput(f"--their-data: no tool makes data for {name}")
-    given = [*spelled_cases(lines), *listed_cases(lists)]
+    cases = [*spelled_cases(lines), *listed_cases(lists)]
     if not (lines or lists):
         plan = PLANS[plan_name]
         plan = plan if number is None else replace(plan, cases=number)
-        given = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
+        cases = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
     with faults_told(name):
-        cases = [replace(case, **chosen.with_their_data(case)) for case in given] if their_data else given
         rows, left_out = written(chosen, cases)
         text = chosen.document(rows) if rows else ""
     for reason, count in left_out.most_common():

@@ -22,24 +22,28 @@ from poolproof.references.contract import (
     supporting_products,
     violating_call,
 )
-from poolproof.references.contract.changes import Nulled, Reshaped, changed, differences, nearest, sentence
-from poolproof.references.contract.variations import (
+from poolproof.references.contract.changes import (
     BASE,
     INT64_MAX,
     INT64_MIN,
     LENGTHS,
     RANKS,
+    Change,
+    changed,
+    differences,
     models,
+    nearest,
     pointers,
+    sentence,
     variations,
 )
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.suites.cases.calls import Drawn, Part, Varied, parts
+from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts
 from poolproof.suites.cases.drawn_calls import drawn_calls
 from poolproof.suites.cases.smaller_calls import smaller_call
-from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
+from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.running.aspects import CONTRACT
 
 A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
@@ -79,7 +83,7 @@ def test_every_axis_of_every_tensor_is_too_long_too_short_and_extreme_by_itself(
         for axis, length in enumerate(shape):
             for value in (length - 1, length + 1, 0, -1, INT64_MAX, INT64_MIN):
                 resized = (*shape[:axis], value, *shape[axis + 1 :])
-                call = Reshaped(name, resized).applied(model)
+                call = Change(name, "shape", resized).applied(model)
                 assert resized in found or not may_ask(call, expectations(product, call))
 
 
@@ -105,15 +109,15 @@ def test_every_pointer_is_null_alone_with_each_other_and_beside_every_breach(pro
     nulls = [
         frozenset(change.argument for change in changes)
         for changes in made
-        if all(isinstance(change, Nulled) for change in changes)
+        if all(change.field == "null" for change in changes)
     ]
     assert {each for each in nulls if len(each) == 1} == {frozenset({name}) for name in names}
     assert {each for each in nulls if len(each) == 2} == {frozenset(pair) for pair in combinations(names, 2)}
     tensors, lists = SIGNATURES[api].tensors, SIGNATURES[api].lists
-    beside = [changes for changes in made if sum(isinstance(change, Nulled) for change in changes) == 1]
+    beside = [changes for changes in made if sum(change.field == "null" for change in changes) == 1]
     for name in names:
         own = 4 * (name in tensors) or 2 * (name in lists)
-        with_others = [changes for changes in beside if len(changes) == 2 and Nulled(name) in changes]
+        with_others = [changes for changes in beside if len(changes) == 2 and Change(name, "null") in changes]
         assert len(with_others) == 4 * len(tensors) + 2 * len(lists) - own
 
 
@@ -198,7 +202,7 @@ def answered(call: ContractCall) -> Expectation:
 
 
 @cache
-def questions(api: str, part: Part) -> list[ContractQuestion]:
+def questions(api: str, part: CallPart) -> list[ContractQuestion]:
     return contract_questions(ASCEND_950, api, part, CONTRACT, "block")
 
 
@@ -263,7 +267,9 @@ FAULTS = {
 """What a library gets wrong: of which API, which calls, and the sentence that tells of it."""
 
 
-def violations(api: str, errs: Callable[[ContractCall], bool], asked: Iterable[Part]) -> list[tuple[ContractCall, str]]:
+def violations(
+    api: str, errs: Callable[[ContractCall], bool], asked: Iterable[CallPart]
+) -> list[tuple[ContractCall, str]]:
     backend = Modelled(errs)
     return [
         (question.call, row["reason"])
@@ -273,8 +279,8 @@ def violations(api: str, errs: Callable[[ContractCall], bool], asked: Iterable[P
     ]
 
 
-def varied(api: str) -> list[Part]:
-    return [part for part in parts(ASCEND_950, api, 80, 0) if isinstance(part, Varied)]
+def varied(api: str) -> list[CallPart]:
+    return [part for part in call_parts(ASCEND_950, api, 80, 0) if isinstance(part, VariedCalls)]
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -288,11 +294,11 @@ def test_a_library_that_misses_one_way_is_found_by_the_variations(name: str) -> 
 @pytest.mark.parametrize("name", FAULTS)
 def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(name: str) -> None:
     api, errs, told = FAULTS[name]
-    found = next(filter(None, (violations(api, errs, [Drawn(number, 500, number)]) for number in range(20))))
+    found = next(filter(None, (violations(api, errs, [DrawnCalls(number, 500, number)]) for number in range(20))))
     backend = Modelled(errs)
 
     def still_fails(call: ContractCall) -> bool:
-        return question_of(call, ASCEND_950, CONTRACT).judge(backend)["verdict"] == "violates"
+        return contract_question(call, ASCEND_950, CONTRACT).judge(backend)["verdict"] == "violates"
 
     call = max((call for call, _ in found), key=lambda call: len(nearest(call, models(ASCEND_950, api))[1]))
     smallest = smaller_call(ASCEND_950, call, still_fails, 20.0)
@@ -302,14 +308,14 @@ def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(name: str) -> None:
 
 def test_who_answers_by_the_model_is_not_accused() -> None:
     for api in (MP2, AD2):
-        assert violations(api, lambda call: False, [Drawn(0, 500, 0), *varied(api)]) == []
+        assert violations(api, lambda call: False, [DrawnCalls(0, 500, 0), *varied(api)]) == []
 
 
 def test_the_reason_names_clause_field_and_value() -> None:
     call = models(ASCEND_950, AD2)[BASE]
     wrong = call.with_tensors({"gradOutput": replace(call.tensor("gradOutput"), dtype="INT8")})
-    row = question_of(wrong, ASCEND_950, CONTRACT).judge(Modelled(of_dtype("gradOutput", "INT8")))
+    row = contract_question(wrong, ASCEND_950, CONTRACT).judge(Modelled(of_dtype("gradOutput", "INT8")))
     assert row["reason"].endswith(
-        "owed 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput decides (gradOutput has self's dtype.), "
+        "expected 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput decides (gradOutput has self's dtype.), "
         "for gradOutput has dtype INT8, else as the legal call 'base'"
     )

@@ -99,7 +99,7 @@ def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
     ended = call(evidence_of(case, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert "4 of 8 elements are not admissible\n" in ended.stdout
-    assert "[0, 0, 1, 0, 0]: got 0.0, owed 1.0\n" in ended.stdout
+    assert "[0, 0, 1, 0, 0]: got 0.0, expected 1.0\n" in ended.stdout
     assert "strides" not in ended.stdout
 
 
@@ -169,7 +169,7 @@ def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
     what, count, *rest = ended.stdout.splitlines()
     assert what.startswith(f'{BACKWARD}: ["grad_output", "self", "indices", [2], ')
     assert re.fullmatch(r"[1-9]\d* of 72 elements are not admissible", count)
-    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, owed -?\d+.0", line) for line in rest)
+    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, expected -?\d+.0", line) for line in rest)
 
 
 def test_it_says_what_a_library_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from poolproof.reports.figures.precision import (
     HISTOGRAM,
     Multiplicity,
     agreements,
-    duels,
+    backend_comparisons,
     errors_by_dtype,
     precision_by_model,
 )
@@ -30,7 +30,7 @@ from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter import Scatter
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for dtype in ("float32", "float16"):
         for case in generate(cases(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
             for name, backend in BACKENDS.items():
-                question = Question(case, aspect, "block")
+                question = CaseQuestion(case, aspect, "block")
                 rows.append(judge(question, backend) | {"backend": name, "product": "", "worker": "main"})
     rows.close()
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}
@@ -105,7 +105,7 @@ def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
     further.close()
     assert precision_by_model(tmp_path / "run") == precision_by_model(run)
     assert agreements(tmp_path / "run") == agreements(run)
-    assert duels(tmp_path / "run") == duels(run)
+    assert backend_comparisons(tmp_path / "run") == backend_comparisons(run)
     told, planned = (read_digest(folder).precision for folder in (tmp_path / "run", run))
     assert told.equals(planned)
 
@@ -174,7 +174,7 @@ def test_standards_are_counted_against_the_interval(run: Path) -> None:
 
 
 def test_two_backends_are_held_against_the_exact_sums(run: Path) -> None:
-    found = {(one.first, one.second, one.dtype): one for one in duels(run)}
+    found = {(one.first, one.second, one.dtype): one for one in backend_comparisons(run)}
     one = found["honest", "native", "float16"]
     assert one.cases == group_of(run, "native", "float16").cases
     assert one.first_nearer > one.second_nearer

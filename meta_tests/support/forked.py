@@ -26,7 +26,7 @@ import pytest
 
 from places import ROOT
 from poolproof.suites.cli import main
-from poolproof.suites.running import processes, serving
+from poolproof.suites.running import processes
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["preloaded"])
@@ -111,14 +111,13 @@ def speak_into(output: Path, errors: Path) -> None:
 
 
 def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`; pages of a fork are shared: to gather them into huge ones would copy them."""
+    """In place of `Guarded.launched`."""
     ours, theirs = socket.socketpair()
     errors.touch()
 
     def become() -> None:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
-        serving.gather_pages = lambda: None
         speak_into(errors, errors)
         for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
             if number > 2 and number != theirs.fileno():

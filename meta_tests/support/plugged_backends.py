@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dying_backends as dying
 from dying_backends import doing
-from poolproof.backends.base import WORKER_VARIABLE, Call, Outcome, Status
+from poolproof.backends.base import Call, Outcome, Status
 from scatter import Scatter, by_capitals, fault
 from scatter_backends import first_cell_for_empty_window
 
@@ -34,16 +34,6 @@ def refuses_everything(self, call):
 def refuses_padding(self, call):
     """Has no padding, as some frameworks have none, and says so."""
     return "padding is not supported" if call.attributes.is_padded else Scatter.objection(self, call)
-
-
-class RefusesByWorker(Scatter):
-    """Turns every call down, and says for which worker of a session it was created, and called."""
-
-    def __init__(self) -> None:
-        self._created = os.environ.get(WORKER_VARIABLE)
-
-    def objection(self, call: Call) -> str:
-        return f"created for worker {self._created}, called in worker {os.environ.get(WORKER_VARIABLE)}"
 
 
 @fault("run")

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 import forked
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.running import processes

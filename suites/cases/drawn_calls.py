@@ -1,6 +1,6 @@
-"""Low-level calls that are drawn: a legal one, and nought to three perturbations of it.
+"""Drawn low-level calls: a legal one, and nought to three perturbations of it.
 
-What they break, if anything, nobody chooses: the contract answers for any call. So the order of the checks is asked
+Nobody chooses what they break, if anything: the contract answers for any call. So the order of the checks is tried
 with more than two of them broken, and values in places that no enumeration thought of.
 """
 
@@ -11,23 +11,33 @@ from functools import cache
 from hypothesis import strategies as st
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import Changes, Listed, Reshaped, changed
+from poolproof.references.contract.changes import (
+    INT64_MAX,
+    INT64_MIN,
+    LENGTHS,
+    RANKS,
+    Change,
+    Changes,
+    Field,
+    changed,
+    models,
+    single_changes,
+)
 from poolproof.references.contract.examples import base_template
-from poolproof.references.contract.variations import INT64_MAX, INT64_MIN, LENGTHS, RANKS, models, single_changes
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, per_kind
 from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.searching import examples
 
-MOST_PERTURBATIONS = 3
+MAX_PERTURBATIONS = 3
 
 _BATCH = 10
-"""How many calls are drawn at a time, for the sake of speed."""
+"""Calls that are drawn at a time."""
 
 
 def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:
-    """``count`` different calls that depend on product, API and seed alone; none that may not be asked."""
+    """Draw ``count`` different calls that depend on product, API and seed alone; none that may not be made."""
     found: dict[ContractCall, None] = {}
     turn = 0
     while len(found) < count:
@@ -46,21 +56,21 @@ def _batches(product: Product, api: str) -> st.SearchStrategy[list[ContractCall]
 @st.composite
 def _calls(draw: st.DrawFn, product: Product, api: str) -> ContractCall:
     call = draw(_legal_calls(product, api))
-    for _ in range(draw(st.integers(0, MOST_PERTURBATIONS))):
+    for _ in range(draw(st.integers(0, MAX_PERTURBATIONS))):
         call = changed(call, draw(_perturbations(product, api)))
     return call
 
 
 @cache
 def _legal_calls(product: Product, api: str) -> st.SearchStrategy[ContractCall]:
-    """One of the legal calls that are listed, or one of drawn windows, which is legal where they fit."""
+    """Draw one of the listed legal calls, or one of drawn windows, which is legal where they fit."""
     listed = st.sampled_from(tuple(models(product, api).values()))
     return st.one_of(listed, listed, listed, _of_drawn_windows(api))
 
 
 @st.composite
 def _of_drawn_windows(draw: st.DrawFn, api: str) -> ContractCall:
-    """Everything follows from drawn windows and a drawn plane: some padding is too large, some planes too small."""
+    """Draw windows and a plane, from which all else follows: some padding is too large, some planes too small."""
     signature = SIGNATURES[api]
     fields = _FIELDS[signature.operator.windows](draw, signature.spatial_rank)
     spatial = draw(_each(1, 12, signature.spatial_rank))
@@ -99,14 +109,15 @@ _VALUES = st.integers(-2, 9) | st.sampled_from((2**31 - 1, 2**31, 2**62, INT64_M
 
 @cache
 def _perturbations(product: Product, api: str) -> st.SearchStrategy[Changes]:
-    """A single change as the enumeration has it, or any list or shape."""
+    """Draw a single change as the enumeration has it, or any list or shape."""
     signature = SIGNATURES[api]
     listed = st.sampled_from(tuple(change for call in models(product, api).values() for change in single_changes(call)))
-    shapes = st.builds(Reshaped, st.sampled_from(signature.tensors), _tuples(RANKS[-1]))
-    lists = st.builds(Listed, st.sampled_from(signature.lists), _tuples(LENGTHS[-1])) if signature.lists else shapes
+    shapes = _changes(signature.tensors, "shape", RANKS[-1])
+    lists = _changes(signature.lists, "values", LENGTHS[-1]) if signature.lists else shapes
     anything = st.tuples(shapes | lists)
     return st.one_of(listed, listed, listed, anything)
 
 
-def _tuples(longest: int) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(_VALUES, max_size=longest).map(tuple)
+def _changes(arguments: tuple[str, ...], field: Field, longest: int) -> st.SearchStrategy[Change]:
+    values = st.lists(_VALUES, max_size=longest).map(tuple)
+    return st.builds(Change, st.sampled_from(arguments), st.just(field), values)

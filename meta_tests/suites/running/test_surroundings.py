@@ -20,8 +20,8 @@ import forked
 from forked import Command
 from limits import limit_files
 from places import ROOT
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
-from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Overall
 from sessions import surroundings
 from shared_runs import made_once

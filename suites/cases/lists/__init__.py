@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import raised, told
+from poolproof.reports.rows.plugins import left_out_line, raised
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
@@ -29,29 +29,29 @@ __all__ = [
     "read_lists",
 ]
 
-FORMATS: Mapping[str, ListFormat] = {each.name: each for each in (Atk(), Ttk(), Lines())}
+FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
 """Every format of ours, by its name."""
 
 
 def formats_of_packages() -> Plugged[ListFormat]:
-    """The formats that installed packages bring."""
+    """Load the formats that installed packages bring."""
     return plugged(frozenset(FORMATS))
 
 
 def format_named(name: str) -> ListFormat:
-    """A format of ours or of an installed package; `ListError` lists those there are, and those that are broken."""
+    """Find a format of ours or of a package; `ListError` lists those there are, and those that are broken."""
     if name in FORMATS:
         return FORMATS[name]
     plugins = formats_of_packages()
     if name in plugins.used:
         return plugins.used[name]
-    faults = (told(record) for record in plugins.records if record["fault"])
+    faults = (left_out_line(record) for record in plugins.records if record["fault"])
     known = ", ".join((*FORMATS, *plugins.used))
     raise ListError("; ".join((f"unknown format {name!r}: choose from {known}", *faults)))
 
 
 def read_lists(paths: Iterable[Path]) -> list[Entry]:
-    """The rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
+    """Read the rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
     entries: list[Entry] = []
     labels: set[str] = set()
     for path in paths:
@@ -71,7 +71,7 @@ def _read(path: Path) -> list[Entry]:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
         raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
-    found = next((each for each in FORMATS.values() if each.recognises(text)), None)
+    found = next((own for own in FORMATS.values() if own.recognises(text)), None)
     try:
         entries = list(found.entries(text, path.name)) if found else _read_by_plugin(text, path)
     except (ValueError, RecursionError) as error:

@@ -1,14 +1,14 @@
-"""A row of somebody's case list: the case that it asks for, what it promises, and the standard that it names.
+"""Rows of case lists: the case that a row asks for, and the standard that it names.
 
-An entry is one line of JSON, so that a run can say what was asked of it and anybody can ask it again without the
-list. A row that cannot be read is an entry, too, with what is wrong with it in place of a case.
+An entry is one line of JSON, so that a run can be repeated without the list. A row that cannot be read is an entry,
+too, with what is wrong with it in place of a case.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from poolproof.references.standards import STANDARDS, Standard, share_close
@@ -18,7 +18,7 @@ from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.layouts import TAGS
 
 MARK = "list"
-"""The field that tells the line of an entry from that of a case."""
+"""The field that only the line of an entry has, and none of a case."""
 
 
 _ROWS = 1 << 32
@@ -26,7 +26,7 @@ _ROWS = 1 << 32
 
 
 class ListError(BadInput):
-    """A file that is no case list, or lists that cannot be told apart."""
+    """A file that is no case list, or lists of one name."""
 
 
 class RowError(ValueError):
@@ -66,8 +66,7 @@ class OwnStandard:
 class Entry:
     """Row ``row``, counted from 1, of the list ``label``, with the ``name`` that the list has for it.
 
-    ``promised`` says per tensor which data the row promises, in the words of `Case.recipe` where these have a word for
-    it; what the tensor gets, the case says. ``case`` is None where the row cannot be one: ``fault`` says why.
+    ``case`` is None where the row cannot be one: ``fault`` says why.
     """
 
     label: str
@@ -76,22 +75,16 @@ class Entry:
     case: Case | None = None
     fault: str = ""
     own: OwnStandard = OwnStandard()
-    promised: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
-        """Where it stands, which tells it from all other rows of a run."""
+        """Where it stands, which no other row of a run shares."""
         return f"{self.label}:{self.row}"
 
-    def made(self) -> dict[str, str]:
-        """Per tensor of which the row promises something, which data it gets."""
-        assert self.case is not None
-        return {tensor: _made(self.case, tensor) for tensor in self.promised}
-
     def within(self, index_dtypes: tuple[str, ...]) -> Entry:
-        """The same for a backend that takes indices of these dtypes: in the first of them where it has not the row's.
+        """Take the first of these dtypes of indices, which a backend takes, where the row's is none of them.
 
-        Lists of one interface store indices as that does; what is asked of another is the same but for the storage.
+        Lists of one interface store indices as that does; of another the storage alone differs.
         """
         if self.case is None or not index_dtypes or self.case.index_dtype in index_dtypes:
             return self
@@ -101,18 +94,11 @@ class Entry:
         record: dict[str, Any] = {MARK: self.label, "row": self.row, "name": self.name}
         if self.case is None:
             return json.dumps(record | {"fault": self.fault})
-        record |= {"standard": self.own.to_record(), "promised": dict(self.promised)}
-        return json.dumps(record | {"case": json.loads(self.case.to_json())})
-
-
-def _made(case: Case, tensor: str) -> str:
-    if any(name == tensor for name, _ in case.literals):
-        return "literals"
-    return f"{case.index_dtype} of a {case.indices}" if tensor == "indices" else case.recipe(tensor)
+        return json.dumps(record | {"standard": self.own.to_record(), "case": json.loads(self.case.to_json())})
 
 
 def read_entry(line: str) -> Entry | None:
-    """The entry that ``line`` is the JSON of, None if it is of no list; `CaseError` says what is wrong with one."""
+    """Read an entry from its line, None if it is of no list; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -126,22 +112,21 @@ def read_entry(line: str) -> Entry | None:
         if "fault" in record:
             return Entry(label, row, name, fault=str(record["fault"]))
         own = OwnStandard.from_record(record["standard"])
-        promised = {str(tensor): str(what) for tensor, what in record["promised"].items()}
-        return Entry(label, row, name, Case.from_record(record["case"]), "", own, promised)
+        return Entry(label, row, name, Case.from_record(record["case"]), "", own)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         if isinstance(error, CaseError):
             raise
         raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with what it promises: {error!r}"
+            f"a row of a list has list, row, name and a fault, or a case with its standard: {error!r}"
         ) from error
 
 
 def seed_of(name: str) -> int:
-    """The seed of a row whose list has none: that of its name, wherever in the list it stands."""
+    """Derive the seed of a row whose list has none from its name, wherever in the list it stands."""
     return derive_seed("case list", name) >> 1
 
 
 def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """The layouts of a case whose tensors are all channels last, and handed over as such."""
+    """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
     (name,) = TAGS
     return tuple(sorted((tensor, name) for tensor in case.api.strided))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,9 +19,9 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, made_by_tool, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
+from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
-from poolproof.suites.cases.lists.promises import promise
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Whole
 
@@ -92,7 +91,7 @@ class Ttk(ListFormat):
     def carried(self, row: Any) -> str | None:
         return row.get(OURS) or None
 
-    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         cells = _cells(row)
         api, attributes = _operator(cells), _attributes(cells)
         dtypes, shapes, ranges = map(partial(_three, cells), ("input_dtypes", "input_shapes", "input_data_ranges"))
@@ -113,18 +112,15 @@ class Ttk(ListFormat):
         for column, tensor, given in (("gradient", "grad_output", shapes[1]), ("indices", "indices", shapes[2])):
             if _planes_first(given, channels_last) != list(case.tensor_shape(tensor)):
                 raise RowError(f"input_shapes: {column} is {list(given)}, and the windows give {case.pooled_shape}")
-        promised = {
-            tensor: promise(tensor, list(given), dtypes[0], case.seed).text
-            for tensor, given in zip(_INPUTS[:2], ranges[:2], strict=True)
-        }
-        promised["indices"] = f"{dtypes[2]} in {json.dumps(list(ranges[2]))}"
-        return case, _standard(cells), promised
+        for tensor, given in zip(_INPUTS[:2], ranges[:2], strict=True):
+            declared_recipe(tensor, list(given), dtypes[0], case.seed)  # the tool fills in other data, but reads these
+        return case, _standard(cells)
 
     def write(self, case: Case, number: int) -> dict[str, str]:
         if case.operator not in KERNELS.values():
             raise NotExpressible(f"no kernel of TTK's lists is known for {case.operator}")
         channels_last = case.layouts == tagged_layouts(case)
-        reason = why_not_plain(replace(case, layouts=() if channels_last else case.layouts))
+        reason = inexpressible_feature(replace(case, layouts=() if channels_last else case.layouts))
         if reason:
             raise NotExpressible(reason)
         if len(case.shape) != 4:
@@ -148,12 +144,9 @@ class Ttk(ListFormat):
         writer.writerows(rows)
         return text.getvalue()
 
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:
-        return made_by_tool(case, MADE, pointed.__name__)
-
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The cells that are read, as Python values; `RowError` names one that is none."""
+    """Read the cells as Python values; `RowError` names one that is none."""
     cells: dict[str, Any] = {}
     for column in (*_READ, "precision_tolerances", "absolute_precision"):
         text = row.get(column)
@@ -169,7 +162,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """The value of a Python literal in which nan and inf may stand; ValueError for anything else."""
+    """Read a Python literal in which nan and inf may stand; ValueError for anything else."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
@@ -214,11 +207,11 @@ def _attributes(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _three(cells: Mapping[str, Any], column: str) -> list[Any]:
-    """What a column says of self, gradient and indices."""
+    """Read what a column says of self, gradient and indices."""
     given = cells[column]
     if not isinstance(given, list) or len(given) != len(_INPUTS):
         raise RowError(f"{column}: it needs a value for each of {', '.join(_INPUTS)}")
-    if column != "input_dtypes" and not all(isinstance(each, list) for each in given):
+    if column != "input_dtypes" and not all(isinstance(value, list) for value in given):
         raise RowError(f"{column}: {given!r:.60} is no list of lists")
     return given
 
@@ -245,7 +238,7 @@ def _case(record: Mapping[str, Any], channels_last: bool) -> Case:
 
 
 def _standard(cells: Mapping[str, Any]) -> OwnStandard:
-    """Relative tolerance and free share of the one output, and the absolute tolerance."""
+    """Read relative tolerance and free share of the one output, and the absolute tolerance."""
     if "precision_tolerances" not in cells:
         return OwnStandard()
     try:

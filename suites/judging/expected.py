@@ -1,0 +1,84 @@
+"""Expectations of a call before it is made: whether it must be run, may be refused, or cannot be made at all.
+
+The published contract of the backend's product decides, or the published refusals of its interface; the backend, which
+stands accused, says only which product or interface it is, and which operators and dtypes it has at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from poolproof.backends.aclnn.calls import contract_call, smallest_call
+from poolproof.backends.base import Backend, Call
+from poolproof.references.contract import ContractCall, clauses, expectations
+from poolproof.references.operators import Operator
+from poolproof.references.products import Product
+from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
+from poolproof.suites.cases.case import Case
+
+_STATEMENTS = {clause.id: clause.statement for clause in clauses()}
+
+
+@dataclass(frozen=True)
+class DocumentedRefusal:
+    """A documented rule by which a call may be turned down.
+
+    ``required``: it must be, and accepting the call is a deviation. Otherwise it may be, because a page and its code
+    disagree or the documentation leaves it open, and a call that is accepted must come out right.
+    """
+
+    reason: str
+    required: bool = True
+
+
+def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+    """Say why no call of that operator and dtypes can be made on the backend; None if one can."""
+    reason = backend.unsupported(operator, dtype, index_dtype)
+    if reason is not None or backend.product is None:
+        return reason
+    expected = expectations(backend.product, smallest_call(operator, dtype, index_dtype))
+    answer = expected.code if expected.page is None else expected.page
+    return f"{backend.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
+
+
+def lacking(backend: Backend, case: Case) -> str | None:
+    """Say why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
+    if backend.product is not None:
+        return None
+    return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+
+
+def is_documented(backend: Backend) -> bool:
+    """Tell whether a contract or documents say which calls the implementation may refuse."""
+    return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
+
+
+def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | None:
+    """Find the documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
+    if backend.product is not None:
+        return _by_contract(backend.product, contract_call(call))
+    for row in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]):
+        if _meets(case, row.condition):
+            return DocumentedRefusal(row.reason.format(operator=case.api.aten), required=False)
+    return None
+
+
+def _by_contract(product: Product, call: ContractCall) -> DocumentedRefusal | None:
+    expected = expectations(product, call)
+    refusing = [answer for answer in expected.acceptable if answer.status]
+    if not refusing:
+        return None
+    clause = refusing[0].clause or ""
+    reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause}: {_STATEMENTS.get(clause, '')}"
+    return DocumentedRefusal(reason, required=len(refusing) == len(expected.acceptable))
+
+
+def _meets(case: Case, condition: RefusalCondition) -> bool:
+    match condition:
+        case RefusalCondition.DETERMINISTIC_BACKWARD:
+            return case.deterministic and case.api.is_backward
+        case RefusalCondition.EMPTY_WINDOW:
+            return not case.api.is_backward and case.has_empty_window()
+        case _:
+            assert_never(condition)
