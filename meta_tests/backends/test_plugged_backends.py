@@ -71,7 +71,7 @@ def test_who_dies_of_everything_violates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "reason"),
     [
-        ("RaisesAlways", "the adapter raised ValueError: no stream (plugged_backends.py, line "),
+        ("RaisesAlways", "the adapter raised ValueError: no stream (dying_backends.py, line "),
         ("GivesNoOutcome", "the adapter returned None from run, not an Outcome"),
     ],
 )

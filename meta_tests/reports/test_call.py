@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -52,20 +51,10 @@ def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subproce
 
 
 def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it in a fork of this process, in which torch may be loaded and no module of this project can be imported."""
+    """Run it in a child in which torch may be loaded and no module of this project can be imported."""
     command = [str(evidence.with_name("call.py")), str(evidence), *arguments]
-    output, errors = evidence.with_suffix(".output"), evidence.with_suffix(".errors")
-
-    def become_it() -> None:
-        signal.alarm(120)
-        os.environ.update(environment)
-        forked.speak_into(output, errors)
-        sys.path.insert(0, str(evidence.parent))
-        for name in [name for name in sys.modules if name.partition(".")[0] == "poolproof"]:
-            sys.modules[name] = None  # type: ignore[assignment]
-        forked.end_like_an_interpreter(command, lambda: runpy.run_path(command[0], run_name="__main__"))
-
-    return subprocess.CompletedProcess(command, status_of(fork(become_it)), output.read_text(), errors.read_text())
+    variables = os.environ | {"PYTHONPATH": str(evidence.parent)} | environment
+    return forked.run(forked.Command("without the project", command, evidence.parent, variables, seconds=120.0))
 
 
 STRIDED = Case.of(

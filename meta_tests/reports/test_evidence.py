@@ -32,7 +32,7 @@ from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
 from poolproof.suites.running.sandbox import Sandbox
-from scatter_backends import FAULTS, RefusesDilation
+from scatter_backends import FAULTS, refuses_dilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
@@ -97,7 +97,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
     row = judge(
-        CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation()
+        CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), refuses_dilation()
     )
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()

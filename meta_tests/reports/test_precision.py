@@ -34,11 +34,11 @@ from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter import Scatter
-from scatter_backends import Truncating
+from scatter_backends import truncating
 from switchable_backend import Switchable, Switches
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
-BACKENDS = {"honest": Scatter(), "cutting": Truncating(), "native": Switchable(Switches(NATIVE), declared=NATIVE)}
+BACKENDS = {"honest": Scatter(), "cutting": truncating(), "native": Switchable(Switches(NATIVE), declared=NATIVE)}
 
 
 @pytest.fixture(scope="module")

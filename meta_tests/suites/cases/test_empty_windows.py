@@ -28,10 +28,10 @@ from poolproof.suites.running.processes import fork
 from poolproof.suites.running.sandbox import Sandbox, survey
 from scatter import Scatter
 from scatter_backends import (
-    FirstCellForEmptyWindow,
-    IndexOutsideForEmptyWindow,
-    NoIndexForEmptyWindow,
-    WritesJustBehind,
+    IndexOutside,
+    first_cell_for_empty_window,
+    no_index_for_empty_window,
+    writes_just_behind,
 )
 
 ASPECT = CASE_ASPECTS["empty_windows"]
@@ -59,7 +59,7 @@ def test_a_forward_that_refuses_them_makes_no_indices_and_that_is_right() -> Non
     assert "the forward does not make the indices of windows without a cell" in rows[0]["reason"]
 
 
-@pytest.mark.parametrize("backend", [NoIndexForEmptyWindow, FirstCellForEmptyWindow])
+@pytest.mark.parametrize("backend", [no_index_for_empty_window, first_cell_for_empty_window])
 def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
     rows = [judge(question, backend()) for question in questions()]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
@@ -67,7 +67,7 @@ def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
 
 
 def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forward() -> None:
-    assert {judge(question, IndexOutsideForEmptyWindow())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
+    assert {judge(question, IndexOutside())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
 
 
 def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
@@ -91,7 +91,7 @@ def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
 
 
 def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
-    row = judge(CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT), WritesJustBehind())
+    row = judge(CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT), writes_just_behind())
     assert row["checks_violated"] == ["memory_untouched"]
 
 
@@ -122,7 +122,7 @@ def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> 
     assert len(set(wholes)) == len({subject.operator.name for subject in wholes})
 
 
-class Breaking(NoIndexForEmptyWindow):
+class Breaking(no_index_for_empty_window):
     """A forward that fails without reason."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
@@ -137,7 +137,7 @@ def test_a_forward_that_could_not_run_is_no_refusal() -> None:
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
     question = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
-    assert judge(question, FirstCellForEmptyWindow())["verdict"] == Verdict.CONFORMS
+    assert judge(question, first_cell_for_empty_window())["verdict"] == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(("past", "status"), [(0, 0), (100, -signal.SIGSEGV), (5000, -signal.SIGSEGV)])

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from dying_backends import Environment
+from dying_backends import environment
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.arrow import SCHEMA, to_table
@@ -20,7 +20,7 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
-from scatter_backends import FAULTS, Lost, WrongResult
+from scatter_backends import FAULTS, lost, wrong_result
 
 DTYPES = ("float32", "float16", "bfloat16")
 CASES = 12
@@ -118,7 +118,7 @@ def test_a_wrong_shape_is_all_that_is_said() -> None:
     assert row["checks_judged"] == ["refusal", "results"]
 
 
-class WrongAltogether(Lost, WrongResult):
+class WrongAltogether(lost, wrong_result):
     """The last window's gradient does not arrive, and grad_input comes back without its batch axis."""
 
 
@@ -134,7 +134,7 @@ def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
 
 
 def test_a_faulty_environment_is_neither_failure_nor_success() -> None:
-    row = judge(sample(50)[0], Environment())
+    row = judge(sample(50)[0], environment())
     assert row["verdict"] == Verdict.NOT_RUN
     assert row["reason"] == "the kernel package is not installed"
 

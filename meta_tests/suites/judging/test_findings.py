@@ -16,7 +16,7 @@ from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
 from poolproof.suites.running.aspects import CASE_ASPECTS
-from scatter_backends import FAULTS, Lost
+from scatter_backends import FAULTS, lost
 from switchable_backend import Switchable, Switches
 
 WRONG = np.array([[False, True], [True, False]])
@@ -105,6 +105,6 @@ def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
 
 def test_no_model_is_named_where_a_gradient_is_lost() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 8, 8), kernel_size=(3,), gradient="uniform")
-    row = judge(CaseQuestion(case, CASE_ASPECTS["precision"]), Lost())
+    row = judge(CaseQuestion(case, CASE_ASPECTS["precision"]), lost())
     assert row["verdict"] == Verdict.VIOLATES
     assert "right as" not in row["reason"]
