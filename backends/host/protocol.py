@@ -1,0 +1,456 @@
+"""What a host and its judge say to each other: frames of JSON about calls whose tensors lie in shared memory.
+
+A frame is four bytes, the little-endian number of bytes that follow, and one JSON object in UTF-8 (docs/host.md). Both
+sides import this module, and a host may run Python 3.9 with numpy 1.22. What ``read_...`` is given comes from the other
+side and may be anything: `ProtocolError` says that it is none of the protocol's. Fields that are missing have their
+defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Call, Hazard, Outcome, Status, Tensor, dtype_name
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.formats import FORMATS
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.indices import INDEX_DTYPES
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.windows import Windows
+
+MAX_FRAME = 1 << 24
+"""Bytes of the longest JSON object that may be sent."""
+
+_HEADER = 4
+_CHUNK = 1 << 16
+_MAX_DESCRIPTORS = socket.CMSG_SPACE(4)
+
+
+class ProtocolError(Exception):
+    """What came is no frame, or no message of the protocol: the peer cannot be trusted any further."""
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def to_frame(message: Mapping[str, Any]) -> bytes:
+    """The bytes of a frame; `ProtocolError` where it would be too long."""
+    text = _ENCODE(message).encode()
+    if len(text) > MAX_FRAME:
+        raise ProtocolError(f"a message of {len(text)} bytes is longer than {MAX_FRAME}")
+    return len(text).to_bytes(_HEADER, "little") + text
+
+
+class Channel:
+    """One end of a socket pair on which frames go both ways.
+
+    ``descriptors`` are those that came along with frames, for whoever takes them out.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.descriptors: list[int] = []
+        self._received = b""
+
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self.connection.sendall(to_frame(message))
+
+    def receive(self) -> dict[str, Any]:
+        """The next message, however long it takes; EOFError where the peer hung up, `ProtocolError` for garbage."""
+        while True:
+            message = self.take() or self.advance()
+            if message is not None:
+                return message
+
+    def advance(self) -> dict[str, Any] | None:
+        """Receive once, which waits until something is there; the next message if it is complete then."""
+        received, ancillary, _, _ = self.connection.recvmsg(_CHUNK, _MAX_DESCRIPTORS)
+        for _, _, data in ancillary:
+            self.descriptors.append(int.from_bytes(data[:4], "little"))
+        if not received:
+            raise EOFError
+        self._received += received
+        return self.take()
+
+    def take(self) -> dict[str, Any] | None:
+        """The next message if all of it has been received."""
+        received = self._received
+        end = _HEADER + int.from_bytes(received[:_HEADER], "little")
+        if end > _HEADER + MAX_FRAME:
+            raise ProtocolError(f"a frame of {end - _HEADER} bytes is longer than {MAX_FRAME}")
+        if len(received) < max(end, _HEADER + 1):
+            if end == _HEADER and len(received) == _HEADER:
+                raise ProtocolError("a frame is empty")
+            return None
+        self._received = received[end:]
+        try:
+            message = _DECODE(received[_HEADER:end].decode())
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"a frame is no JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise ProtocolError("a frame is no JSON object")
+        return message
+
+
+# Calls
+
+
+_DTYPES = {name: form.dtype for name, form in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+
+
+def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]) -> dict[str, Any]:
+    """``place`` gives of a tensor's buffer where in the shared memory it begins, and the bytes fenced in behind it."""
+    tensors = {}
+    for name, tensor in call.tensors.items():
+        at, fence = place(tensor.buffer)
+        tensors[name] = {
+            "at": at,
+            "bytes": len(tensor.buffer),
+            "guard": tensor.guard,
+            "dtype": dtype_name(tensor.dtype),
+            "shape": tensor.shape,
+            "strides": tensor.strides,
+            "offset": tensor.offset,
+            "tag": tensor.tag,
+            "fence": fence,
+        }
+    windows = _windows_record(call.attributes)
+    return {
+        "operator": call.operator.name,
+        "windows": windows,
+        "tensors": tensors,
+        "deterministic": call.deterministic,
+    }
+
+
+@lru_cache(256)
+def _windows_record(windows: Windows) -> dict[str, Any]:
+    return {each.name: getattr(windows, each.name) for each in fields(windows)}
+
+
+def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Call, list[tuple[int, int]]]:
+    """A call on tensors in ``memory``, and (first byte, bytes) of what may not be touched while it is made."""
+    operator = OPERATORS[record["operator"]]
+    tensors, fences = {}, []
+    for name, told in record["tensors"].items():
+        at, size, guard, offset = told["at"], told["bytes"], told["guard"], told["offset"]
+        dtype, strides = _DTYPES[told["dtype"]], tuple(told["strides"])
+        buffer = memory[at : at + size]
+        width = dtype.itemsize
+        byte_strides = [width * stride for stride in strides]
+        array: NDArray = np.ndarray(told["shape"], dtype, buffer, guard + offset * width, byte_strides)
+        tensors[name] = Tensor(buffer, guard, array, strides, offset, told["tag"])
+        if told["fence"]:
+            fences.append((at + size, told["fence"]))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in record["windows"].items()}
+    return Call(operator, operator.windows(**given), tensors, record["deterministic"]), fences
+
+
+# What comes of them
+
+_Record = TypeVar("_Record")
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "int | None": (int, type(None)),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something of the host's process that a call left otherwise than it was, and whether the host put it right."""
+
+    what: str
+    before: str
+    after: str
+    restored: bool = True
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What an adapter raised and where, or, where ``type`` is empty, what it did that it may not."""
+
+    type: str
+    text: str
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raised:
+        if isinstance(error, NotAllowed):
+            return cls("", _cut(str(error)))
+        place = traceback.extract_tb(error.__traceback__)[-1:]
+        try:
+            text = str(error)
+            whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        except Exception:
+            text = whole = "an exception that cannot be told in words"
+        last = (Path(place[0].filename).name, place[0].lineno or 0, place[0].name) if place else ()
+        return cls(type(error).__name__, _cut(text), *last, traceback=_cut(whole[-_LONGEST_TEXT:]))
+
+
+class NotAllowed(Exception):
+    """An adapter gave what it may not: the text goes on after its name."""
+
+
+_LONGEST_TEXT = 1 << 16
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST_TEXT]
+
+
+def write_flat(value: Any) -> dict[str, Any]:
+    """The fields of an `Attempt`, `Passage`, `Change` or `Raised`."""
+    return dict(vars(value))
+
+
+def read_flat(kind: type[_Record], record: Any) -> _Record:
+    """What `write_flat` gave, of that class."""
+    if not isinstance(record, dict):
+        raise ProtocolError(f"{record!r:.80} is no {kind.__name__}")
+    read = {}
+    for each in fields(kind):  # type: ignore[arg-type]
+        value = record.get(each.name, each.default)
+        if value is MISSING or type(value) not in _KINDS[each.type]:  # type: ignore[index]
+            raise ProtocolError(f"{each.name} of {kind.__name__} is {value!r:.80}, not {each.type}")
+        read[each.name] = value
+    return kind(**read)
+
+
+_OUTCOME_FIELDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "status": ((Status,), "a Status"),
+    "code": ((int, type(None)), "an integer or None"),
+    "message": ((str,), "a text"),
+    "seconds": ((int, float), "a number"),
+    "results": ((Mapping,), "a mapping"),  # type: ignore[type-abstract]
+    "strides": ((Mapping,), "a mapping"),  # type: ignore[type-abstract]
+    "complaints": ((tuple,), "a tuple of texts"),
+}
+
+
+def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
+    """`NotAllowed` where that is nothing that the call can come to."""
+    if not isinstance(outcome, Outcome):
+        raise NotAllowed(f"returned {outcome!r:.80} from run, not an Outcome")
+    for name, (kinds, wanted) in _OUTCOME_FIELDS.items():
+        given = getattr(outcome, name)
+        if not isinstance(given, kinds):
+            raise NotAllowed(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
+    strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
+    if strangers:
+        raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
+    record: dict[str, Any] = {"status": outcome.status.value, "seconds": repr(float(outcome.seconds))}
+    try:
+        if outcome.code is not None or outcome.message:
+            record.update(code=outcome.code, message=_cut(outcome.message))
+        if outcome.results:
+            results = outcome.results.items()
+            record["results"] = {name: [list(map(int, shape)), str(dtype)] for name, (shape, dtype) in results}
+        if outcome.strides:
+            record["strides"] = {name: list(map(int, strides)) for name, strides in outcome.strides.items()}
+    except (TypeError, ValueError) as error:
+        raise NotAllowed(f"returned an Outcome that holds what it may not: {error}") from error
+    if outcome.complaints:
+        record["guard_violations"] = [_cut(str(text)) for text in outcome.complaints]
+    return record
+
+
+def read_outcome(record: Any, call: Call) -> Outcome:
+    try:
+        if record.keys() - _OUTCOME_KEYS:
+            raise ProtocolError(f"an outcome has no {min(record.keys() - _OUTCOME_KEYS)!r:.80}")
+        seconds, results, strides = float(record.get("seconds", "0")), {}, {}
+        for name, (shape, dtype) in record.get("results", {}).items():
+            results[name] = _integers(shape), _text(dtype)
+        for name, lengths in record.get("strides", {}).items():
+            strides[name] = _integers(lengths)
+        outcome = Outcome(
+            Status(record["status"]),
+            None if record.get("code") is None else _integers([record["code"]])[0],
+            _text(record.get("message", "")),
+            seconds,
+            results,
+            strides,
+            tuple(map(_text, record.get("guard_violations", ()))),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ProtocolError(f"{record!r:.200} is no outcome: {error!r:.80}") from None
+    if not {*results, *strides} <= {*call.operator.outputs} or not 0 <= seconds < math.inf:
+        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
+    return outcome
+
+
+_OUTCOME_KEYS = {"status", "code", "message", "seconds", "results", "strides", "guard_violations"}
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(value) is int and abs(value) < 1 << 63 for value in values):
+        raise ValueError(f"{values!r:.80} is no list of integers")
+    return tuple(values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
+def read_changes(record: Any) -> tuple[Change, ...]:
+    if not isinstance(record, list):
+        raise ProtocolError(f"{record!r:.80} is no list of changes")
+    return tuple(read_flat(Change, change) for change in record)
+
+
+# What a backend declares
+
+DECLARATIONS: Mapping[str, tuple[type, str]] = {
+    "accumulation": (AccumulationModel, "an AccumulationModel"),
+    "forward_rule": (ForwardRule, "a ForwardRule"),
+    "is_deterministic": (bool, "True or False"),
+    "route": (str, "a text"),
+}
+"""Methods of `Backend` that are told of a call, and what they return."""
+
+
+def write_declaration(name: str, value: Any) -> Any:
+    kind, wanted = DECLARATIONS[name]
+    if not isinstance(value, kind):
+        raise NotAllowed(f"returned {value!r:.80} from {name}, not {wanted}")
+    return value if kind is bool else _cut(str(value))
+
+
+def read_declarations(record: Any) -> dict[str, Any]:
+    """What each of `DECLARATIONS` returned, or the `Raised` that it did not."""
+    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
+        raise ProtocolError(f"{record!r:.80} are no declarations")
+    return {name: _read_declaration(name, value) for name, value in record.items()}
+
+
+@lru_cache(256)
+def _parse(kind: type, text: str) -> Any:
+    return kind.parse(text)  # type: ignore[attr-defined]
+
+
+def _read_declaration(name: str, value: Any) -> Any:
+    kind, _ = DECLARATIONS[name]
+    if isinstance(value, dict):
+        return read_flat(Raised, value.get("raised"))
+    if type(value) is not (bool if kind is bool else str):
+        raise ProtocolError(f"{name} is {value!r:.80}")
+    if kind in (bool, str):
+        return value
+    try:
+        return _parse(kind, value)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a backend says of itself once it is loaded; fields of `Backend` are as they are there.
+
+    ``unsupported`` has an entry for (operator, dtype, index dtype), each that an operator can have. ``path`` is the
+    host's ``sys.path``, ``import_folders`` those of its own and of PYTHONPATH from which modules were imported.
+    ``libraries`` are the paths of the shared libraries that loading it brought into the process and its children.
+    """
+
+    product: Product | None = None
+    interface: str = ""
+    survives_fork: bool = False
+    modes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] | None = None
+    phases: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    unsupported: Mapping[tuple[str, str, str], str | None] = field(default_factory=dict)
+    abilities: Mapping[str, Abilities] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+    import_folders: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    python: str = ""
+    numpy: str = ""
+
+    def to_record(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "product": _product_record(self.product),
+            "hazards": None if self.hazards is None else [hazard.name for hazard in self.hazards],
+            "environment": dict(self.environment),
+            "unsupported": [[*key, reason] for key, reason in self.unsupported.items()],
+            "abilities": {name: abilities.to_record() for name, abilities in self.abilities.items()},
+        }
+
+    @classmethod
+    def from_record(cls, record: Any) -> Description:
+        try:
+            return cls(**{name: _READERS[name](value) for name, value in record.items()})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ProtocolError(f"this describes no backend: {error!r:.200}") from None
+
+
+def _product_record(product: Product | None) -> Any:
+    """The name of a product that is known, all fields of any other."""
+    if product is None or PRODUCTS.get(product.name) == product:
+        return None if product is None else product.name
+    return {**vars(product), "like": _product_record(product.like)}
+
+
+def _read_product(record: Any) -> Product | None:
+    if record is None or isinstance(record, str):
+        return None if record is None else PRODUCTS[record]
+    texts = {name: _texts(value) for name, value in record.items() if name not in ("name", "like")}
+    return Product(_text(record["name"]), _read_product(record["like"]), **texts)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.80} is no list of texts")
+    return tuple(map(_text, value))
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r:.80} is neither true nor false")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("interface", "python", "numpy"), _text),
+    **dict.fromkeys(("survives_fork", "phases"), _flag),
+    **dict.fromkeys(("modes", "variants", "tags", "libraries", "import_folders", "path"), _texts),
+    "product": _read_product,
+    "hazards": lambda value: None if value is None else tuple(Hazard[name] for name in _texts(value)),
+    "environment": lambda value: {name: _text(text) for name, text in value.items()},
+    "unsupported": lambda value: {_texts(key): None if reason is None else _text(reason) for *key, reason in value},
+    "abilities": lambda value: {name: Abilities.from_record(record) for name, record in value.items()},
+}
