@@ -134,6 +134,9 @@ class Outcome:
         implementation may give the caller's tensor others. Those of the call where an output is not named.
     complaints
         Trespasses the backend itself noticed in memory that the caller cannot see (guard bands of a workspace).
+    changed
+        What the call left otherwise than it was in its process, each as (what, before, after). None where nobody
+        looked: who runs the backend's process says it, never a backend.
     """
 
     status: Status
@@ -143,6 +146,7 @@ class Outcome:
     results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
+    changed: tuple[tuple[str, str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
