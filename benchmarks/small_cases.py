@@ -43,8 +43,8 @@ from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Subject
 from poolproof.suites.running.runner import Runner
-from poolproof.suites.running.sandbox import survey
-from poolproof.suites.running.serving import Survey
+from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.sandbox import Survey
 
 BACKEND, DTYPE, INDEX_DTYPE, ASPECT = "torch-cpu", "float32", "int64", "values"
 

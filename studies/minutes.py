@@ -35,7 +35,7 @@ from poolproof.suites.running.aspects import ASPECTS, CONTRACT
 from poolproof.suites.running.behaviour import behaviours
 from poolproof.suites.running.plans import PLANS, Block
 from poolproof.suites.running.processes import Ended, Overdue, Process
-from poolproof.suites.running.sandbox import survey
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW, Way
 

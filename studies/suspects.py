@@ -42,8 +42,8 @@ from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.plans import PLANS, Subject
-from poolproof.suites.running.sandbox import Sandbox, survey
-from poolproof.suites.running.serving import Survey
+from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.isolation.sandbox import Survey
 from triggers import TRIGGERS
 
 ENOUGH, MANY = 12, 80

@@ -25,7 +25,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox
+from poolproof.suites.isolation.sandbox import Sandbox
 
 
 def question(seed: int, ceil_mode: bool) -> Question:

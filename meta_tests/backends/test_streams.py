@@ -16,7 +16,7 @@ from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox
+from poolproof.suites.isolation.sandbox import Sandbox
 from scatter import Scatter, SimulatedStreams
 from scatter_backends import Disturbed
 

@@ -30,8 +30,8 @@ from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Plan, blocks
 from poolproof.suites.running.processes import OwnFault
-from poolproof.suites.running.sandbox import survey
-from poolproof.suites.running.serving import Survey
+from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.sandbox import Survey
 from seeded_calls import SEEDED_CALLS
 from seeded_finds import FOUND_AMONG, LATE, OF_VARIED_CALLS, RACING
 

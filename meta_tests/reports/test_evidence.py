@@ -31,7 +31,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
-from poolproof.suites.running.sandbox import Sandbox
+from poolproof.suites.isolation.sandbox import Sandbox
 from scatter_backends import FAULTS, RefusesDilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

@@ -25,7 +25,7 @@ from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.running.aspects import ALL_CHECKS
 from poolproof.suites.running.plans import MOST_CASES, PLANS, Plan
-from poolproof.suites.running.sandbox import survey
+from poolproof.suites.isolation.sandbox import survey
 
 
 @click.command()

@@ -28,7 +28,7 @@ from poolproof.score.questions import Round
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.processes import Ended, Overdue, Process
-from poolproof.suites.running.sandbox import row_without_answer
+from poolproof.suites.isolation.sandbox import row_without_answer
 
 HONEST = ""
 """In place of a defect: none."""

@@ -24,7 +24,7 @@ from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
 from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.running.phase_blocks import PhaseBlock
 from poolproof.suites.running.plans import Block, Plan, blocks
-from poolproof.suites.running.serving import Survey
+from poolproof.suites.isolation.sandbox import Survey
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""

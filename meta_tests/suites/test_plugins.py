@@ -32,7 +32,7 @@ from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
-from poolproof.suites.running.sandbox import Sandbox
+from poolproof.suites.isolation.sandbox import Sandbox
 from scatter import Scatter
 from sessions import run_session
 

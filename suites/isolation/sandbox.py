@@ -182,6 +182,7 @@ class Sandbox:
 
     def close(self) -> None:
         """End all processes; the sandbox may be started again."""
+        self._is_alive()
         self._host.close()
 
     def _row(self, question: Asked) -> Row:

@@ -20,7 +20,7 @@ from typing import Any
 
 from poolproof import backends, references
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
-from poolproof.backends.registry import python_of
+from poolproof.backends import registry
 from poolproof.reports.rows.text import visible
 from poolproof.suites.isolation import guardian
 from poolproof.suites.isolation.arena import Arena
@@ -113,7 +113,7 @@ class Host:
         """Start a zygote; what it answers when it is asked to describe its backend."""
         ours, theirs = socket.socketpair()
         self._output = _Output()
-        python = python_of(self._backend, os.environ) or sys.executable
+        python = getattr(registry, "python_of", lambda *_: None)(self._backend, os.environ) or sys.executable
         program = [str(PROGRAM), str(theirs.fileno()), str(self._arena.descriptor), str(self._arena.size), _FOLDERS]
         with theirs:
             popen = Popen(

@@ -12,13 +12,13 @@ from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import failure_text, kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.repetition import Repetition, asked_again, deviates
-from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
 """What one failure may usually cost to make smaller."""
@@ -65,8 +65,7 @@ class Runner:
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
     (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name; ``lent_at`` is where servers may be lent that have loaded it. ``shrink_seconds`` is what one failure may
-    cost to make smaller.
+    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Runner:
         already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
-        lent_at: Mapping[str, str] | None = None,
         shrink_seconds: float = SHRINK_SECONDS,
     ) -> None:
         self._folder = folder
@@ -96,10 +94,9 @@ class Runner:
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
-        self._lent_at = lent_at or {}
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
-            sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
+            sandbox.take(self._scratch, self._name_of(backend), timeout)
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
@@ -187,19 +184,28 @@ class Runner:
         self._led_to.add(key)
 
     def close(self) -> None:
-        for sandbox in self._sandboxes.values():
+        for backend, sandbox in self._sandboxes.items():
             sandbox.close()
+            for row in self._unplanned(backend):
+                self._record_once(row)
 
     def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
         """Per question its row and that of another call that is to blame instead; violations leave evidence."""
-        evidence = EvidenceFolder(self._folder, backend)
+        wants = partial(self._wants_evidence, self._sandbox(backend).labels)
+        evidence = EvidenceFolder(self._folder, backend, wants=wants)
         for rows in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
                 evidence_path(self._folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
             for row in rows:
-                evidence.put_unfinished(row)
                 self._limit_evidence(row)
-            yield rows
+            yield *rows, *self._unplanned(backend)
+
+    def _unplanned(self, backend: str) -> list[Row]:
+        """Rows that nobody asked for which came meanwhile."""
+        unplanned = self._sandbox(backend).unplanned
+        rows = list(map(self._waive, unplanned))
+        unplanned.clear()
+        return rows
 
     def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
         rows = map(self._waive, self._sandbox(backend).judge(questions))
@@ -210,9 +216,9 @@ class Runner:
         """The row of a question that is the first to be put to its process."""
         return self._waive(self._sandbox(backend).judge_alone(question))
 
-    def _wants_evidence(self, row: Row) -> bool:
+    def _wants_evidence(self, labels: Row, row: Row) -> bool:
         """Whether the run has not enough evidence of what the row, not waived yet, will stand for."""
-        return self._has_room(self._waive(row))
+        return self._has_room(self._waive(row | labels))
 
     def _has_room(self, row: Row) -> bool:
         check, kind = _evidence_kinds(row)
@@ -231,11 +237,7 @@ class Runner:
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            name = self._name_of(backend)
-            lent_at = self._lent_at.get(backend, "")
-            self._sandboxes[backend] = Sandbox(
-                backend, self._scratch, name, self._timeout, self._wants_evidence, lent_at
-            )
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self._timeout)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
@@ -280,7 +282,6 @@ class Runner:
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
             return
-        evidence.put_unfinished(alike[0])
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 

@@ -25,7 +25,7 @@ from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.processes import fork
-from poolproof.suites.running.sandbox import Sandbox, survey
+from poolproof.suites.isolation.sandbox import Sandbox, survey
 from scatter import Scatter
 from scatter_backends import (
     FirstCellForEmptyWindow,

@@ -19,7 +19,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import judge
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.running.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 
 ASPECT = holding("interval", "unreached")
 

@@ -21,7 +21,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.lending import Lender, Lent, Surroundings
 from poolproof.suites.running.processes import KILLED, Process
-from poolproof.suites.running.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 
 ASPECT = holding("interval", "unreached")
 
