@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from poolproof.reports.figures.history import add
 from reports_made_up import Recipe, make_run

@@ -12,6 +12,7 @@ import pytest
 
 import forked
 from derived import DerivedOnce, empty_pages
+from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.references.core.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
@@ -29,7 +30,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -20,7 +20,7 @@ from pathlib import Path
 CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
 RUN = ["-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider"]
 SMOKE = [*RUN, "--backend", "emulator-a2", "--aspect", "values", "--cases", "1"]
-TESTS = ["test_windows.py", "test_standards.py"]
+TESTS = ["references/test_windows.py", "references/test_standards.py"]
 
 
 def the_only(folder: Path, pattern: str) -> Path:

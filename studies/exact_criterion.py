@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
-from test_criterion import hold_candidates, hold_sums
+from definition import hold_candidates, hold_sums
 
 
 @click.command()

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import AccumulationModel

@@ -172,7 +172,7 @@ class Session:
             self._process = subprocess.Popen(
                 [*command, "--report", str(folder), *resume, *options],
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(ROOT / "meta_tests"), "KILLS": word},
+                env=os.environ | {"PYTHONPATH": str(ROOT / "meta_tests" / "support"), "KILLS": word},
                 stdout=output,
                 stderr=output,
             )

@@ -28,7 +28,7 @@ from typing import Any
 
 import click
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from emulator_driver import DTYPES, FORMATS, Emulator, fresh
 from poolproof.backends.emulator import library

@@ -2,7 +2,7 @@
 
 usage: python -m poolproof.backends.emulator.sanitized {address,thread} COMMAND...
 
-For example: python -m poolproof.backends.emulator.sanitized address python -m pytest meta_tests/test_emulator.py
+Example: python -m poolproof.backends.emulator.sanitized address python -m pytest meta_tests/backends/test_emulator.py
 
 The sanitizer's library goes into LD_PRELOAD, because python itself is not instrumented. Leak checking is off: what
 the interpreter keeps until it exits would drown everything else, and the emulator counts its own objects. The thread

@@ -1,0 +1,448 @@
+"""Whether the emulator's ABI behaves as the real one is documented and was observed to."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from ctypes import byref, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulated_calls import API_3D, current_products, poison, prepared
+from emulator_driver import (
+    DEVICE_TO_HOST,
+    HOST_TO_DEVICE,
+    Emulator,
+    fresh,
+)
+from places import SUPPORT
+from poolproof.backends.emulator import build, library
+
+
+@pytest.fixture(scope="module")
+def emulators() -> Iterator[dict[str, Emulator]]:
+    with current_products() as loaded:
+        yield loaded
+
+
+@pytest.fixture
+def a2(emulators: dict[str, Emulator]) -> Emulator:
+    return emulators["A2"]
+
+
+@pytest.fixture
+def cached() -> Iterator[Emulator]:
+    """An A2 with the executor cache on and a small memory."""
+    with fresh(library(), "A2", POOLPROOF_EMULATOR_MEMORY=str(1 << 20)) as emulator:
+        yield emulator
+
+
+# Building
+
+
+def test_build_is_reused() -> None:
+    assert library() == library()
+    assert library().is_file()
+
+
+@pytest.mark.parametrize(("layout", "operators"), [("split", "libopapi_nn.so"), ("monolithic", "libopapi.so")])
+def test_layouts_find_their_own_libraries(layout: build.Layout, operators: str) -> None:
+    script = """
+import sys
+import numpy
+from pathlib import Path
+from emulator_driver import Emulator, dense
+tensors = dict(gradOutput="f4", self="f4", indices="i4", gradInput="f4")
+views = {name: dense(numpy.zeros([1, 1, 1, 3, 3], dtype)) for name, dtype in tensors.items()}
+lists = dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1])
+print(Emulator(Path(sys.argv[1])).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
+"""
+    path = library(layout) / "lib64" / operators
+    found = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert found.stdout == "True\n"
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    build._compiler.cache_clear()
+    try:
+        with pytest.raises(build.CompilerMissing, match="install g"):
+            build._compiler()
+    finally:
+        build._compiler.cache_clear()
+
+
+def test_two_builders_at_once_agree(tmp_path: Path) -> None:
+    barrier = threading.Barrier(2)
+
+    def fill(folder: Path) -> None:
+        (folder / "file").write_text("complete")
+        barrier.wait()
+
+    threads = [threading.Thread(target=build._once, args=(tmp_path / "built", fill)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["built"]
+    assert (tmp_path / "built" / "file").read_text() == "complete"
+
+
+# Life cycle, devices, contexts
+
+
+def test_initialisation_is_counted() -> None:
+    script = f"""
+import ctypes
+library = ctypes.CDLL({str(library())!r})
+left = ctypes.c_uint64()
+print(library.aclFinalize(), library.aclInit(None), library.aclInit(None))
+print(library.aclFinalizeReference(ctypes.byref(left)), left.value)
+print(library.aclFinalize(), library.aclFinalize(), library.aclFinalizeReference(None))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert [int(word) for word in found.stdout.split()] == [100001, 0, 100002, 0, 1, 0, 100037, 100037]
+
+
+def test_a_thread_needs_a_context(a2: Emulator) -> None:
+    statuses: list[int] = []
+
+    def body() -> None:
+        pointer = c_void_p()
+        statuses.append(a2.aclrtMalloc(byref(pointer), 64, 0))
+        statuses.append(a2.aclrtGetDevice(byref(c_int32())))
+        statuses.append(a2.aclrtSynchronizeStream(a2.stream))
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert statuses == [107002] * 3
+
+
+def test_devices_and_contexts() -> None:
+    with fresh(library(), "950", POOLPROOF_EMULATOR_DEVICES="2") as emulator:
+        assert emulator.aclrtSetDevice(2) == 107001
+        emulator.call("aclrtSetDevice", 1)
+        device, context = c_int32(), c_void_p()
+        emulator.call("aclrtGetDevice", byref(device))
+        assert device.value == 1
+        assert emulator.aclrtSynchronizeStream(emulator.stream) == 107003, "the stream belongs to the other context"
+        emulator.call("aclrtCreateContext", byref(context), 0)
+        emulator.call("aclrtGetDevice", byref(device))
+        assert device.value == 0
+        emulator.call("aclrtDestroyContext", context)
+        assert emulator.aclrtSetCurrentContext(context) == 107017
+        emulator.call("aclrtSetDevice", 0)
+        assert emulator.aclrtResetDevice(0) == 0
+        assert emulator.aclrtSynchronizeStream(emulator.stream) == 0, "one of two settings is left"
+
+
+# Memory
+
+
+def test_memory_is_accounted_exactly(cached: Emulator) -> None:
+    before = cached.free_memory()
+    block = cached.malloc(33)
+    assert before - cached.free_memory() == 64 + 32, "rounded up to 32, and the guard of an A2"
+    assert block.value is not None
+    assert block.value % 64 == 0
+    cached.call("aclrtFree", block)
+    assert cached.free_memory() == before
+
+
+@pytest.mark.parametrize(("size", "status"), [(1 << 21, 207001), ((1 << 20) - 64, 207018)])
+def test_out_of_memory(cached: Emulator, size: int, status: int) -> None:
+    block, pointer = cached.malloc(1024), c_void_p()
+    assert cached.aclrtMalloc(byref(pointer), size, 0) == status
+    assert pointer.value is None
+    cached.call("aclrtFree", block)
+
+
+def test_memory_misuse(a2: Emulator) -> None:
+    block, freed = a2.malloc(64), a2.malloc(64)
+    a2.call("aclrtFree", freed)
+    host = ctypes.create_string_buffer(128)
+    assert a2.aclrtMalloc(byref(c_void_p()), 0, 0) == 100000
+    assert a2.aclrtMalloc(byref(c_void_p()), 64, 999) == 100000
+    assert a2.aclrtFree(None) == 100000
+    assert a2.aclrtFree(freed) == 207002
+    assert "freed before" in a2.message()
+    assert a2.aclrtFree(host) == 207002
+    assert a2.aclrtMemcpy(None, 0, None, 0, 99) == 0, "nothing is looked at when there is nothing to copy"
+    assert a2.aclrtMemcpy(block, 64, None, 64, HOST_TO_DEVICE) == 100000
+    assert a2.aclrtMemcpy(block, 32, host, 64, HOST_TO_DEVICE) == 100000
+    assert a2.aclrtMemcpy(block, 64, host, 64, 99) == 100000
+    assert a2.aclrtMemcpy(block, 128, host, 65, HOST_TO_DEVICE) == 107000, "past the end of the block"
+    assert a2.aclrtMemcpy(host, 64, freed, 64, DEVICE_TO_HOST) == 107000
+    assert "was freed" in a2.message()
+    assert a2.aclrtMemcpy(host, 64, host, 64, HOST_TO_DEVICE) == 107000
+    a2.call("aclrtFree", block)
+
+
+def test_host_memory(a2: Emulator) -> None:
+    pointer = c_void_p()
+    a2.call("aclrtMallocHost", byref(pointer), c_size_t(64))
+    assert a2.living("host_blocks") == 1
+    assert a2.aclrtFreeHost(pointer) == 0
+    assert a2.aclrtFreeHost(pointer) == 207002
+    assert a2.aclrtFreeHost(None) == 100000
+
+
+def test_new_memory_is_dirty(a2: Emulator) -> None:
+    block, seen = a2.malloc(64), np.zeros(16, np.float32)
+    a2.download(seen, block)
+    assert np.isnan(seen).all()
+    a2.call("aclrtFree", block)
+
+
+# Streams and events
+
+
+def test_streams_are_asynchronous_and_ordered(a2: Emulator) -> None:
+    block, source, size = a2.malloc(1 << 24), np.arange(1 << 22, dtype=np.int32), 1 << 24
+    target = np.zeros_like(source)
+    for _ in range(20):
+        a2.call("aclrtMemcpyAsync", block, size, source.ctypes.data, size, HOST_TO_DEVICE, a2.stream)
+    a2.call("aclrtMemcpyAsync", target.ctypes.data, size, block, size, DEVICE_TO_HOST, a2.stream)
+    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 0) == 507046
+    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
+    np.testing.assert_array_equal(target, source)
+    a2.call("aclrtFree", block)
+
+
+def test_streams_belong_to_someone(a2: Emulator) -> None:
+    stream = c_void_p()
+    a2.call("aclrtCreateStream", byref(stream))
+    a2.call("aclrtDestroyStream", stream)
+    assert a2.aclrtDestroyStream(stream) == 107003
+    assert a2.aclrtSynchronizeStream(stream) == 107003
+    assert a2.aclrtDestroyStream(None) == 100000
+
+
+def test_events_measure_time(a2: Emulator) -> None:
+    events = [c_void_p(), c_void_p()]
+    for event in events:
+        a2.call("aclrtCreateEvent", byref(event))
+    elapsed = c_float(-1)
+    assert a2.aclrtEventElapsedTime(byref(elapsed), *events) == 107000, "never recorded"
+    for event in events:
+        a2.call("aclrtRecordEvent", event, a2.stream)
+    a2.call("aclrtSynchronizeEvent", events[1])
+    a2.call("aclrtEventElapsedTime", byref(elapsed), *events)
+    assert elapsed.value >= 0
+    for event in events:
+        a2.call("aclrtDestroyEvent", event)
+    assert a2.aclrtSynchronizeEvent(events[0]) == 107017
+
+
+# Options, errors, products
+
+
+def test_system_parameters_have_two_scopes(a2: Emulator) -> None:
+    value = c_int64(-1)
+    assert a2.aclrtCtxGetSysParamOpt(1, byref(value)) == 107021
+    a2.call("aclrtGetSysParamOpt", 0, byref(value))
+    assert value.value == 0
+    assert a2.aclrtSetSysParamOpt(0, 4) == a2.aclrtSetSysParamOpt(1, 2) == a2.aclrtSetSysParamOpt(9, 0) == 107000
+    assert a2.aclrtCtxSetSysParamOpt(3, 1) == 107000, "process scope only"
+    a2.call("aclrtCtxSetSysParamOpt", 0, 3)
+    a2.call("aclrtGetSysParamOpt", 0, byref(value))
+    assert value.value == 0, "the context's setting is its own"
+    a2.call("aclrtCtxGetSysParamOpt", 0, byref(value))
+    assert value.value == 3
+
+
+def test_error_texts_are_the_threads_own(a2: Emulator) -> None:
+    seen: list[bytes | None] = []
+    a2.aclGetRecentErrMsg()
+    a2.aclrtFree(None)
+    thread = threading.Thread(target=lambda: seen.append(a2.aclGetRecentErrMsg()))
+    thread.start()
+    thread.join()
+    assert seen == [None]
+    a2.aclrtMalloc(None, 1, 0)
+    newest, older = a2.aclGetRecentErrMsg().splitlines()
+    assert b"aclrtMalloc" in newest
+    assert older.endswith(b"aclrtFree: the pointer is null")
+    assert a2.aclGetRecentErrMsg() is None, "reading clears"
+    assert (a2.aclrtPeekAtLastError(0), a2.aclrtGetLastError(0), a2.aclrtGetLastError(0)) == (100000, 100000, 0)
+
+
+@pytest.mark.parametrize(
+    ("product", "soc"),
+    [
+        ("A2", "Ascend910B1"),
+        ("A3", "Ascend910_9382"),
+        ("950", "Ascend950PR_9591"),
+        ("910", "Ascend910A"),
+        ("310P", "Ascend310P3"),
+        ("310B", "Ascend310B1"),
+    ],
+)
+def test_products(product: str, soc: str) -> None:
+    with fresh(library(), product) as emulator:
+        assert emulator.aclrtGetSocName().decode() == soc
+        outcome = prepared(emulator).launch()
+        current = product in ("A2", "A3", "950")
+        assert outcome.phase_one == (0 if current else 161002)
+        value = c_int32()
+        emulator.call("aclGetCannAttribute", 0, byref(value))
+        assert value.value == int(current)
+
+
+def test_versions_say_what_this_is(a2: Emulator) -> None:
+    text = ctypes.create_string_buffer(128)
+    a2.call("aclsysGetVersionStr", b"CANN", text)
+    assert b"emulator" in text.value
+    package = ctypes.create_string_buffer(128 * 2 + 64 * 4)
+    a2.call("aclsysGetCANNVersion", 0, package)
+    assert package.value == text.value
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"POOLPROOF_EMULATOR_PRODUCT": "A4"}, "none of A2"),
+        ({"POOLPROOF_EMULATOR_DEVICES": "x"}, "positive whole number"),
+        ({"POOLPROOF_EMULATOR_DEFECTS": "nonsense"}, "unknown defect nonsense"),
+    ],
+)
+def test_wrong_settings_abort_with_a_reason(setting: dict[str, str], complaint: str) -> None:
+    script = f"""
+from pathlib import Path
+from emulator_driver import Emulator
+Emulator(Path({str(library())!r})).read_settings()
+"""
+    environment = {**os.environ, **setting, "PYTHONPATH": str(SUPPORT)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+# Tensors
+
+
+def test_tensors_tell_what_they_are(a2: Emulator) -> None:
+    tensor = a2.create_tensor([2, 3], 0, None, 5, 2, [11], 0x1000)
+    size, offset, data = c_uint64(), c_int64(), c_void_p()
+    for getter, expected in (("aclGetViewShape", [2, 3]), ("aclGetViewStrides", [3, 1]), ("aclGetStorageShape", [11])):
+        values = ctypes.POINTER(c_int64)()
+        a2.call(getter, tensor, byref(values), byref(size))
+        assert values[: size.value] == expected
+    a2.call("aclGetViewOffset", tensor, byref(offset))
+    a2.call("aclGetRawTensorAddr", tensor, byref(data))
+    assert (offset.value, data.value) == (5, 0x1000)
+    assert a2.aclGetViewOffset(tensor, None) == 161001
+    a2.call("aclDestroyTensor", tensor)
+    a2.call("aclDestroyTensor", None)
+    assert a2.aclCreateTensor(None, 2, 0, None, 0, 2, None, 0, None) is None
+    assert a2.aclCreateIntArray(None, 1) is None
+
+
+# Executors and the cache
+
+
+def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
+    before = {kind: a2.living(kind) for kind in ("tensors", "int_arrays", "executors", "device_blocks")}
+    free = a2.free_memory()
+    call = prepared(a2)
+    for _ in range(3):
+        assert call.launch().ok
+    _, _, unused = call.plan()
+    assert a2.living("executors") == before["executors"] + 1
+    a2.call("aclDestroyAclOpExecutor", unused)
+    call.destroy()
+    assert {kind: a2.living(kind) for kind in before} == before
+    assert a2.free_memory() == free
+
+
+def test_null_arguments_of_phase_two(a2: Emulator) -> None:
+    call = prepared(a2, "float16")
+    before = a2.living("executors")
+    assert a2.phase_two(API_3D, None, 0, c_void_p(), a2.stream) == 161001
+    assert a2.aclDestroyAclOpExecutor(None) == a2.aclSetAclOpExecutorRepeatable(None) == 561103
+    _, size, executor = call.plan()
+    assert size > 0
+    assert a2.phase_two(API_3D, None, size, executor, a2.stream) == 161001
+    assert a2.living("executors") == before, "gone although it did not run"
+    call.destroy()
+
+
+def test_a_repeatable_executor_runs_on_other_addresses(cached: Emulator) -> None:
+    call, other = prepared(cached), prepared(cached)
+    assert call.launch().ok
+    expected = call.views["gradInput"].storage.copy()
+    _, _, executor = other.plan()
+    assert cached.aclSetAclOpExecutorRepeatable(executor) == 561000, "it comes from the cache"
+    cached.call("aclDestroyAclOpExecutor", executor)
+    cached.call("aclrtSetSysParamOpt", 0, 1)  # another key
+    _, _, executor = call.plan()
+    cached.call("aclSetAclOpExecutorRepeatable", executor)
+    first, second = cached.upload(np.empty_like(expected)), cached.upload(np.empty_like(expected))
+    for address in (first, second):
+        cached.call("aclSetOutputTensorAddr", executor, 0, call.tensors["gradInput"], address)
+        assert cached.phase_two(API_3D, None, 0, executor, cached.stream) == 0
+        cached.call("aclrtSynchronizeStream", cached.stream)
+        found = np.empty_like(expected)
+        cached.download(found, address)
+        np.testing.assert_array_equal(found, expected)
+    assert cached.aclSetOutputTensorAddr(executor, 1, call.tensors["gradInput"], first) == 161002
+    assert cached.aclSetTensorAddr(executor, 3, call.tensors["gradInput"], first) == 0
+    assert cached.aclSetInputTensorAddr(executor, 3, call.tensors["gradInput"], first) == 161002
+    cached.call("aclDestroyAclOpExecutor", executor)
+    _, _, executor = call.plan()
+    assert cached.aclSetAclOpExecutorRepeatable(executor) == 0, "the entry was dropped"
+    cached.call("aclDestroyAclOpExecutor", executor)
+
+
+def test_a_cache_hit_skips_validation_and_takes_its_own_addresses(cached: Emulator) -> None:
+    call, other = prepared(cached), prepared(cached)
+    assert call.launch().ok
+    poison(other)
+    assert other.launch().ok
+    assert other.views["gradInput"].storage.tobytes() == call.views["gradInput"].storage.tobytes()
+
+
+@pytest.mark.parametrize(("limit", "hits"), [("1", False), ("2", True)])
+def test_the_cache_is_bounded(limit: str, hits: bool) -> None:
+    with fresh(library(), "A2", ACLNN_CACHE_LIMIT=limit) as emulator:
+        for dtype in ("float32", "float16"):
+            assert prepared(emulator, dtype).launch().ok
+        _, _, executor = prepared(emulator).plan()
+        assert emulator.aclSetAclOpExecutorRepeatable(executor) == (561000 if hits else 0)
+
+
+def test_threads_work_side_by_side(cached: Emulator) -> None:
+    results: set[bytes] = set()
+
+    def body() -> None:
+        cached.call("aclrtSetDevice", 0)
+        for _ in range(5):
+            call = prepared(cached)
+            assert call.launch().ok
+            results.add(call.views["gradInput"].storage.tobytes())
+            call.destroy()
+
+    cached.call("aclrtSetSysParamOpt", 0, 1)
+    threads = [threading.Thread(target=body) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 1
+
+
+def test_a_workspace_that_is_no_device_memory_poisons_the_context() -> None:
+    with fresh(library(), "A2") as emulator:
+        _, size, executor = prepared(emulator, "float16").plan()
+        host = ctypes.create_string_buffer(size)
+        assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, emulator.stream) == 0
+        assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
+        assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053

@@ -1,0 +1,102 @@
+"""The emulator is compiled once, its sources side by side, and who waits is told why: with a compiler that is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from poolproof.backends.emulator import build
+from runs import ENVIRONMENT, command
+
+COMPILER = """#!/bin/bash
+[ "$1" = --version ] && exec echo a compiler
+for word; do [ "$before" = -o ] && made=$word; before=$word; done
+echo "+$made" >> "$LOG"; sleep 0.03; echo made > "$made"; echo "-$made" >> "$LOG"
+"""
+
+BUILD = """
+from poolproof.backends.emulator.build import library
+library(tell=lambda sentence: print(sentence, flush=True))
+"""
+
+COMPILES = "compiling the emulator, once: about "
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An empty cache, a compiler, and the file in which it tells when it begins and ends."""
+    compiler = tmp_path / "c++"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    (tmp_path / "log").touch()
+    return ENVIRONMENT | {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler), "LOG": str(tmp_path / "log")}
+
+
+def test_of_several_processes_one_compiles_and_the_others_say_once_that_they_wait(environment: dict[str, str]) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", BUILD], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    said = sorted(process.communicate(timeout=120)[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    waiting = "another process compiles the emulator: waiting for it\n"
+    assert [text for text in said if COMPILES in text] == [said[-1]]
+    assert set(said[:-1]) <= {waiting, ""}
+    log = Path(environment["LOG"]).read_text().split()
+    assert len(log) == len(set(log))
+    assert len(log) == 2 * (len(build._units()) + 1)
+
+
+def test_every_source_is_compiled_once() -> None:
+    units = build._units().values()
+    assert sorted(path for unit in units for path in unit) == sorted(build._SOURCES.glob("*/*.cpp"))
+    assert all(len({path.parent for path in unit}) == 1 for unit in units)
+
+
+def test_who_waits_for_another_says_so_once_and_goes_on_after_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        with build._alone(tmp_path / "build", said.append):
+            waiting = pool.submit(_enter, tmp_path / "build", said)
+            while not said and not waiting.done():
+                time.sleep(0.01)
+            assert said == ["another process compiles the emulator: waiting for it"]
+        waiting.result(timeout=60)
+    assert said[1:] == ["entered"]
+
+
+def _enter(folder: Path, said: list[str]) -> None:
+    with build._alone(folder, said.append):
+        said.append("entered")
+
+
+def test_sources_are_compiled_side_by_side(environment: dict[str, str]) -> None:
+    subprocess.run([sys.executable, "-c", BUILD], env=environment, capture_output=True, check=True)
+    running, most = 0, 0
+    for line in Path(environment["LOG"]).read_text().split():
+        running += 1 if line.startswith("+") else -1
+        most = max(most, running)
+    assert most == min(len(os.sched_getaffinity(0)), len(build._units()))
+
+
+def test_a_first_use_says_that_it_compiles(environment: dict[str, str], tmp_path: Path) -> None:
+    """Before all else that it says; what comes of this compiler is no library."""
+    ended = subprocess.run(
+        command("--backend", "emulator-a2", "--aspect", "examples", "--report", "out"),
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 3, ended.stdout
+    first, *rest = ended.stdout.splitlines()
+    assert first.startswith(f"poolproof: {COMPILES}")
+    assert "cannot be loaded" in "".join(rest)

@@ -1,0 +1,65 @@
+"""The benchmark of speed: what its bounds mean, and that its figures are of what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+import forked
+from places import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+OPERATOR = "AdaptiveMaxPool2d"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """The figures of a few cases of one operator."""
+    file = tmp_path_factory.mktemp("speed") / "speed.json"
+    chosen = ["--part", "small", "--part", "stages", "--operator", OPERATOR, "--cases", "50", "--rounds", "1"]
+    paths = {"PYTHONPATH": str(BENCHMARKS)}
+    ended = forked.run(forked.Command("speed", [*chosen, "--json", str(file)], file.parent, os.environ | paths))
+    assert file.exists(), ended.stdout + ended.stderr
+    return json.loads(file.read_text(encoding="utf-8")) | {"status": ended.returncode}
+
+
+def test_each_comparison_is_of_one_operator_and_its_ratio_is_that_of_its_two_rates(measured: dict) -> None:
+    compared = [figure for figure in measured["figures"] if figure["other"]]
+    assert [figure["what"] for figure in compared if figure["beside"] == "the obvious way"] == [OPERATOR]
+    for figure in compared:
+        assert figure["ratio"] == pytest.approx(figure["ours"] / figure["other"])
+
+
+def test_stages_share_out_the_time_of_a_case(measured: dict) -> None:
+    stages = {figure["what"]: figure["ours"] for figure in measured["figures"] if figure["part"] == "stages"}
+    assert stages["rest"] < 0.5 * sum(stages.values())
+    (taken,) = {figure["note"].partition(" of ")[2] for figure in measured["figures"] if figure["part"] == "stages"}
+    assert taken == f"{sum(stages.values()):,.0f} us"
+
+
+def test_every_place_of_a_stage_is_a_file_or_folder_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from small_cases import STAGES
+
+    places = [place.partition(":")[0] for _, places in STAGES for place in places]
+    assert [place for place in places if not (BENCHMARKS.parent / place).exists()] == []
+
+
+def test_the_exit_status_says_whether_all_bounds_are_kept(measured: dict) -> None:
+    assert measured["status"] == any(figure["holds"] is False for figure in measured["figures"])
+    assert measured["machine"]["versions"]["torch"]
+
+
+def test_a_bound_is_held_against_the_ratio_or_against_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from measuring import Figure, compared
+
+    figure = compared("part", "what", "cases/s", [10.0, 30.0, 20.0], "the other", [5.0, 5.0, 5.0])
+    assert (figure.ours, figure.other, figure.ratio) == (20.0, 5.0, 4.0)
+    assert replace(figure, owed=">= 4").holds and not replace(figure, owed="<= 3").holds
+    alone = Figure("part", "what", "s", 2.0, owed="<= 3")
+    assert alone.holds and not replace(alone, ours=3.5).holds
+    assert figure.holds is None and replace(alone, ours=None).holds is None

@@ -1,0 +1,81 @@
+"""The pages lead where they say, and the backend that they write as an example is one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from places import ROOT
+from poolproof.backends.base import Backend
+from poolproof.references.forward import forward_maximum
+from poolproof.references.operators import OPERATORS
+from poolproof.references.windows import Windowed
+from poolproof.suites.api import judge
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
+BACKENDS = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+CASE = """{"operator":"MaxPool2dWithIndices","shape":[2,3,5,5],"index_dtype":"int32","kernel_size":[3],"stride":[2],
+"padding":[1]}"""
+
+
+def lost(page: Path, text: str) -> list[str]:
+    """Links to files and folders that are not there."""
+    targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text)
+    return [target for target in targets if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert lost(page, text) == []
+    assert lost(page, text + "[nowhere](no/such/file.py)") == ["no/such/file.py"]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Backend:
+    """The example as it stands, on what stands in for tinygrad."""
+    program = re.findall(r"```python\n(import tinygrad\n.*?)```", BACKENDS, re.DOTALL)[0]
+    assert len([line for line in program.splitlines() if line]) <= 20
+    stand_in: Any = ModuleType("tinygrad")
+    stand_in.Tensor = Tensor
+    monkeypatch.setitem(sys.modules, "tinygrad", stand_in)
+    namespace: dict[str, Any] = {}
+    exec(program, namespace)
+    return namespace["Tiny"]()
+
+
+class Tensor:
+    """As much of a tinygrad tensor as the example asks for."""
+
+    shift = 0
+
+    def __init__(self, array: NDArray) -> None:
+        self.array = array
+
+    def max_pool2d(self, kernel: Any, stride: Any, dilation: Any, padding: Any, ceil_mode: bool, indices: bool) -> Any:
+        windows = Windowed(kernel, stride, padding, dilation, ceil_mode)
+        batch, channels, *sizes = self.array.shape
+        maxima, picked = forward_maximum(self.array.reshape(-1, *sizes), windows.axes(tuple(sizes)))
+        shape = (batch, channels, *maxima.shape[1:])
+        return Tensor(maxima.reshape(shape)), Tensor((picked + self.shift).astype(np.int32).reshape(shape))
+
+    def numpy(self) -> NDArray:
+        return self.array
+
+
+def test_the_example_of_a_framework_is_a_backend(tiny: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge(CASE, tiny)["verdict"] == "conforms"
+    monkeypatch.setattr(Tensor, "shift", 1)
+    assert judge(CASE, tiny)["verdict"] == "violates"
+
+
+def test_every_operator_is_named() -> None:
+    for operator in OPERATORS.values():
+        assert f"| `{operator.name}` | {', '.join(operator.inputs)} | {', '.join(operator.outputs)} |" in BACKENDS

@@ -1,0 +1,62 @@
+"""What is released: an sdist with all files of the commit, of which nothing says who made it, when and where."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from build import check_out, left_out, level, unpack
+from places import ROOT
+
+DATE = 1_700_000_000
+FILES = {"p-1/a.py": 0o644, "p-1/run": 0o755}
+
+
+def packed(path: Path, files: Mapping[str, int], mtime: int, owner: str) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, mode in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.mtime, member.uname = 2, mode, mtime, owner
+            archive.addfile(member, io.BytesIO(b"1\n"))
+    return path
+
+
+def test_who_made_an_sdist_when_and_how_cannot_be_seen_in_it(tmp_path: Path) -> None:
+    private = {name: mode & 0o700 for name, mode in reversed(FILES.items())}
+    one, other = packed(tmp_path / "one", FILES, 1, "me"), packed(tmp_path / "other", private, 2, "you")
+    assert one.read_bytes() != other.read_bytes()
+    for path in (one, other):
+        level(path, DATE)
+    assert one.read_bytes() == other.read_bytes()
+    with tarfile.open(one) as archive:
+        assert {member.name: member.mode for member in archive} == FILES
+        assert {(member.mtime, member.uname, member.uid) for member in archive} == {(DATE, "", 0)}
+    unpack(one, tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / "p-1" / "a.py").read_text() == "1\n"
+
+
+def test_what_differs_in_content_still_differs(tmp_path: Path) -> None:
+    one, other = (packed(tmp_path / name, {f"p-1/{name}": 0o644}, 1, "me") for name in ("one", "other"))
+    for path in (one, other):
+        level(path, DATE)
+    assert one.read_bytes() != other.read_bytes()
+
+
+def test_the_sdist_has_every_file_of_the_commit(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not in a clone")
+    source = check_out(tmp_path)
+    program = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
+    made = subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=source, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    committed = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
+    sdist = tmp_path / made.stdout.split()[-1]
+    committed = [path for path in committed if ".egg-info/" not in path]
+    assert left_out(sdist, committed) == set()
+    assert left_out(sdist, [*committed, "meta_tests/forgotten.py"]) == {"meta_tests/forgotten.py"}

@@ -1,0 +1,220 @@
+"""The acceptance bundle: that it holds what a verdict rests on, and that verifying it catches every tampering."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from click.testing import CliRunner
+
+from forging import FORGERIES, SIGNATURE, Forgery
+from places import ROOT
+from poolproof.reports.bundle import verification
+from poolproof.reports.bundle.packing import SUMS, package
+from poolproof.reports.bundle.replanned import Draw, Drawn
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.pages.publishing import PAGES
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cli import main
+from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from reports_made_up import Recipe, make_run
+
+ROWS = "rows/main-0000.parquet"
+Files = dict[str, bytes]
+
+
+@cache
+def _everything(asked: str) -> list[Drawn]:
+    return list(drawn_again(json.loads(asked)))
+
+
+def drawn_once(run: Mapping[str, Any]) -> list[Drawn]:
+    """What `drawn_again` draws, once for all records that ask the same."""
+    return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed", "budget") if name in run}))
+
+
+DRAWN_ONCE = Draw(drawn_once, mandatory, plan_cases)
+
+
+def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
+    """Edit the files of a bundle; ``hashed`` makes its sums agree again, as a careful forger would."""
+    with ZipFile(bundle) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    edit(files)
+    if hashed:
+        named = sorted(set(files) - {SUMS})
+        files[SUMS] = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in named).encode()
+    with ZipFile(bundle, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def problems(bundle: Path) -> str:
+    found = verify(bundle, draw=DRAWN_ONCE)
+    assert found.overall is Overall.VIOLATES
+    return "\n".join(problem for step in found.steps for problem in step.problems)
+
+
+def test_a_bundle_stands(bundle: Path) -> None:
+    found = verify(bundle, draw=Draw(drawn_again, mandatory, plan_cases))
+    assert found.overall is Overall.CONFORMS, found.steps
+    assert found.verdict.startswith("violates; deviating and not waived: ")
+    assert found.verdict.endswith("waived by known")
+
+
+@pytest.mark.usefixtures("packed_by_a_forger")
+@pytest.mark.parametrize("forgery", FORGERIES, ids=[forgery.title for forgery in FORGERIES])
+def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> None:
+    """By a forger who has the suite, and makes tables, pages and hashes agree; what nobody can tell is listed."""
+    forgery.forge(run)
+    package(run, tmp_path / "forged.zip")
+    found = verify(tmp_path / "forged.zip", draw=DRAWN_ONCE)
+    told = "\n".join(problem for step in found.steps for problem in step.problems)
+    assert (found.overall is Overall.VIOLATES) == bool(forgery.caught), told
+    assert forgery.caught in told
+
+
+def test_the_forgeries_are_told_in_the_docs() -> None:
+    text = (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8")
+    for forgery in FORGERIES:
+        (line,) = (line for line in text.splitlines() if line.startswith(f"| {forgery.title} |"))
+        assert ("the signature alone" in line) == (forgery.caught == SIGNATURE)
+
+
+def test_a_bundle_is_the_same_whenever_it_is_made(run: Path, bundle: Path, tmp_path: Path) -> None:
+    package(run, tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
+
+
+def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:
+    with ZipFile(bundle) as archive:
+        names = archive.namelist()
+        failures = {name.split("/")[1] for name in names if name.startswith("failures/")}
+        assert failures
+        evidence = next(name for name in names if name.startswith("evidence/") and name.endswith(".npz"))
+        script = archive.read(f"failures/{Path(evidence).stem}/reproduce.sh").decode()
+        assert "poolproof replay --backend reports_backends:Mixed" in script
+        assert f"python evidence/call.py {evidence}" in script
+        assert {"evidence/call.py", "evidence/rejudge.py"} <= set(names)
+        environment = json.loads(archive.read("environment.json"))
+        assert "torch" in environment["backends"]["reports_backends:Mixed"]
+        assert b'id = "known"' in archive.read("waivers.toml")
+    assert {page.name for page in PAGES} <= set(names)
+    assert {"tables/coverage.csv", "tables/checks.csv", "verdict.json"} <= set(names)
+
+
+def test_the_sums_are_those_that_sha256sum_checks(bundle: Path, tmp_path: Path) -> None:
+    with ZipFile(bundle) as archive:
+        archive.extractall(tmp_path / "out")
+    done = subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=tmp_path / "out", capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_unpacked_script_judges_evidence_alone(bundle: Path, tmp_path: Path) -> None:
+    with ZipFile(bundle) as archive:
+        archive.extractall(tmp_path / "out")
+    evidence = sorted((tmp_path / "out" / "evidence").glob("*.npz"))[0]
+    command = [sys.executable, str(evidence.with_name("rejudge.py")), str(evidence)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.match(r"\d+ of \d+ elements are not admissible", done.stdout)
+
+
+def test_a_changed_row_is_caught_by_its_hash(bundle: Path) -> None:
+    change(bundle, lambda files: files.update({ROWS: files[ROWS] + b"0"}), hashed=False)
+    assert f"changed: {ROWS}" in problems(bundle)
+
+
+@pytest.mark.usefixtures("deriving_once")
+@pytest.mark.parametrize("hashed", [False, True])
+def test_a_changed_verdict_is_caught(bundle: Path, hashed: bool) -> None:
+    def conform(files: Files) -> None:
+        files["verdict.json"] = files["verdict.json"].replace(b'"violates",', b'"conforms",')
+
+    change(bundle, conform, hashed)
+    found = problems(bundle)
+    assert "verdict.json does not follow from the rows" in found
+    assert ("changed: verdict.json" in found) != hashed
+
+
+@pytest.mark.usefixtures("deriving_once")
+@pytest.mark.parametrize("name", ["tables/coverage.csv", ROWS, "run.json", "junit.xml"])
+def test_a_removed_file_is_caught(bundle: Path, name: str) -> None:
+    change(bundle, lambda files: files.pop(name) and None, hashed=False)
+    assert f"removed: {name}" in problems(bundle)
+
+
+@pytest.mark.usefixtures("deriving_once")
+def test_an_added_file_is_caught(bundle: Path) -> None:
+    change(bundle, lambda files: files.update({"rows/more.jsonl": b""}), hashed=False)
+    assert "added: rows/more.jsonl" in problems(bundle)
+
+
+@pytest.mark.usefixtures("deriving_once")
+@pytest.mark.parametrize("name", ["index.html", "summary.md", "evidence/rejudge.py", "tables/checks.csv"])
+def test_a_page_that_tells_something_else_is_caught(bundle: Path, name: str) -> None:
+    change(bundle, lambda files: files.update({name: files[name] + b"all is well"}), hashed=True)
+    assert f"{name} does not follow from the rows" in problems(bundle)
+
+
+@pytest.mark.usefixtures("deriving_once")
+def test_a_file_that_nothing_leads_to_is_caught(bundle: Path) -> None:
+    change(bundle, lambda files: files.update({"README.txt": b"trust us"}), hashed=True)
+    assert "README.txt follows from no row" in problems(bundle)
+
+
+def test_another_suite_is_named(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"version": "0.9.9", "content_hash": "f" * 64}
+    monkeypatch.setattr(verification, "suite_identity", lambda: other)
+    found = verify(bundle)
+    assert found.overall is Overall.INCOMPLETE
+    problem = next(problem for step in found.steps for problem in step.problems)
+    assert "now again by 0.9.9 (ffffffffffff)" in problem
+
+
+def test_a_changed_bundle_of_another_suite_does_not_stand(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "suite_identity", lambda: {"version": "0.9.9", "content_hash": "f" * 64})
+    changed = b'{"verdict": "conforms"}'
+    change(bundle, lambda files: files.update({"verdict.json": changed}), hashed=True)
+    assert "the verdict is stored as 'conforms', and the rows say 'violates'" in problems(bundle)
+
+
+@pytest.mark.usefixtures("deriving_once")
+def test_a_bundle_that_was_made_anew_has_another_fingerprint(bundle: Path) -> None:
+    expected = verify(bundle).fingerprint
+    assert verify(bundle, expected.upper()).overall is Overall.CONFORMS
+    change(bundle, lambda files: files.update({"index.html": b"nothing"}), hashed=True)
+    assert "the fingerprint is" in "\n".join(verify(bundle, expected).steps[0].problems)
+
+
+def test_a_truncated_bundle_is_refused(bundle: Path) -> None:
+    bundle.write_bytes(bundle.read_bytes()[:-100])
+    result = CliRunner().invoke(main, ["verify", str(bundle)])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert "is no bundle" in result.output
+
+
+@pytest.mark.usefixtures("deriving_once")
+def test_the_commands(run: Path, tmp_path: Path) -> None:
+    target = str(tmp_path / "new" / "bundle.zip")
+    made = CliRunner().invoke(main, ["package", str(run), "-o", target])
+    assert made.exit_code == 0, made.output
+    checked = CliRunner().invoke(main, ["verify", target, "--fingerprint", made.output.split()[-1]])
+    assert checked.exit_code == 0
+    assert "STANDS (exit status 0): the run in it violates" in checked.output
+
+
+def test_a_run_without_a_single_row_can_be_packaged(tmp_path: Path) -> None:
+    package(make_run(tmp_path / "run", Recipe(cases=0)), tmp_path / "bundle.zip")
+    assert verify(tmp_path / "bundle.zip").overall is Overall.CONFORMS
+    assert not read_rows(tmp_path / "run").num_rows

@@ -1,0 +1,264 @@
+"""Real sessions of every kind: exit status, terminal, page and files for a run that conforms, violates, has gaps,
+has waivers in every state, and crashes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.compute as pc
+import pytest
+
+from places import ROOT
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.recorder import CannotOpen, require_same
+from poolproof.reports.rows.evidence import read_evidence
+from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.verdicts import Overall
+from sessions import ASKED, run_session
+from shared_runs import made_once
+
+SOON = date.today() + timedelta(days=90)
+WAIVERS = f"""
+[[waiver]]
+id = "lost"
+reason = "loses its largest gradient"
+owner = "somebody"
+expires = {SOON}
+scope = {{ backend = "reports_backends:Lossy", dtype = "float32" }}
+
+[[waiver]]
+id = "old"
+reason = "was accepted once"
+owner = "somebody"
+expires = 2020-01-01
+scope = {{ backend = "reports_backends:Lossy" }}
+
+[[waiver]]
+id = "aimless"
+reason = "is about nothing that is judged"
+owner = "somebody"
+expires = {SOON}
+checks = ["interval"]
+scope = {{ operator = "Nothing" }}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch() -> None:
+    pytest.importorskip("torch")
+
+
+def test_a_run_that_conforms(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", "-n", "2")
+    assert ended.status == Overall.CONFORMS, ended.output
+    assert "CONFORMS (exit status 0): 48 of 48 planned cases judged, none deviates" in ended.output
+    assert "<strong>conforms</strong>" in ended.page
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ``run`` that violates, and what it ``printed``; to be read."""
+
+    def make(folder: Path) -> None:
+        ended = run_session(folder / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2")
+        assert ended.status == Overall.VIOLATES, ended.output
+        (folder / "printed").write_text(ended.output, encoding="utf-8")
+
+    return made_once(tmp_path_factory, "lossy", make)
+
+
+def test_a_run_that_violates(lossy: Path) -> None:
+    assert "VIOLATES (exit status 1): deviating and not waived" in (lossy / "printed").read_text(encoding="utf-8")
+    page = (lossy / "run" / "index.html").read_text(encoding="utf-8")
+    assert "<strong>violates</strong>" in page
+    assert "poolproof replay --backend reports_backends:Lossy" in page
+
+
+def test_the_evidence_of_a_run_stands_in_its_bundle(lossy: Path, tmp_path: Path) -> None:
+    run = lossy / "run"
+    rejects = {row["case_id"]: row["n_reject"] for row in read_rows(run, ["case_id", "n_reject"]).to_pylist()}
+    paths = list((run / "evidence").glob("*.npz"))
+    assert paths
+    for path in paths:
+        assert int(read_evidence(path).rejected.sum()) == rejects[path.stem.rpartition("-")[2]] > 0
+    package(run, tmp_path / "bundle.zip")
+    verification = verify(tmp_path / "bundle.zip")
+    assert verification.overall is Overall.CONFORMS, verification.steps
+    assert f"evidence of {len(paths)} cases judged again" in "".join(step.text for step in verification.steps)
+
+
+def test_an_incomplete_run(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Busy", "--dtype", "float16", "--dtype", "float32")
+    assert ended.status == Overall.INCOMPLETE
+    assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 group" in ended.output
+    assert "<strong>incomplete</strong>" in ended.page
+    assert "no device is free" in ended.page
+
+
+def test_a_run_that_was_never_asked_anything(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", "--collect-only")
+    assert ended.status == Overall.INCOMPLETE
+    assert "never asked" in ended.output
+
+
+@pytest.mark.parametrize("options", [("-k", "values and float32"), ("-k", "float32", "-n", "2"), ()])
+def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Sequence[str]) -> None:
+    """By -k, by -k in workers, and by node ids."""
+    name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
+    suite = [] if options else [f"suites/test_conformance.py::test_conformance[{name}]"]
+    asked = ["--operator", "MaxPool2dWithIndicesBackward", "--cases", "12", "--aspect", "values", "--aspect", "layouts"]
+    ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=asked, suite=suite or ["suites"])
+    judged = 24 if "-n" in options else 12
+    assert ended.status == Overall.CONFORMS, ended.output
+    whole = read_run(ended.folder)["plan_cases"]
+    narrowed = f"narrowed: {judged} of {whole:,} cases of plan smoke"
+    said = f"{judged} of {judged} planned cases judged, none deviates; {narrowed}"
+    assert said in ended.output
+    assert narrowed in ended.page
+    assert whole > 1000
+    of_tests = read_run(ended.folder)["narrowed"]
+    assert (of_tests["selected"], of_tests["planned"]) == (judged, 96)
+    assert name in of_tests["tests"]
+
+
+def test_a_run_with_a_crash(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Crashing", "--dtype", "float64", "--no-shrink")
+    assert ended.status == Overall.VIOLATES
+    assert "by a crash or a time-out" in ended.output
+    assert "the call ended by signal SIGABRT" in ended.page
+    assert ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures") == "1"
+
+
+@pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--strict-waivers"], Overall.VIOLATES)])
+def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall) -> None:
+    (tmp_path / "waivers.toml").write_text(WAIVERS)
+    given = ["--waivers", str(tmp_path / "waivers.toml"), "--dtype", "float32", *options]
+    ended = run_session(tmp_path / "run", "reports_backends:Lossy", *given)
+    assert ended.status == status, ended.output
+    for waiver, state in (("lost", "used, wide"), ("old", "expired, wide"), ("aimless", "unmatched")):
+        assert [*state.split(), waiver] in [
+            line.split()[1 : 2 + len(state.split())] for line in ended.output.splitlines()
+        ]
+        assert f"<td>{waiver}</td>" in ended.page
+    assert ("old (expired), aimless (unmatched)" in ended.output) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--backend", "torch-abacus"], "unknown backend"),
+        (["--waivers", "nowhere.toml"], "cannot read waivers from nowhere.toml"),
+        (["--operator", "MaxPool9d"], "MaxPool9d"),
+        (["--dtype", "float32", "--operator", "MaxPool2dWithMask"], "nothing to judge"),
+        (["--resume"], "nothing to resume"),
+    ],
+)
+def test_a_run_that_cannot_start(tmp_path: Path, options: list[str], complaint: str) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=["--aspect", "values"])
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert complaint in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_run_that_is_resumed_owes_the_whole_plan(tmp_path: Path) -> None:
+    first = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+    second = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert (first.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
+    assert "; narrowed: 12 of " in first.output
+    assert "48 of 48 planned cases judged" in second.output
+    assert "; narrowed: 48 of " in second.output
+    again = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert again.status == Overall.CONFORMS
+
+
+def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
+    cards = [option for card in "01" for option in ("--tx", f"popen//env:ASCEND_RT_VISIBLE_DEVICES={card}")]
+    options = ["--dist", "load", *cards]
+    for sample in ("npu-github.yml", "npu-gitlab.yml"):
+        text = (ROOT / "docs" / "ci" / sample).read_text(encoding="utf-8")
+        assert '--tx "popen//env:ASCEND_RT_VISIBLE_DEVICES=$card"' in text
+        assert "--dist load" in text
+    ended = run_session(tmp_path / "run", "reports_backends:OnCard", *options)
+    assert ended.status == Overall.CONFORMS, ended.output
+    routes = read_rows(ended.folder, ["route"], pc.field("aspect") == "values")["route"]
+    assert set(routes.to_pylist()) == {"card 0", "card 1"}
+
+
+def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    begun = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
+    ended = run_session(tmp_path / "run", "torch-cpu", "--resume", "--seed", "3")
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert "whose selection seed is 0, and now it would be 3" in ended.output
+    record = read_run(begun.folder)
+    require_same(begun.folder, record)
+    for name in ("suite", "selection", "backends"):
+        key = next(iter(record[name]))
+        with pytest.raises(CannotOpen, match=f"whose {name} {key} is .*, and now it would be 'another'"):
+            require_same(begun.folder, {**record, name: {**record[name], key: "another"}})
+    theirs = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
+    with pytest.raises(CannotOpen, match="begun without standard 'mine' of theirs"):
+        require_same(begun.folder, record | {"plugins": [theirs]})
+    first, *others = record["waivers"]
+    for waivers, said in (
+        (others, f"begun with waiver '{first['id']}', which is not given now: go on"),
+        ([*others, first, first | {"id": "new"}], "begun without waiver 'new', which is given now"),
+        ([first | {"owner": "somebody"}, *others], f"begun with another waiver '{first['id']}' than is given now"),
+    ):
+        with pytest.raises(CannotOpen, match=said):
+            require_same(begun.folder, record | {"waivers": waivers})
+
+
+def test_what_is_not_supported_is_noted_once(tmp_path: Path) -> None:
+    for options in ([], ["--resume"]):
+        ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--dtype", "float32"])
+        assert ended.status == Overall.CONFORMS, ended.output
+    rows = read_rows(tmp_path / "run", ["verdict", "index_dtype"], pc.field("verdict") == "not supported")
+    assert rows["index_dtype"].to_pylist() == ["int32"]
+
+
+def test_a_folder_has_one_session_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    program = "import sys, pathlib, poolproof.reports.rows.store as s; s.lock(pathlib.Path(sys.argv[1])); input()"
+    with subprocess.Popen([sys.executable, "-c", program, folder], stdin=subprocess.PIPE) as holder:
+        wait_for_lock(folder)
+        ended = run_session(folder, "torch-cpu")
+        assert ended.status == Overall.COULD_NOT_RUN
+        assert f"another session writes to {folder}" in ended.output
+        holder.kill()
+    assert run_session(folder, "torch-cpu").status == Overall.CONFORMS
+
+
+def wait_for_lock(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        for _ in range(1200):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(0.05)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cases", "0"], "--cases 0: a plan needs 1 to 100,000 cases"),
+        (["--case-timeout", "nan"], "--case-timeout nan: a case needs a number of seconds above 0"),
+    ],
+)
+def test_options_out_of_range(tmp_path: Path, options: list[str], complaint: str) -> None:
+    ended = run_session(tmp_path / "run", "torch-cpu", *options)
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert complaint in ended.output

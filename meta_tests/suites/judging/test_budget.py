@@ -1,0 +1,97 @@
+"""What is too large for the memory that there is: left out before anything is allocated, with its size, and counted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from places import SUPPORT
+from poolproof.backends.registry import create
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging import budget
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.aspects import EVERYTHING
+
+CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8GiB", 8 << 30), ("500 MB", 500 * 10**6), ("1.5TiB", 3 << 39), ("7b", 7), ("2 kib", 2048)],
+)
+def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
+    assert budget.parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8", "GiB", "-1GiB", "0B", "0.2B", "8 apples", "1e3GiB", "infGiB", "9" * 400 + "TiB"]
+)
+def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(budget.NoSize, match="a size is a number above 0 and a unit, such as 8GiB"):
+        budget.parse_size(text)
+
+
+def test_a_case_beyond_the_budget_is_not_run_and_says_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats) - 1))
+    monkeypatch.setattr("poolproof.suites.judging.judge.Trial", None)
+    row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
+    assert row["verdict"] == "not run"
+    assert " GiB of tensors, about " in row["reason"]
+
+
+def test_a_case_within_the_budget_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats)))
+    assert Question(CASE, EVERYTHING).judge(create("torch-cpu"))["verdict"] == "conforms"
+
+
+def test_workers_share_what_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.VARIABLE, "1")
+    budget.share(4 * budget.needed_memory(CASE), 4)
+    assert budget.too_large(CASE) == ""
+    budget.share(4 * budget.needed_memory(CASE), 5)
+    assert "beyond the memory budget" in budget.too_large(CASE)
+
+
+def test_without_a_budget_it_is_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(budget.VARIABLE, raising=False)
+    assert budget.free_memory() > 0
+    assert budget.too_large(CASE) == ""
+    monkeypatch.setattr(budget, "free_memory", lambda: 1)
+    assert budget.too_large(CASE)
+
+
+@pytest.fixture(scope="module")
+def peaks() -> list[dict]:
+    """What judging some large cases took, passing and failing everywhere."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the most that a process held can be measured on Linux alone")
+    program = [sys.executable, str(SUPPORT / "peaks.py")]
+    ended = subprocess.run(program, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def test_the_estimate_holds_what_is_measured_of_passing_and_failing_cases(peaks: list[dict]) -> None:
+    assert [each["verdict"] for each in peaks] == ["conforms", "violates"] * (len(peaks) // 2)
+    for each in peaks:
+        assert 1.0 < each["needed"] / each["peak"] < 2.0, each
+
+
+def test_a_failing_case_takes_little_more_than_a_passing_one(peaks: list[dict]) -> None:
+    """And of a tensor of many planes no more than six times its tensors."""
+    for passing, failing in zip(peaks[::2], peaks[1::2], strict=True):
+        assert failing["peak"] < 1.25 * passing["peak"], failing
+        assert failing["planes"] == 1 or failing["peak"] < 6 * failing["tensors"], failing
+
+
+def test_standards_of_others_are_left_out_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = budget.needed_memory(CASE, EVERYTHING.repeats)
+    told = []
+    for room in (needed, 2 * needed + budget.STANDARDS_BYTES * CASE.planes * CASE.plane_size):
+        monkeypatch.setenv(budget.VARIABLE, str(room))
+        row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
+        told.append((row["verdict"], bool(row.get("standards_passed"))))
+    assert told == [("conforms", False), ("conforms", True)]

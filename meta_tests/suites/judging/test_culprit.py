@@ -1,0 +1,141 @@
+"""A call is not accused of what another call, made before it in its process, does wrong by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from places import SUPPORT
+from plugged_backends import DiesOfThrees
+from poolproof.reports.recorder import what_is_done
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import RowWriter, read_rows
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.neighbours import companions, producers
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.running.aspects import ASPECTS, EVERYTHING
+from poolproof.suites.running.runner import Runner
+from runs import replay
+
+RIGHT = Case.of(
+    operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
+)
+"""Its twin has a kernel three wide, and a neighbour has ceil_mode."""
+
+FORWARD = "MaxPool2dWithIndices"
+
+
+@pytest.fixture
+def runner(tmp_path: Path, forked_sandboxes: None) -> Iterator[Runner]:
+    runner = Runner(tmp_path, "main", lambda row: row, lambda row: None, 20.0, shrinks=False)
+    yield runner
+    runner.close()
+
+
+def test_the_case_has_companions_of_either_kind() -> None:
+    assert [3 in case.attributes.sizes for case in companions(RIGHT)].count(True) == 1
+    assert [case.attributes.rounds_up for case in companions(RIGHT)].count(True) == 1
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> None:
+    """Its row was recorded, and the process was killed before that of the question which led to it."""
+    backend = "plugged_backends:DiesOfThrees"
+    for _ in range(2):
+        writer = RowWriter(tmp_path, "main")
+        led_to = what_is_done(tmp_path).led_to
+        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_led_to=led_to)
+        runner.judge_one(Question(RIGHT, ASPECTS["state"], "block"), backend)
+        runner.close()
+        writer.close()
+    rows = read_rows(tmp_path, ["block", "verdict"]).to_pylist()
+    assert [row["verdict"] for row in rows if not row["block"]] == [Verdict.CRASHED]
+    assert [row["verdict"] for row in rows if row["block"]] == [Verdict.CONFORMS] * 2
+
+
+def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:
+    return runner.judge_one(Question(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{backend}")
+
+
+@pytest.mark.parametrize("aspect", ["state", "case"])
+@pytest.mark.parametrize(
+    ("backend", "verdict", "check"),
+    [
+        ("DiesOfThrees", Verdict.CRASHED, "survival"),
+        ("UnforkableDiesOfThrees", Verdict.CRASHED, "survival"),
+        ("LosesThrees", Verdict.VIOLATES, "interval"),
+        ("TramplesAtCeiling", Verdict.VIOLATES, "memory_untouched"),
+    ],
+)
+def test_the_other_call_is_accused(
+    runner: Runner, tmp_path: Path, backend: str, verdict: Verdict, check: str, aspect: str
+) -> None:
+    row, guilty = judged(runner, backend, aspect)
+    assert (row["case_id"], row["verdict"], row["checks_violated"]) == (RIGHT.id, Verdict.CONFORMS, [])
+    assert "state" in row["checks_judged"]
+    assert (guilty["verdict"], guilty["aspect"]) == (verdict, "neighbours")
+    assert check in guilty["checks_violated"]
+    assert Case.from_json(guilty["case"]).attributes.sizes != RIGHT.attributes.sizes or guilty["ceil_mode"]
+    said = "asked without a call that came before and deviates by itself: poolproof replay --backend plugged_backends:"
+    assert row["reason"].startswith(f"{said}{backend} ")
+    assert row["reason"].endswith(f" '{guilty['case']}'")
+    assert not evidence_path(tmp_path, RIGHT.id, guilty["backend"]).exists()
+    assert evidence_path(tmp_path, guilty["case_id"], guilty["backend"]).exists()
+
+
+def test_what_is_wrong_only_after_calls_that_are_right_by_themselves_stays_accused(runner: Runner) -> None:
+    (row,) = judged(runner, "RemembersCeiling")
+    assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["state"])
+
+
+@pytest.mark.parametrize(("fault", "operator"), [("remembers", RIGHT.operator), ("remembers_windows", FORWARD)])
+def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, operator: str) -> None:
+    """All the other calls are right if each has a process of its own, and only then."""
+    asked = Question(replace(RIGHT, operator=operator), ASPECTS["state"], "block")
+    (row,) = runner.judge_one(asked, f"scatter_backends:{fault}")
+    assert row["verdict"] == Verdict.VIOLATES
+    assert "state" in row["checks_violated"]
+
+
+def test_who_dies_by_itself_stays_accused(runner: Runner) -> None:
+    (row,) = judged(runner, "CrashesAlways")
+    assert row["verdict"] == Verdict.CRASHED
+
+
+def test_a_leak_beside_a_guilty_call_stays_accused(runner: Runner) -> None:
+    (row,) = judged(runner, "LosesThreesAndRemembers")
+    assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["state"])
+
+
+EMPTY_WINDOW = Case.of(
+    operator=RIGHT.operator, shape=(1, 1, 4, 4), kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), dilation=(5, 5)
+)
+
+
+@pytest.mark.parametrize(
+    ("backend", "aspect", "case", "cleared", "verdict"),
+    [
+        ("plugged_backends:DiesInForward", "round_trip", RIGHT, Verdict.CONFORMS, Verdict.CRASHED),
+        ("scatter_backends:tensor_indices", "round_trip", RIGHT, Verdict.CONFORMS, Verdict.VIOLATES),
+        ("plugged_backends:DiesInForward", "empty_windows", EMPTY_WINDOW, Verdict.NOT_RUN, Verdict.CRASHED),
+    ],
+)
+def test_a_backward_is_not_accused_of_its_forward(
+    runner: Runner, backend: str, aspect: str, case: Case, cleared: Verdict, verdict: Verdict
+) -> None:
+    row, guilty = runner.judge_one(Question(case, ASPECTS[aspect], "block"), backend)
+    assert (row["verdict"], guilty["verdict"], guilty["operator"]) == (cleared, verdict, FORWARD)
+    assert guilty["case_id"] in {producer.id for producer in producers(case)}
+
+
+def test_replay_tells_of_both(tmp_path: Path) -> None:
+    given = f"--backend plugged_backends:{DiesOfThrees.__name__} --pythonpath '{SUPPORT}'"
+    ended = replay(f"poolproof replay {given} '{RIGHT.to_json()}'", tmp_path)
+    assert ended.returncode == 1
+    assert "conforms: asked without a call that came before" in ended.stdout
+    assert "crashed: crashed" in ended.stdout

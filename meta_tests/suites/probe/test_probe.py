@@ -1,0 +1,237 @@
+"""The probe says of every kernel what its switches say."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import forked
+from forked import Command
+from places import ROOT
+from poolproof.backends.base import Call
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
+from poolproof.references.forward import forward_indices
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.indices import FLAT
+from poolproof.references.operators import BACKWARDS
+from poolproof.suites.probe import Account, take_account
+from poolproof.suites.probe.sums import ROUNDINGS
+from scatter import Scatter, axes_of, planes_of
+from scatter_backends import Picking, WithoutPadding
+from switchable_backend import Switchable, Switches, round_by
+
+OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
+WINDOWED, ADAPTIVE = "MaxPool2dWithIndicesBackward", "AdaptiveMaxPool2dBackward"
+
+
+def account(switches: Switches, dtype: str, operator: str = WINDOWED, **options) -> Account:
+    return take_account(Switchable(switches, **options), operator, dtype, "int64")
+
+
+def mixed(tiles: int) -> AccumulationModel:
+    return AccumulationModel("mixed", tiles)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("model", (ACC32, NATIVE, mixed(2), mixed(4)), ids=str)
+def test_the_model_is_the_one_that_is_switched_on(model: AccumulationModel, operator: str, dtype: str) -> None:
+    found = account(Switches(model), dtype, operator)
+    assert (found.found("accumulation"), found.model) == (str(model), str(model))
+    assert found.disagreements == ()
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_wide_outputs_are_their_own_accumulators(operator: str, dtype: str) -> None:
+    found = account(Switches(), dtype, operator)
+    assert found.model == "acc32"
+    assert f"keep {FORMATS[dtype].precision} bits" in found.observations[1].evidence
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+@pytest.mark.parametrize("model", (ACC32, NATIVE, mixed(4)), ids=str)
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_the_rounding_is_the_one_that_is_switched_on(rounding: str, model: AccumulationModel, dtype: str) -> None:
+    found = account(Switches(model, rounding), dtype)
+    assert found.found("rounding") == rounding
+    if dtype != "float32":
+        hidden = model.kind != "acc32" and rounding in ("away from zero", "odd")
+        assert found.found("accumulation") == ("native or mixed" if hidden else str(model))
+    assert (found.model == "") == (rounding != "even")
+    if rounding != "even":
+        assert f"no model admits this rounding: {rounding}" in found.disagreements
+        assert any(text.startswith(f"declared {model} rejects") for text in found.disagreements)
+
+
+@pytest.mark.parametrize("accumulator", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
+def test_an_accumulator_narrower_than_its_output_is_told_with_its_bits(accumulator) -> None:
+    found = account(Switches(ACC32, accumulator=accumulator), "float32")
+    assert found.found("accumulation") == "too narrow"
+    assert f"partial sums keep {accumulator.precision} bits" in found.observations[1].evidence
+    assert found.model == ""
+    assert "no model admits this accumulation: too narrow" in found.disagreements
+
+
+FLAGS = [
+    ("float32", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
+    ("bfloat16", AccumulationModel("native", flushes_subnormals=True), "flushed"),
+    ("bfloat16", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
+    ("float16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
+    ("bfloat16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
+    ("float16", ACC32, "kept"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "model", "found"), FLAGS, ids=str)
+def test_flushing_is_told_apart(dtype: str, model: AccumulationModel, found: str) -> None:
+    seen = account(Switches(model), dtype, ADAPTIVE)
+    assert seen.found("subnormals") == found
+    assert seen.model == str(model)
+    assert seen.disagreements == ()
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_saturation_is_seen_and_declared(dtype: str) -> None:
+    model = AccumulationModel("acc32", saturates=True)
+    found = account(Switches(model), dtype)
+    assert found.found("overflow") == "saturates"
+    assert found.model == str(model)
+    assert account(Switches(), dtype).found("overflow") == "infinity"
+
+
+@pytest.mark.parametrize("keeps", (False, True))
+def test_negative_zero(keeps: bool) -> None:
+    assert account(Switches(keeps_negative_zero=keeps), "float16").found("-0") == ("kept" if keeps else "becomes +0")
+
+
+def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
+    (said,) = account(Switches(NATIVE), "float16", declared=ACC32).disagreements
+    assert said.startswith("declared acc32 rejects")
+    (said,) = account(Switches(ACC32), "float16", declared=NATIVE).disagreements
+    assert said == "declared native, but acc32 admits all that was seen: verdicts are weaker than they could be"
+
+
+def test_who_has_no_padding_is_probed_without() -> None:
+    assert take_account(WithoutPadding(), "MaxPool2dWithIndices", "float16", "int64").model == "first"
+    assert take_account(WithoutPadding(), WINDOWED, "float16", "int64").model == "acc32"
+
+
+class _Lost(Scatter):
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return cells[:-1], terms[:-1]
+
+
+def test_nothing_is_said_of_a_kernel_that_loses_gradients() -> None:
+    found = take_account(_Lost(), WINDOWED, "float16", "int64")
+    assert found.found("exact data") == "wrong"
+    assert (found.model, found.declared) == ("", "")
+
+
+class _Unrepeatable(Scatter):
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = np.random.default_rng().permutation(len(cells))
+        return cells[order], terms[order]
+
+
+def test_repetitions_that_differ_contradict_a_declaration() -> None:
+    found = take_account(_Unrepeatable(), WINDOWED, "float32", "int64")
+    assert found.found("repetitions") == "differ"
+    assert "declared deterministic, but repetitions differ" in found.disagreements
+
+
+RULES = (
+    "first",
+    "last",
+    "first-nan",
+    "last+leading-nan",
+    "leading-nan+none",
+    "no-nan+lowest",
+    "ftz",
+    "last+first-nan+ftz",
+)
+
+
+@pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: str) -> None:
+    picks = ForwardRule.parse(rule)
+    found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
+    assert (found.model, found.declared, found.disagreements) == (rule, rule, ())
+    (said,) = take_account(Picking(picks, declared=OTHER), operator, "float16", "int64").disagreements
+    assert said == f"declared {OTHER}, but {rule} is what was seen"
+
+
+OTHER = ForwardRule.parse("last+any-nan")
+
+
+class _Arbitrary(Picking):
+    """Takes now the first, now the last of several maxima, and of several NaN."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        last = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("last"))
+        first = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("first-nan"))
+        super().store_forward(call, maxima, np.where(indices % 2, first, last))
+
+
+def test_a_rule_that_says_less_is_found_only_where_no_other_fits() -> None:
+    assert take_account(_Arbitrary(), "AdaptiveMaxPool2d", "float16", "int64").model == "any+any-nan"
+
+
+class _NanWithoutItsPlace(Picking):
+    """Gives NaN where there is one in the window, and the index of the greatest number."""
+
+    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
+        numbers = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("no-nan"))
+        super().store_forward(call, maxima, numbers)
+
+
+def test_a_rule_that_nobody_knows_is_said_to_be_none() -> None:
+    found = take_account(_NanWithoutItsPlace(), "AdaptiveMaxPool2d", "float16", "int64")
+    assert (found.found("NaN"), found.model) == ("none of those known", "")
+    assert found.disagreements == ("declared first, but no rule that is known is what was seen",)
+
+
+def test_the_switchable_rounding_is_exact() -> None:
+    """Against rational arithmetic: 17 quarters of an ulp around three, and as much again just beside them."""
+    ulp = 2.0**-7
+    for mode in ROUNDINGS:
+        for quarters in range(-17, 18):
+            for residue in (-(2.0**-60), 0.0, 2.0**-60):
+                x = 1.5 * np.sign(quarters or 1) + quarters * ulp / 4
+                exact = (Fraction(x) + Fraction(residue)) / Fraction(ulp)
+                got = Fraction(float(round_by(mode, np.array([x]), np.array([residue]), BFLOAT16)[0])) / Fraction(ulp)
+                assert got == by_hand(mode, exact), (mode, x, residue)
+
+
+def by_hand(mode: str, x: Fraction) -> Fraction:
+    low, sign = Fraction(x.numerator // x.denominator), 1 if x > 0 else -1
+    if x == low:
+        return x
+    toward, away = (low, low + 1) if sign > 0 else (low + 1, low)
+    even, odd = (low, low + 1) if low % 2 == 0 else (low + 1, low)
+    half = x - low - Fraction(1, 2)
+    nearest = low if half < 0 else low + 1
+    return {
+        "even": even if half == 0 else nearest,
+        "half away from zero": away if half == 0 else nearest,
+        "half toward zero": toward if half == 0 else nearest,
+        "toward zero": toward,
+        "away from zero": away,
+        "down": low,
+        "up": low + 1,
+        "odd": odd,
+    }[mode]
+
+
+def test_the_command_prints_evidence_and_a_declaration() -> None:
+    pytest.importorskip("torch")
+    asked = ["probe", "--operator", WINDOWED, "--dtype", "float16", "--dtype", "float32"]
+    result = forked.run(Command("poolproof", asked, ROOT, dict(os.environ)))
+    assert result.returncode == 0, result.stderr
+    assert "native  (partial sums keep 11 bits" in result.stdout
+    assert f"{WINDOWED}, channels_last: float32: acc32, float16: native" in result.stdout

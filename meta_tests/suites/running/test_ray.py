@@ -1,0 +1,137 @@
+"""Sessions whose judges are actors of a Ray that is started here; skipped where Ray is not installed (tox -e ray)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from places import ROOT
+from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.verdicts import Overall
+from sessions import Ended, command, run_session, surroundings
+
+pytest.importorskip("ray")
+
+BACKEND = "scatter_backends:Lost"
+ASKED = (
+    *("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--dtype", "float64", "--no-shrink"),
+    *("--aspect", "values", "--aspect", "special_values", "--aspect", "precision"),
+)
+
+
+def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
+    columns = ("block", "case_id", "operator", "dtype", "index_dtype", "verdict", "output_digest", "waivers")
+    return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder).to_pylist())
+
+
+def on_ray(folder: Path, *options: str) -> Ended:
+    return run_session(folder, BACKEND, "--ray", "auto", *options, asked=ASKED, fresh=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """The same plan, judged by an ordinary session."""
+    return run_session(tmp_path_factory.mktemp("alone") / "run", BACKEND, asked=ASKED, fresh=True)
+
+
+def test_ray_gives_the_rows_of_a_session(alone: Ended, tmp_path: Path) -> None:
+    ended = on_ray(tmp_path / "run")
+    assert (ended.status, outcomes(ended.folder)) == (alone.status, outcomes(alone.folder)), ended.output
+    assert read_run(ended.folder)["mandatory"] == read_run(alone.folder)["mandatory"]
+    assert list((ended.folder / "evidence").glob("*.npz"))
+
+
+def test_a_fleet_asks_further_cases(tmp_path: Path) -> None:
+    ended = on_ray(tmp_path / "run", "--diagnose", "3")
+    blocks = [row["block"] for row in read_rows(ended.folder, ["block"]).to_pylist()]
+    assert any(block and block.startswith(DIAGNOSIS) for block in blocks), ended.output
+    assert "further cases are asked about " in ended.output
+
+
+def test_judges_that_are_killed_cost_no_row(alone: Ended, tmp_path: Path) -> None:
+    begun = start(tmp_path / "run")
+    killed = kill_judges(begun, times=2)
+    output, _ = begun.communicate(timeout=300)
+    assert killed == 2
+    assert output.count("poolproof: a judge on ") in (1, 2), output
+    assert (begun.returncode, outcomes(tmp_path / "run")) == (alone.status, outcomes(alone.folder)), output
+
+
+def test_a_driver_that_is_killed_goes_on_where_it_was(alone: Ended, tmp_path: Path) -> None:
+    begun = start(tmp_path / "run")
+    deadline = time.monotonic() + 120.0
+    while time.monotonic() < deadline and rows_in(tmp_path / "run") < 40:
+        time.sleep(0.1)
+    begun.kill()
+    begun.wait(60)
+    assert 40 <= rows_in(tmp_path / "run") < outcomes(alone.folder).total()
+    ended = on_ray(tmp_path / "run", "--resume")
+    assert (ended.status, outcomes(ended.folder)) == (alone.status, outcomes(alone.folder)), ended.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--ray", "127.0.0.1:1"), "--ray 127.0.0.1:1: no cluster answers there"),
+        (("--ray", "somewhere"), "--ray somewhere: no cluster answers there: an address is HOST:PORT, or auto"),
+        (("--ray", "auto", "--ray-resource", "NPU"), "--ray auto: the cluster has no NPU"),
+        (("--ray", "auto", "-n", "2"), "--ray auto takes the place of -n"),
+    ],
+)
+def test_what_is_no_fleet_is_named(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    ended = run_session(tmp_path / "run", BACKEND, *options, asked=ASKED, fresh=True)
+    assert ended.status == Overall.COULD_NOT_RUN
+    assert said in " ".join(ended.output.split()), ended.output
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    given = command(folder, BACKEND, "--ray", "auto", asked=ASKED)
+    return subprocess.Popen(
+        [sys.executable, *given[1:]],
+        cwd=ROOT,
+        env=surroundings(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def kill_judges(driver: subprocess.Popen[str], times: int) -> int:
+    """Kill judges of a driver while they judge."""
+    killed: set[int] = set()
+    while driver.poll() is None and len(killed) < times:
+        judging = set(judges_of(driver.pid)) - killed
+        if judging:
+            pid = judging.pop()
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        time.sleep(0.5)
+    return len(killed)
+
+
+def judges_of(driver: int) -> list[int]:
+    """The processes below one that judge for it now."""
+    said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(None, 2) for line in said.splitlines()[1:]]
+    parents = {int(pid): int(parent) for pid, parent, _ in lines}
+    judging = [int(pid) for pid, _, what in lines if what.startswith("ray::Judge.judge")]
+    return [pid for pid in judging if driver in ancestors(pid, parents)]
+
+
+def ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found = set()
+    while pid := parents.get(pid, 0):
+        found.add(pid)
+    return found
+
+
+def rows_in(folder: Path) -> int:
+    return sum(len(file.read_bytes().splitlines()) for file in (folder / "rows").glob("*.jsonl"))

@@ -1,0 +1,197 @@
+"""Faults of the surroundings end a session with status 3 and one sentence; its rows stand, and --resume completes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forked
+from limited_sessions import MOUNTS
+from places import ROOT
+from poolproof.reports.rows.store import RowWriter, read_rows, read_run
+from poolproof.reports.rows.surroundings import CannotWrite
+from poolproof.reports.rows.verdicts import Overall
+from sessions import surroundings
+from shared_runs import made_once
+
+BACKEND = "plugged_backends:LosesThrees"
+ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16"]
+QUICK = ["--no-shrink", "--diagnose", "0"]
+ARGUMENTS = ["-q", "-p", "no:cacheprovider", "--backend", BACKEND, "--waivers", "none", *ASKED, *QUICK]
+
+LIMITS = (100, 10_500, 22_000, 20_000, 30_000, 29_000, 32_500, 31_000, 34_000, 35_000)
+"""Bytes of a file at ten points: too few for run.json, in the rows, in a part that takes their place.
+
+Without waivers, whose texts are in run.json: it would outgrow them.
+"""
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "index.html": {"full": "index.html"},
+    "summary.md": {"full": "summary.md"},
+    "junit.xml": {"full": "junit.xml"},
+    "job summary": {"environment": {"GITHUB_STEP_SUMMARY": "/dev/full"}, "more": ["--ci", "github"]},
+    "sessionfinish": {"environment": {"FAILING_HOOK": "sessionfinish"}},
+    "terminal_summary": {"environment": {"FAILING_HOOK": "terminal_summary"}},
+    "unconfigure": {"environment": {"FAILING_HOOK": "unconfigure"}},
+}
+
+
+@dataclass
+class Step:
+    """One session of a chain: how it ended, what it said, and the folder as it left it."""
+
+    status: int
+    output: str
+    folder: Path
+
+
+def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
+    columns = ["block", "case_id", "verdict"]
+    return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder, columns).to_pylist())
+
+
+def told_to(options: Sequence[str]) -> list[str]:
+    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
+
+
+def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Step]:
+    """Made once for all workers: each that has a test of this module would make them all again."""
+
+    def make(folder: Path) -> None:
+        asked = [json.dumps(steps), *told_to(["--cases", "60"])]
+        ended = forked.run(forked.Command("limited_sessions", asked, folder, surroundings(), seconds=600.0))
+        assert len(said_and_left(ended.stdout, folder)) == len(steps), ended.stdout
+        (folder / "said").write_text(ended.stdout, encoding="utf-8")
+
+    folder = made_once(factory, name, make)
+    return said_and_left((folder / "said").read_text(encoding="utf-8"), folder)
+
+
+def said_and_left(output: str, folder: Path) -> list[Step]:
+    said = re.findall(r"^=== (\d+)\n(.*?)^=== (-?\d+)\n", output, flags=re.MULTILINE | re.DOTALL)
+    return [Step(int(status), text, folder / f"after-{number}") for number, text, status in said]
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Step]:
+    """The sessions of one run: at each limit, with each fault behind the last row, and undisturbed."""
+    limited = [{"limit": limit} for limit in LIMITS]
+    steps = [{"more": [], **step} for step in (*limited, *FAULTS.values(), {})]
+    for step in steps[3:]:
+        step["more"] = [*step["more"], "--resume"]
+    return sessions_of(tmp_path_factory, "chain", steps)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Step:
+    (step,) = sessions_of(tmp_path_factory, "undisturbed", [{}])
+    return step
+
+
+def told_once(step: Step, sentence: str) -> None:
+    """The sentence is told, and no traceback."""
+    assert step.status == Overall.COULD_NOT_RUN, step.output
+    assert sentence in " ".join(step.output.split()), step.output
+    assert "Traceback" not in step.output
+    assert "INTERNALERROR" not in step.output
+
+
+def test_a_disk_that_is_full_at_ten_points_costs_no_row(chain: list[Step], undisturbed: Step) -> None:
+    before: Counter[tuple[str, ...]] = Counter()
+    for step in chain[: len(LIMITS)]:
+        told_once(step, "File too large; make room for it")
+        assert step.output.count("make room for it") == 1, step.output
+        assert "VIOLATES" not in step.output
+        now = rows_of(step.folder) if (step.folder / "rows").is_dir() else Counter()
+        assert before <= now
+        before = now
+    assert chain[-1].status == Overall.VIOLATES, chain[-1].output
+    assert rows_of(chain[-1].folder) == rows_of(undisturbed.folder)
+    assert max(rows_of(undisturbed.folder).values()) == 1
+
+
+def test_the_points_lie_all_over_the_run(chain: list[Step]) -> None:
+    told = {file for step in chain[: len(LIMITS)] for file in re.findall(r"cannot write \S*?([\w.-]+):", step.output)}
+    counts = {len(rows_of(step.folder)) if (step.folder / "rows").is_dir() else 0 for step in chain[: len(LIMITS)]}
+    assert {"run.json", "main-0000.jsonl", "main-0000.parquet"} <= told
+    assert len(counts) >= 6, counts
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Step], undisturbed: Step, fault: str) -> None:
+    step = chain[len(LIMITS) + [*FAULTS].index(fault)]
+    if fault in ("sessionfinish", "terminal_summary", "unconfigure"):
+        told_once(step, f"a plugin failed at the end of the session: LookupError: no server to upload to, in {fault}")
+    else:
+        told_once(step, f"cannot write {'/dev/full' if fault == 'job summary' else f'run/{fault}'}: No space left")
+    assert read_run(step.folder)["finished"]
+    assert rows_of(step.folder) == rows_of(undisturbed.folder)
+
+
+def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
+    """A disk that really is full, in a session with workers: they stop, are not replaced, and --resume completes."""
+    unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if not shutil.which("unshare") or subprocess.run([*unshare, "mount -t tmpfs none /mnt"], check=False).returncode:
+        pytest.skip("no file system may be mounted here")
+    steps = [
+        {"before": "mkdir run; mount -t tmpfs -o size=112k none run"},
+        {"before": "mount -o remount,size=8m run", "more": ["--resume"]},
+    ]
+    asked = [json.dumps(steps), *told_to(["-n", "2", "--cases", "30"])]
+    environment = surroundings() | {MOUNTS: "1"}
+    ended = forked.run(forked.Command("limited_sessions", asked, tmp_path, environment))
+    said = said_and_left(ended.stdout, tmp_path)
+    assert len(said) == len(steps), ended.stdout + ended.stderr
+    full, again = said
+    told_once(full, "No space left on device; make room for it, and go on with --resume")
+    assert "replacing crashed worker" not in full.output
+    assert again.status == Overall.VIOLATES, again.output
+    rows = rows_of(again.folder)
+    assert max(rows.values()) == 1
+    assert sum(rows.values()) == 60
+
+
+def test_a_row_that_has_no_room_leaves_the_rows_before(tmp_path: Path) -> None:
+    """Half of it is written, and there is no room for the rest."""
+    writer = RowWriter(tmp_path, "main")
+    writer.append({"case_id": "a"})
+    journal = next(tmp_path.glob("rows/*.jsonl"))
+    before = journal.read_bytes()
+    program = (
+        "import resource, sys; from pathlib import Path; from poolproof.reports.rows.store import _append_line;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1)); _append_line(Path(sys.argv[1]), 'x' * 99)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, journal, str(len(before) + 9)], capture_output=True, text=True, check=False
+    )
+    assert "CannotWrite" in ended.stderr
+    assert journal.read_bytes() == before
+
+
+def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "main")
+    writer.append({"case_id": "a"})
+    journal = next(tmp_path.glob("rows/*.jsonl"))
+    lines = journal.read_bytes()
+    writer.compact()
+    journal.write_bytes(lines)
+    assert read_rows(tmp_path, ["case_id"]).to_pylist() == [{"case_id": "a"}]
+    writer.append({"case_id": "b"})
+    writer.close()
+    assert sorted(read_rows(tmp_path, ["case_id"])["case_id"].to_pylist()) == ["a", "b"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="Not a directory"):
+        RowWriter(tmp_path / "file", "main")

@@ -1,0 +1,66 @@
+"""What a shell completes of the commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from places import ROOT
+from poolproof.backends.registry import names
+from poolproof.suites.cli import COMMANDS, main
+from sessions import surroundings
+
+
+def completed(*line: str) -> list[str]:
+    *before, begun = line
+    return [item.value for item in ShellComplete(main, {}, "poolproof", "_").get_completions(before, begun)]
+
+
+def test_commands_are_completed_without_one_being_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "poolproof.reports.commands", raising=False)
+    assert completed("") == list(COMMANDS)
+    assert completed("re") == ["replay", "rerun"]
+    assert completed("--v") == ["--version"]
+    assert "poolproof.reports.commands" not in sys.modules
+
+
+@pytest.mark.parametrize("command", ["list", "replay", "export", "probe", "rerun"])
+def test_backends_are_completed(command: str) -> None:
+    assert completed(command, "--backend", "") == names()
+    assert completed(command, "--backend", "emulator-9") == ["emulator-910", "emulator-950"]
+    assert completed(command, "--backend", "no-such") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (["export", "--operator", "MaxPool3d"], ["MaxPool3dWithArgmaxBackward", "MaxPool3dWithArgmax"]),
+        (["probe", "--dtype", "float"], ["float32", "float16", "float64"]),
+        (["export", "--aspect", "special"], ["special_values"]),
+        (["list", "--plan", "s"], ["smoke", "soak"]),
+        (["history", "q"], ["query"]),
+    ],
+)
+def test_what_a_command_takes_is_completed(line: list[str], found: list[str]) -> None:
+    assert sorted(completed(*line)) == sorted(found)
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    """By the line that the page has for `.bashrc`."""
+    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    (line,) = [line.strip() for line in page.splitlines() if "bash_source" in line]
+    script = (
+        f"{line}\nCOMP_WORDS=(poolproof replay --backend emulator-a)\nCOMP_CWORD=3\n_poolproof_completion poolproof\n"
+    )
+    program = tmp_path / "poolproof"
+    program.write_text(f"#!{sys.executable}\nfrom poolproof.suites.cli import main\nmain()\n")
+    program.chmod(0o755)
+    environment = surroundings() | {"PATH": os.pathsep.join((str(tmp_path), os.environ["PATH"]))}
+    command = ["bash", "-c", f'{script}echo "${{COMPREPLY[@]}}"']
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert ended.stdout.split() == ["emulator-a2", "emulator-a3"], ended.stderr

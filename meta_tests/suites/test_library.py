@@ -1,0 +1,157 @@
+"""The suite as a library: strategies under Hypothesis' own engine, the judge as a function, a run as frames."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, find, given, seed, settings
+from hypothesis.database import InMemoryExampleDatabase
+
+from places import ROOT
+from poolproof import reports
+from poolproof.backends.abilities import Abilities
+from poolproof.references.windows import Windowed
+from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.store import NotARun
+from poolproof.suites.api import Case, cases, failure_text, judge
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from scatter import Scatter
+from scatter_backends import Lost
+
+EXAMPLES = ROOT / "examples" / "library"
+OPERATOR = "MaxPool2dWithIndicesBackward"
+LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
+
+
+@pytest.mark.parametrize("aspect", CASE_ASPECTS)
+def test_hypothesis_draws_cases_of_every_aspect_that_it_can_repeat(aspect: str) -> None:
+    """Its engine raises where a replay of the same choices draws something else."""
+    drawn = []
+
+    @given(cases(OPERATOR, "float16", aspect=aspect))
+    @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    def collect(case: Case) -> None:
+        drawn.append(case)
+
+    collect()
+    assert len(drawn) >= 8
+    assert {(case.operator, case.dtype) for case in drawn} == {(OPERATOR, "float16")}
+
+
+def test_abilities_bound_what_is_drawn() -> None:
+    narrow = cases(OPERATOR, abilities=Abilities(padding=False, dilation=False, unbatched=False))
+
+    @given(narrow)
+    @settings(max_examples=60, deadline=None, database=None)
+    def check(case: Case) -> None:
+        assert isinstance(case.attributes, Windowed)
+        assert not case.attributes.is_padded
+        assert not case.attributes.is_dilated
+        assert len(case.shape) == 4
+
+    check()
+
+
+def test_a_failure_is_shrunk_and_kept_in_the_database_of_hypothesis() -> None:
+    database, seen, failing = InMemoryExampleDatabase(), [], []
+
+    @seed(3)
+    @given(cases(OPERATOR))
+    @settings(max_examples=100, deadline=None, database=database, print_blob=False)
+    def loses(case: Case) -> None:
+        seen.append(case)
+        row = judge(case, Lost(), aspect="values")
+        if row["verdict"] != "conforms":
+            failing.append(case)
+        assert row["verdict"] == "conforms", failure_text(row)
+
+    with pytest.raises(AssertionError, match="violates: interval"):
+        loses()
+    smallest = failing[-1]
+    assert smallest.planes * smallest.plane_size < max(case.planes * case.plane_size for case in failing)
+    seen.clear()
+    with pytest.raises(AssertionError, match="violates: interval"):
+        loses()
+    assert smallest in seen[:3]
+
+
+def test_hypothesis_finds_what_is_asked_of_a_case() -> None:
+    """One hundred examples, by chance, have no such case once in thirty runs."""
+    often = settings(database=None, max_examples=2000)
+    found = find(cases(OPERATOR), lambda case: case.attributes.is_dilated, settings=often)
+    assert found.attributes.is_dilated
+
+
+@pytest.mark.parametrize("case", [LINE, Case.from_json(LINE)])
+def test_one_function_judges(case: Case | str) -> None:
+    row = judge(case, Scatter())
+    assert (row["verdict"], row["backend"]) == ("conforms", "scatter:Scatter")
+    assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
+    assert row["standards_passed"]
+    assert set(row) <= {column.name for column in COLUMNS}
+
+
+def test_one_function_judges_a_backend_that_is_named_and_tells_what_is_wrong() -> None:
+    row = judge(LINE, "scatter_backends:Lost", aspect="values")
+    assert row["verdict"] == "violates"
+    assert "poolproof replay --backend scatter_backends:Lost" in failure_text(row)
+
+
+def test_a_run_is_read_as_frames(run: Path) -> None:
+    frames = reports.load(str(run))
+    assert (frames.overall, frames.exit_status, bool(frames.reasons)) == ("violates", 1, True)
+    assert list(frames.rows.columns) == list(frames.columns.index)
+    judged = frames.rows[frames.rows["aspect"] != ""]
+    for verdict in ("conforms", "waived"):
+        assert (judged["verdict"] == verdict).sum() == frames.verdicts[verdict].sum() > 0
+    assert frames.verdicts.index.names == ["backend", "operator", "dtype", "index_dtype", "aspect"]
+    assert frames.failures["cases"].sum() == frames.verdicts["violates"].sum()
+    assert set(frames.precision.index.names) == {"backend", "operator", "dtype", "model"}
+    assert {"planned", "judged", "missing", "because"} <= set(frames.missing.columns)
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NotARun, match="is no run"):
+        reports.load(tmp_path)
+
+
+def run_example(example: str) -> None:
+    runpy.run_path(str(EXAMPLES / example), run_name="__main__")
+
+
+def test_the_example_that_judges_one_case(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(sys, "argv", ["judge_one_case.py", "scatter_backends:Scatter"])
+    run_example("judge_one_case.py")
+    assert capsys.readouterr().out.startswith("conforms: ")
+    monkeypatch.setattr(sys, "argv", ["judge_one_case.py", "scatter_backends:Lost"])
+    run_example("judge_one_case.py")
+    assert capsys.readouterr().out.startswith("violates: ")
+
+
+def test_the_example_that_reads_a_run(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["read_a_run.py", str(run)])
+    run_example("read_a_run.py")
+    said = capsys.readouterr().out
+    assert said.startswith("violates (exit status 1)")
+    assert "smallest (E - |y - S|) / E" in said
+
+
+def test_the_example_that_tests_a_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It passes, and fails of a kernel that loses a gradient."""
+    monkeypatch.chdir(tmp_path)  # where Hypothesis keeps its database
+    example = runpy.run_path(str(EXAMPLES / "test_my_kernel.py"))
+    example["test_my_kernel"]()
+
+    def loses(gradient, indices, shape):
+        gradient[..., -1] = 0
+        return kernel(gradient, indices, shape)
+
+    kernel = example["my_kernel"]
+    monkeypatch.setitem(example["MyKernel"].backward.__globals__, "my_kernel", loses)
+    with pytest.raises(AssertionError, match="violates: "):
+        example["test_my_kernel"]()

@@ -1,0 +1,443 @@
+"""What installed packages add: it is used, and one that is broken is one line and costs nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from places import ROOT, SUPPORT
+from poolproof.backends.registry import create, names
+from poolproof.reports.bundle.packing import package as pack
+from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.verification import verify
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.plugins import Kind, other_plugins
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.waivers.plugged import choose
+from poolproof.suites import plugged as plugging
+from poolproof.suites.api import judge
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
+from poolproof.suites.cli import main
+from poolproof.suites.judging import plugged_standards
+from poolproof.suites.judging.judge import Question
+from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugins import LISTED
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from poolproof.suites.running.sandbox import Sandbox
+from scatter import Scatter
+from sessions import run_session
+
+LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
+STANDARD = """
+from dataclasses import dataclass
+from poolproof.references.standards import Standard
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Standard):
+    answer: object
+
+    def judge(self, deviations):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+def told(name, answer):
+    return Told(name=name, source="us", answer=answer)
+"""
+WAIVER = """
+[[waiver]]
+id = "{id}"
+reason = "known"
+owner = "somebody"
+expires = {expires}
+[waiver.scope]
+{scope}
+"""
+SOON = date.today() + timedelta(days=90)
+
+
+DRAW = Draw(drawn_again, mandatory, plan_cases)
+
+Package = Callable[..., Path]
+
+
+def lay(folder: Path, points: str, files: Mapping[str, str]) -> Path:
+    """A package as it lies where packages are installed."""
+    about = {"theirs-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n"}
+    for name, text in {**files, **about, "theirs-1.0.dist-info/entry_points.txt": points}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]:
+    """Lays a package where this process imports from."""
+
+    def laid(points: str, files: Mapping[str, str]) -> Path:
+        monkeypatch.syspath_prepend(str(lay(tmp_path / "site", points, files)))
+        plugged_standards.plugged.cache_clear()
+        return tmp_path / "site"
+
+    yield laid
+    plugged_standards.plugged.cache_clear()
+    sys.modules.pop("theirs", None)
+
+
+def standards(package: Package, module: str) -> Plugged:
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + module})
+    return plugged_standards.plugged()
+
+
+@pytest.mark.parametrize(
+    ("module", "fault"),
+    [
+        ("import surely_not_there", "it raised ModuleNotFoundError: No module named 'surely_not_there'"),
+        ("MINE = 1 / 0", "it raised ZeroDivisionError: division by zero"),
+        ("raise SystemExit('no')", "it raised SystemExit: no"),
+        ("raise KeyboardInterrupt", "it raised KeyboardInterrupt"),
+        ("raise RuntimeError('all\\n' * 9 + '\\x1b[2J')", "it raised RuntimeError: " + "all " * 9 + "\\x1b[2J"),
+        ("import os; os._exit(0)", "it ended its process, by status 0, while it was loaded"),
+        ("import os; os.abort()", "it ended its process, by signal SIGABRT, while it was loaded"),
+        ("while True: pass", "it was not loaded after 1 s"),
+        ("", "it raised AttributeError: module 'theirs' has no attribute 'MINE'"),
+        ("MINE = 5", "it names 5, no Standard with a name"),
+        ("MINE = (told('a', True), 'b')", "it names 'b', no Standard with a name"),
+        ("MINE = told(5, True)", "it names Told(name=5, source='us', note='', specials='silent', answer=True), no"),
+        ("MINE = told('ttk-close', True)", "there is another standard called 'ttk-close'"),
+        ("MINE = told('a', True), told('a', True)", "there is another standard called 'a'"),
+    ],
+)
+def test_a_broken_standard_is_one_line(
+    package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str
+) -> None:
+    monkeypatch.setattr(plugging, "LOAD_SECONDS", 1)
+    found = standards(package, module)
+    (record,) = found.records
+    assert not found.used
+    assert record == {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": record["fault"]}
+    assert record["fault"].startswith(fault)
+    assert judge(LINE, Scatter())["verdict"] == "conforms"
+
+
+@pytest.mark.parametrize(
+    ("answer", "column", "said"),
+    [
+        ("True", "standards_passed", "mine"),
+        ("False", "standards_failed", "mine"),
+        ("None", None, ""),
+        ("5", "standards_broken", "mine: it said 5, not True, False or None"),
+        ("ValueError('odd')", "standards_broken", "mine: it raised ValueError: odd"),
+    ],
+)
+def test_a_standard_of_a_plugin_stands_beside_the_verdict(
+    package: Package, answer: str, column: str | None, said: str
+) -> None:
+    found = standards(package, f"MINE = told('mine', {answer})")
+    assert [record["fault"] for record in found.records] == [""]
+    row = judge(LINE, Scatter())
+    assert row["verdict"] == "conforms"
+    told = {name for name in ("standards_passed", "standards_failed", "standards_broken") if row[name]}
+    mine = {name: [text for text in row[name] if text.startswith("mine")] for name in told}
+    assert {name: texts for name, texts in mine.items() if texts} == ({column: [said]} if column else {})
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize(
+    ("deed", "fault"),
+    [
+        ("os.abort()", "its process ended by signal SIGABRT while it was asked, and it was asked no more"),
+        ("os._exit(3)", "its process ended by exit status 3 while it was asked, and it was asked no more"),
+        ("time.sleep(60)", "it gave no answer within 1 s while it was asked, and it was asked no more"),
+    ],
+)
+def test_a_standard_that_ends_or_keeps_its_process_accuses_no_implementation(
+    package: Package, tmp_path: Path, deed: str, fault: str
+) -> None:
+    misbehaving = f"""
+import os, time
+class Misbehaving(Told):
+    def judge(self, deviations):
+        {deed}
+MINE = (told("tells", True), Misbehaving(name="mine", source="us", answer=None))
+"""
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + misbehaving})
+    sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 1.0)
+    try:
+        rows = list(sandbox.judge([Question(Case.from_json(LINE), CASE_ASPECTS["precision"], "block")] * 3))
+    finally:
+        sandbox.close()
+    assert [(row["verdict"], row["standards_broken"]) for row in rows] == [("conforms", [f"mine: {fault}"])] * 3
+    assert all("tells" in row["standards_passed"] for row in rows)
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_an_implementation_that_dies_is_accused_whatever_standards_there_are(package: Package, tmp_path: Path) -> None:
+    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + "MINE = told('mine', True)"})
+    sandbox = Sandbox("dying_backends:exiting", tmp_path, "sandbox", 20.0)
+    dying = LINE.replace("}", ',"ceil_mode":true}')
+    try:
+        rows = list(
+            sandbox.judge([Question(Case.from_json(line), CASE_ASPECTS["precision"], "") for line in (LINE, dying)])
+        )
+    finally:
+        sandbox.close()
+    assert [row["verdict"] for row in rows] == ["conforms", "crashed"]
+
+
+HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ([HAD], ""),
+        ([], "with standard 'mine' of theirs 1.0, which is not installed here"),
+        ([HAD, HAD | {"name": "other"}], "without standard 'other' of theirs 1.0, which is installed now"),
+        (
+            [HAD | {"package": "theirs 1.1"}],
+            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.1",
+        ),
+        (
+            [HAD | {"fault": "odd"}],
+            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.0, left out: odd",
+        ),
+    ],
+)
+def test_other_plugins_than_a_run_had_are_told(now: list[Mapping[str, str]], said: str) -> None:
+    assert other_plugins([HAD], now) == said
+
+
+def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "theirs.waivers") -> list[str]:
+    """(faults of the plugins), having chosen the waivers of a run."""
+    package(f"[poolproof.waivers]\nmine = {point}\n", {f"theirs/{name}": text for name, text in files.items()})
+    waivers, records = choose((), date.today())
+    usual = {waiver.id for waiver in choose(("none",), date.today())[0].all}
+    assert not usual
+    assert ("known" in {waiver.id for waiver in waivers.all}) == (records[0]["fault"] == "")
+    return [record["fault"] for record in records]
+
+
+MINE = 'backend = "mine"'
+
+
+def waiver(id: str = "known", expires: date = SOON, scope: str = MINE) -> str:  # noqa: A002
+    return WAIVER.format(id=id, expires=expires, scope=scope)
+
+
+def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Package) -> None:
+    assert waiver_plugins(package, {"__init__.py": "1 / 0", "waivers/a.toml": waiver()}) == [""]
+
+
+@pytest.mark.parametrize(
+    ("files", "point", "fault"),
+    [
+        ({"waivers/a.toml": "waiver"}, "theirs.waivers", "a.toml is not TOML"),
+        ({"waivers/a.md": ""}, "theirs.waivers", "there is no *.toml in "),
+        ({"waivers/a.toml": waiver()}, "nobodys.waivers", "there is no package 'nobodys'"),
+        ({"waivers/a.toml": waiver()}, "json", "there is no *.toml in "),
+        ({"waivers/a.toml": waiver()}, "math", "there is no package 'math'"),
+        ({"waivers/a.toml": waiver(expires=date(2090, 1, 1))}, "theirs.waivers", "waiver known expires on 2090-01-01"),
+        ({"waivers/a.toml": waiver("torch-3d-unit-strides")}, "theirs.waivers", "there is another waiver called"),
+        ({"waivers/a.toml": waiver(), "waivers/b.toml": waiver()}, "theirs.waivers", "there is another waiver called"),
+        ({"waivers/a.toml": waiver(scope='dtype = "*"')}, "theirs.waivers", "the scope of waiver known has to name"),
+        ({"waivers/a.toml": waiver(scope='backend = "*"')}, "theirs.waivers", "the scope of waiver known has to name"),
+    ],
+)
+def test_broken_waivers_are_one_line(package: Package, files: Mapping[str, str], point: str, fault: str) -> None:
+    (told,) = waiver_plugins(package, files, point)
+    assert fault in told
+
+
+def test_no_waivers_are_none(package: Package) -> None:
+    package("[poolproof.waivers]\nmine = theirs.waivers\n", {"theirs/waivers/a.toml": waiver()})
+    waivers, records = choose(("none",), date.today())
+    assert (waivers.all, records) == ((), [])
+
+
+def test_no_package_takes_the_name_of_a_backend_of_the_suite(package: Package) -> None:
+    pytest.importorskip("torch")
+    package("[poolproof.backends]\ntorch-cpu = theirs:Mine\nmine = theirs:Mine\n", {"theirs.py": _BACKEND})
+    assert "mine" in names()
+    assert isinstance(create("mine"), Scatter)
+    assert not isinstance(create("torch-cpu"), Scatter)
+
+
+_BACKEND = "from scatter import Scatter\nclass Mine(Scatter): pass\n"
+
+_POINTS = """
+[poolproof.backends]
+mine = theirs.backend:Mine
+[poolproof.waivers]
+mine = theirs.waivers
+[poolproof.standards]
+aborts = theirs.aborting:MINE
+breaks = theirs.breaking:MINE
+tells = theirs.telling:MINE
+"""
+
+
+def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_path: Path) -> None:
+    site = lay(
+        tmp_path / "site",
+        _POINTS,
+        {
+            "theirs/backend.py": _BACKEND,
+            "theirs/waivers/a.toml": "waiver",
+            "theirs/aborting.py": "import os; os.abort()",
+            "theirs/breaking.py": STANDARD + "MINE = told('breaks', ValueError('odd'))",
+            "theirs/telling.py": STANDARD + "MINE = told('tells', False)",
+        },
+    )
+    asked = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "precision"]
+    path = {"PYTHONPATH": f"{SUPPORT}:{site}"}
+    ended = run_session(tmp_path / "run", "mine", "--cases", "6", asked=asked, variables=path)
+    assert ended.status == Overall.CONFORMS, ended.output
+    faults = read_digest(ended.folder).plugin_faults
+    assert faults[0].startswith("waivers 'mine' of theirs 1.0 is left out: ")
+    assert faults[1:] == [
+        "standard 'aborts' of theirs 1.0 is left out: it ended its process, by signal SIGABRT, while it was loaded",
+        "standard 'breaks' could not tell in 12 cases; in one, it raised ValueError: odd",
+    ]
+    summary = (ended.folder / "summary.md").read_text()
+    for fault in faults[1:]:
+        assert fault in " ".join(ended.output.split())
+        assert fault.replace("'", "&#39;") in ended.page
+        assert fault in summary
+    records = json.loads((ended.folder / "run.json").read_text())["plugins"]
+    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells", "mine"]
+    pack(ended.folder, tmp_path / "bundle.zip")
+    assert verify(tmp_path / "bundle.zip", draw=DRAW).overall == Overall.CONFORMS
+    (site / "theirs/telling.py").unlink()
+    again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path)
+    assert again.status == Overall.COULD_NOT_RUN
+    assert (
+        "begun with standard 'tells' of theirs 1.0, and now it would be with standard 'tells' of theirs 1.0, left out"
+        in (" ".join(again.output.split()))
+    )
+
+
+FORMAT = """
+from poolproof.suites.cases.lists.lines import Lines
+
+class Mine(Lines):
+    name = "mine"
+
+    def recognises(self, text):
+        return text.startswith("mine") or not text[100]
+
+    def entries(self, text, label):
+        return super().entries(text[4:], label)
+
+MINE = Mine()
+"""
+
+
+def listed(package: Package, module: str, tmp_path: Path, text: str) -> list[Entry]:
+    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
+    packages.plugged.cache_clear()
+    (tmp_path / "list").write_text(text)
+    try:
+        return read_lists([tmp_path / "list"])
+    finally:
+        packages.plugged.cache_clear()
+
+
+def test_a_case_list_is_read_by_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
+    (entry,) = listed(package, FORMAT, tmp_path, f"mine{LINE}")
+    assert entry.case == Case.from_json(LINE)
+
+
+def test_formats_of_ours_are_asked_first(package: Package, tmp_path: Path) -> None:
+    (entry,) = listed(package, FORMAT.replace('"mine") or not', '"{") or'), tmp_path, LINE)
+    assert entry.case == Case.from_json(LINE)
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "said"),
+    [
+        (FORMAT, "other", "formats atk, ttk, json, mine; case list format 'mine' could not tell: it raised IndexError"),
+        (
+            FORMAT.replace("return super()", "1 / 0\n        return super()"),
+            f"mine{LINE}",
+            "cannot be read as mine: it raised ZeroDivisionError",
+        ),
+        ("1 / 0", "other", "json; case list format 'mine' of theirs 1.0 is left out: it raised ZeroDivisionError"),
+        (FORMAT.replace('"mine"', '"atk"', 1), "other", "is left out: there is another case list format called 'atk'"),
+    ],
+)
+def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: str, text: str, said: str) -> None:
+    with pytest.raises(ListError, match="case list ") as error:
+        listed(package, module, tmp_path, text)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def export(package: Package, module: str, path: Path, *options: str) -> Result:
+    """How the command ends that writes the case of `LINE` in the format ``mine``."""
+    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
+    packages.plugged.cache_clear()
+    try:
+        return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE, *options])
+    finally:
+        packages.plugged.cache_clear()
+
+
+def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
+    ended = export(package, FORMAT, tmp_path / "list")
+    assert (ended.exit_code, ended.output) == (0, f"1 of 1 cases written to {tmp_path / 'list'}\n")
+    assert Case.from_json((tmp_path / "list").read_text()) == Case.from_json(LINE)
+
+
+def writing(statement: str) -> str:
+    """The module of the format, which writes a case by this statement."""
+    return FORMAT.replace("\nMINE", f"\n    def write(self, case, number):\n        {statement}\n\nMINE")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (writing("1 / 0"), "format 'mine' cannot write these cases: it raised ZeroDivisionError"),
+        (writing("return [][0]"), "format 'mine' cannot write these cases: it raised IndexError"),
+        ("1 / 0", "choose from atk, ttk, json; case list format 'mine' of theirs 1.0 is left out: it raised Zero"),
+        (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, ttk, json, yours"),
+    ],
+)
+def test_a_format_that_cannot_write_is_one_line(package: Package, tmp_path: Path, module: str, said: str) -> None:
+    ended = export(package, module, tmp_path / "list")
+    assert ended.exit_code == Overall.COULD_NOT_RUN
+    assert said in " ".join(ended.output.split())
+    assert not (tmp_path / "list").exists()
+
+
+def test_formats_of_ours_are_known_by_their_names() -> None:
+    assert format_named("atk").name == "atk"
+
+
+def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
+    assert load_plugins(Kind.CASE_LIST, object, ()).records == ()
+
+
+def test_every_kind_of_plugins_is_listed() -> None:
+    groups = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert set(LISTED) == set(Kind) == set(groups)
+
+
+def test_the_floor_is_that_of_pyproject() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = dict(each.split(">=") for each in (*project["dependencies"], *extras["history"], *extras["attest"]))
+    lines = (ROOT / "constraints-floor.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(tested) == {name.partition("[")[0] for name in wanted}
+    for name, oldest in wanted.items():
+        assert (tested[name.partition("[")[0]] + ".").startswith(oldest + "."), name

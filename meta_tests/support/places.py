@@ -1,0 +1,9 @@
+"""Folders of the project that tests read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SUPPORT = Path(__file__).parent
+GOLDEN = ROOT / "meta_tests" / "golden"
