@@ -127,24 +127,22 @@ def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]
     tensors = {}
     for name, tensor in call.tensors.items():
         at, fence = place(tensor.buffer)
-        tensors[name] = {
+        tensors[name] = told = {
             "at": at,
             "bytes": len(tensor.buffer),
             "guard": tensor.guard,
             "dtype": dtype_name(tensor.dtype),
             "shape": tensor.shape,
             "strides": tensor.strides,
-            "offset": tensor.offset,
-            "tag": tensor.tag,
-            "fence": fence,
         }
-    windows = _windows_record(call.attributes)
-    return {
-        "operator": call.operator.name,
-        "windows": windows,
-        "tensors": tensors,
-        "deterministic": call.deterministic,
-    }
+        if tensor.offset:
+            told["offset"] = tensor.offset
+        if tensor.tag:
+            told["tag"] = tensor.tag
+        if fence:
+            told["fence"] = fence
+    record = {"operator": call.operator.name, "windows": _windows_record(call.attributes), "tensors": tensors}
+    return {**record, "deterministic": True} if call.deterministic else record
 
 
 @lru_cache(256)
@@ -157,17 +155,22 @@ def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Cal
     operator = OPERATORS[record["operator"]]
     tensors, fences = {}, []
     for name, told in record["tensors"].items():
-        at, size, guard, offset = told["at"], told["bytes"], told["guard"], told["offset"]
+        at, size, guard, offset = told["at"], told["bytes"], told["guard"], told.get("offset", 0)
         dtype, strides = _DTYPES[told["dtype"]], tuple(told["strides"])
-        buffer = memory[at : at + size]
-        width = dtype.itemsize
+        buffer, width = memory[at : at + size], dtype.itemsize
         byte_strides = [width * stride for stride in strides]
         array: NDArray = np.ndarray(told["shape"], dtype, buffer, guard + offset * width, byte_strides)
-        tensors[name] = Tensor(buffer, guard, array, strides, offset, told["tag"])
-        if told["fence"]:
+        tensors[name] = Tensor(buffer, guard, array, strides, offset, told.get("tag", ""))
+        if "fence" in told:
             fences.append((at + size, told["fence"]))
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in record["windows"].items()}
-    return Call(operator, operator.windows(**given), tensors, record["deterministic"]), fences
+    given = [(name, tuple(value) if isinstance(value, list) else value) for name, value in record["windows"].items()]
+    windows = _windows(operator.windows, tuple(given))
+    return Call(operator, windows, tensors, record.get("deterministic", False)), fences
+
+
+@lru_cache(256)
+def _windows(kind: type[Windows], attributes: tuple[tuple[str, Any], ...]) -> Windows:
+    return kind(**dict(attributes))
 
 
 # What comes of them
