@@ -28,6 +28,7 @@ from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.core.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.running.allotment import Allotment, Budget
@@ -35,7 +36,6 @@ from poolproof.suites.running.aspects import ASPECTS, CONTRACT
 from poolproof.suites.running.behaviour import behaviours
 from poolproof.suites.running.plans import PLANS, Block
 from poolproof.suites.running.processes import Ended, Overdue, Process
-from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW, Way
 

@@ -38,12 +38,11 @@ from poolproof.reports.suspects import NEEDED, Suspect, kinds_of, suspects
 from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
+from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.plans import PLANS, Subject
-from poolproof.suites.isolation.sandbox import Sandbox, survey
-from poolproof.suites.isolation.sandbox import Survey
 from triggers import TRIGGERS
 
 ENOUGH, MANY = 12, 80

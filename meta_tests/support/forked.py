@@ -37,6 +37,7 @@ from rich.cells import cell_len
 
 import limited_sessions
 from places import ROOT, SUPPORT
+from poolproof.backends.host import server
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.core.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
@@ -44,7 +45,8 @@ from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.cases.calls import parts
 from poolproof.suites.cli import main
-from poolproof.suites.running import processes, serving
+from poolproof.suites.isolation import supervision
+from poolproof.suites.isolation.arena import Arena
 
 _BENCHMARKS = ROOT / "benchmarks"
 
@@ -88,8 +90,8 @@ def prepare() -> None:
     pages = page_environment()
     for template in pages.list_templates(extensions=["j2"]):
         pages.get_template(template)
-    assert "launched" in vars(processes.Guarded), "what sandboxes launch has moved, and would not be forked"
-    processes.Guarded.launched = classmethod(launched)  # type: ignore[assignment]
+    assert "launched" in vars(supervision), "what sandboxes launch has moved, and would not be forked"
+    supervision.launched = launched
     assert "__init__" in vars(gateway_io.Popen2IOMaster), "what xdist starts has moved, and would not be forked"
     gateway_io.Popen2IOMaster.__init__ = _gateway_forked  # type: ignore[method-assign]
 
@@ -116,24 +118,21 @@ def become(
     end_like_an_interpreter([program, *arguments], lambda: sys.exit(PROGRAMS[program]()))
 
 
-def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`.
-
-    All pages of a fork are shared: to gather them into huge ones would copy them, which is half of what it takes.
-    """
-    assert "gather_pages" in vars(serving), "what gathers pages has moved, and would copy all that forks share"
-    ours, theirs = socket.socketpair()
-    errors.touch()
+def launched(_backend: str, control: int, arena: Arena, output: int) -> int:
+    """In place of `supervision.launched`: the host is a fork of this process, without a guardian."""
     pid = os.fork()
     if not pid:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
-        serving.gather_pages = lambda: None
-        speak_into(errors, errors)
-        _close_all_but(theirs.fileno())
-        end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))
-    theirs.close()
-    return processes.Process(pid, Connection(ours.detach()))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (1, 2):
+            os.dup2(output, number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        _close_all_but(control, arena.descriptor)
+        _renew_streams()
+        end_like_an_interpreter(["program.py"], lambda: server.serve(control, arena.descriptor, arena.size))
+    return pid
 
 
 class _Worker:
@@ -203,10 +202,10 @@ def _stream(descriptor: int, encoding: str, errors: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=True)
 
 
-def _close_all_but(descriptor: int) -> None:
+def _close_all_but(*descriptors: int) -> None:
     open_ones = [int(path.name) for path in Path("/proc/self/fd").iterdir()]
     for number in open_ones:
-        if number > 2 and number != descriptor:
+        if number > 2 and number not in descriptors:
             with suppress(OSError):
                 os.close(number)
 

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,9 @@ from poolproof.backends.host import program, protocol
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windows
 
-PACKAGES = {f"poolproof.{package.__name__.rpartition('.')[2]}": package.__path__[0] for package in (backends, references)}
+PACKAGES = {
+    f"poolproof.{package.__name__.rpartition('.')[2]}": package.__path__[0] for package in (backends, references)
+}
 
 ARENA_SIZE = 1 << 24
 
@@ -29,9 +30,7 @@ ARENA_SIZE = 1 << 24
 class HostClient:
     """Ends the host when a test leaves it."""
 
-    def __init__(
-        self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str
-    ) -> None:
+    def __init__(self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str) -> None:
         ours, theirs = socket.socketpair()
         arena = os.memfd_create("arena", os.MFD_ALLOW_SEALING)
         os.ftruncate(arena, ARENA_SIZE)

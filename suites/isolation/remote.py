@@ -80,13 +80,21 @@ class RemoteBackend(Backend):
 
     def changed(self, outcome: Outcome, done: Message) -> Outcome:
         """The outcome, with what the call left behind in its process."""
+        return replace(outcome, changed=self.changes(done))
+
+    def changes(self, done: Message) -> tuple[tuple[str, str, str], ...]:
         changes = read_changes(done.get("changed", []))
         self.is_spoiled |= not all(change.restored for change in changes)
-        return replace(outcome, changed=tuple((change.what, change.before, change.after) for change in changes))
+        return tuple((change.what, change.before, change.after) for change in changes)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         request = {"do": "attempt", "call": call.to_record(), "runs": runs}
-        return self.ask(request, lambda done: read_flat(Attempt, done["attempt"]))
+
+        def read(done: Message) -> Attempt:
+            self.changes(done)
+            return read_flat(Attempt, done["attempt"])
+
+        return self.ask(request, read)
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return self._declaration("accumulation", call)
@@ -159,9 +167,12 @@ class _RemotePhases:
 
     def take(self, way: Way, call: Call, other: Call) -> Passage:
         calls = {"call": write_call(call, _place), "other": write_call(other, _place)}
-        return self._backend.ask(
-            {"do": "scenario", "id": way.id} | calls, lambda done: read_flat(Passage, done["scenario"])
-        )
+
+        def read(done: Message) -> Passage:
+            self._backend.changes(done)
+            return read_flat(Passage, done["scenario"])
+
+        return self._backend.ask({"do": "scenario", "id": way.id} | calls, read)
 
 
 def _place(buffer: NDArray[np.uint8]) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from poolproof.backends.abilities import ALL
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.host.protocol import Description, ProtocolError
 from poolproof.backends.registry import UnknownBackend, check_name, prepare
 from poolproof.references.core.compiled import compile_all
@@ -179,6 +179,13 @@ class Sandbox:
             self._host.end_worker()
         (row,) = self.judge([question])
         return row
+
+    def backend_within(self, seconds: float) -> Backend:
+        """The backend in a process of its own, for calls of so much time; it raises `HostDied`."""
+        self._have_worker()
+        assert self._remote is not None
+        self._host.allow(seconds)
+        return self._remote
 
     def close(self) -> None:
         """End all processes; the sandbox may be started again."""
@@ -352,9 +359,12 @@ _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
 """Checks that hold of a call that wrote what it had to, and nothing else."""
 
 _ABOUT_VALUES = frozenset(
-    ["results", "interval", "unreached", "layout_invariance", "maximum", "index_rule", "index_points", "empty_window"]
+    {
+        *("results", "interval", "unreached", "layout_invariance", "maximum", "index_rule", "index_points"),
+        *("empty_window", "process_untouched"),
+    }
 )
-"""Checks that are broken by wrong values in the outputs of which those tell."""
+"""Checks that are broken by wrong values in the outputs, or by what a host sees and puts right itself."""
 
 _NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
 """Checks of which either hold where no gradient was lost."""

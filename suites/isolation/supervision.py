@@ -19,8 +19,8 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from poolproof import backends, references
-from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.backends import registry
+from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.reports.rows.text import visible
 from poolproof.suites.isolation import guardian
 from poolproof.suites.isolation.arena import Arena
@@ -90,6 +90,23 @@ class _Output:
         self.descriptor = -1
 
 
+def launched(backend: str, control: int, arena: Arena, output: int) -> int:
+    """The id of the guardian of a zygote, which prints to ``output``."""
+    python = getattr(registry, "python_of", lambda *_: None)(backend, os.environ) or sys.executable
+    program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
+    popen = Popen(
+        [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), python, *program],
+        pass_fds=[control, arena.descriptor],
+        stdin=DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=os.environ | _VARIABLES,
+        start_new_session=True,
+    )
+    popen.returncode = 0  # waited for by whoever ends it
+    return popen.pid
+
+
 class Host:
     """The processes of one backend: a zygote that has loaded it, behind a guardian, and the worker that it forked.
 
@@ -113,20 +130,9 @@ class Host:
         """Start a zygote; what it answers when it is asked to describe its backend."""
         ours, theirs = socket.socketpair()
         self._output = _Output()
-        python = getattr(registry, "python_of", lambda *_: None)(self._backend, os.environ) or sys.executable
-        program = [str(PROGRAM), str(theirs.fileno()), str(self._arena.descriptor), str(self._arena.size), _FOLDERS]
         with theirs:
-            popen = Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), python, *program],
-                pass_fds=[theirs.fileno(), self._arena.descriptor],
-                stdin=DEVNULL,
-                stdout=self._output.end,
-                stderr=self._output.end,
-                env=os.environ | _VARIABLES,
-                start_new_session=True,
-            )
-        popen.returncode = 0  # waited for by `_forget`
-        self._guardian, self._zygote = popen.pid, Channel(ours)
+            self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
+        self._zygote = Channel(ours)
         self.allow(START_SECONDS)
         return self._exchange(self._zygote, {"do": "describe", "backend": self._backend})
 

@@ -433,6 +433,26 @@ def empty_window(trial: Trial) -> Mismatch | None:
     )
 
 
+def _is_watched(trial: Trial) -> bool:
+    return trial.first.outcome.changed is not None
+
+
+@_check(
+    "a call leaves its process as it was: rounding mode, flush-to-zero, folder, signals, umask, locale, limits, "
+    "threads, children",
+    _is_watched,
+)
+def process_untouched(trial: Trial) -> Mismatch | None:
+    changed = next((run.outcome.changed for run in trial.runs if run.outcome.changed), None)
+    if changed is None:
+        return None
+    what, before, after = changed[0]
+    others = ", ".join(name for name, _, _ in changed[1:])
+    return mismatch(
+        f"{what} of the process after the call", after, before, f"and {others} changed, too" if others else ""
+    )
+
+
 IN_COMPANY = (state.__name__, round_trip.__name__)
 """Checks that make calls of other cases in the process of the call that they judge: companions, and producers."""
 

@@ -246,6 +246,11 @@ class Trial:
         return self._has_bits_of_first[asked]
 
     @property
+    def runs(self) -> list[Run]:
+        """Those made so far whose outputs are kept, the first before all others."""
+        return [self.first, *self._runs.values()]
+
+    @property
     def repetitions(self) -> list[Run]:
         """The repetitions made so far."""
         return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]

@@ -20,12 +20,12 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.fence import fenced
+from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.processes import fork
-from poolproof.suites.isolation.sandbox import Sandbox, survey
 from scatter import Scatter
 from scatter_backends import (
     FirstCellForEmptyWindow,
