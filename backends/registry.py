@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import entry_points
@@ -70,6 +71,18 @@ def names() -> list[str]:
 def canonical(name: str) -> str:
     """The one name under which reports and waivers know a backend: torch-cuda for torch:cuda; others are left alone."""
     return next((short for short, whole in _SHORT.items() if whole == name), name)
+
+
+def python_of(name: str, environment: Mapping[str, str]) -> str | None:
+    """The interpreter that a backend is to be run by, where the variable for it names one: POOLPROOF_TORCH_CPU_PYTHON
+    for torch-cpu.
+    """
+    words = re.sub(r"\W", "_", canonical(name)).upper()
+    return environment.get(f"POOLPROOF_{words}_PYTHON")
+
+
+def is_python_variable(variable: str) -> bool:
+    return variable.startswith("POOLPROOF_") and variable.endswith("_PYTHON")
 
 
 def create(name: str) -> Backend:

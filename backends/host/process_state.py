@@ -7,12 +7,14 @@ where a call of the same form leaves more of them a second time.
 from __future__ import annotations
 
 import ctypes
+import locale
 import os
 import platform
 import resource
 import signal
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +48,11 @@ _FLOATING: dict[str, dict[str, tuple[int, int, tuple[str, ...]]]] = {
 _PARTS = _FLOATING.get(platform.machine(), {})
 _MASK = sum(((1 << bits) - 1) << first for first, bits, _ in _PARTS.values())
 
-_LIMITS = {
-    "Max cpu time": resource.RLIMIT_CPU,
-    "Max file size": resource.RLIMIT_FSIZE,
-    "Max data size": resource.RLIMIT_DATA,
-    "Max stack size": resource.RLIMIT_STACK,
-    "Max core file size": resource.RLIMIT_CORE,
-    "Max processes": resource.RLIMIT_NPROC,
-    "Max open files": resource.RLIMIT_NOFILE,
-    "Max locked memory": resource.RLIMIT_MEMLOCK,
-    "Max address space": resource.RLIMIT_AS,
-}
-"""Names of /proc/self/limits, of those that are put right."""
+_LIMITS = [
+    getattr(resource, f"RLIMIT_{name}")
+    for name in ("CPU", "FSIZE", "DATA", "STACK", "CORE", "NPROC", "NOFILE", "MEMLOCK", "AS")
+]
+"""Those that are put right."""
 
 _LIBRARY_SIGNALS = (32, 33)
 """Those that the C library keeps for its threads, and handles from the first time on that it needs them."""
@@ -73,8 +68,7 @@ class ProcessState:
 
     def __init__(self) -> None:
         self._status, self._limits = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("status", "limits"))
-        self._environment = ctypes.create_string_buffer(64)
-        self._kept_environment = ctypes.create_string_buffer(64)
+        self._floating, self._kept_floating = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
         self._information = ctypes.create_string_buffer(128)
         self._grown: set[Hashable] = set()
         self._keep(self._look())
@@ -84,108 +78,89 @@ class ProcessState:
         now = self._look()
         if now == self._state:
             return []
-        before = self._state
         deadline = time.monotonic() + _SETTLE_SECONDS
-        while self._has_grown(before, now) and time.monotonic() < deadline:
+        while now[-2:] > self._state[-2:] and time.monotonic() < deadline:
             time.sleep(_SETTLE_SECONDS / 5)
             now = self._look()
-        left = {what: told for what, told in self._told(before, now).items() if told[0] != told[1]}
-        for what in left:
-            self._restore(what)
-        settled = self._look()
-        still = self._told(before, settled)
-        if {"threads", "children"} & left.keys() and not self._is_repeated(form(), before, now):
-            left.pop("threads", None)
-            left.pop("children", None)
-        self._keep(settled)
-        return [Change(what, *told, restored=still[what][0] == still[what][1]) for what, told in left.items()]
+        before, after = _in_words(self._state), _in_words(now)
+        changed = [what for what in after if what in before and after[what] != before[what]]
+        for what, place in _GROWING.items():
+            if what in changed and not (now[place] > self._state[place] and self._is_repeated(what, form())):
+                changed.remove(what)
+        self._restore(changed)
+        self._keep(self._look())
+        settled = _in_words(self._state)
+        return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
 
     def _look(self) -> tuple[Any, ...]:
         """Everything that is compared, as it comes."""
-        _LIBM.fegetenv(self._environment)
-        floating = int.from_bytes(self._environment.raw, "little") & _MASK
+        _LIBM.fegetenv(self._floating)
+        floating = int.from_bytes(self._floating.raw, "little") & _MASK
         status = os.pread(self._status, 4096, 0)
-        umask = status[status.find(b"Umask:") + 7 :][:4]
-        threads, signals = status.find(b"Threads:"), status.find(b"SigBlk:")
-        limits = os.pread(self._limits, 4096, 0)
+        umask, threads, signals = (status.find(name) for name in (b"Umask:", b"Threads:", b"SigBlk:"))
         try:
             folder = os.getcwd()  # noqa: PTH109  (a path object takes longer)
         except FileNotFoundError:
             folder = ""
         has_children = _LIBC.waitid(0, 0, self._information, os.WEXITED | os.WNOHANG | os.WNOWAIT) == 0
-        children = _count_children() if has_children else 0
         return (
             floating,
             folder,
             status[signals : status.find(b"CapInh", signals)],
-            umask,
-            _LIBC.setlocale(6, None),
-            limits,
+            status[umask + 7 : umask + 11],
+            _LIBC.setlocale(locale.LC_ALL, None),
+            os.pread(self._limits, 4096, 0),
             int(status[threads + 9 : status.find(b"\n", threads)]),
-            children,
+            _count_children() if has_children else 0,
         )
 
     def _keep(self, state: tuple[Any, ...]) -> None:
         self._state = state
-        ctypes.memmove(self._kept_environment, self._environment, 64)
+        ctypes.memmove(self._kept_floating, self._floating, 64)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        self._set_limits = {what: resource.getrlimit(number) for what, number in _LIMITS.items()}
+        self._set_limits = {number: resource.getrlimit(number) for number in _LIMITS}
         self._handlers = {number: _handler(number) for number in range(1, signal.NSIG)}
 
-    def _told(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> dict[str, tuple[str, str]]:
-        """By what can change: what it was and what it is, in words."""
-        told = {}
-        for what, (first, bits, words) in _PARTS.items():
-            values = [state[0] >> first & ((1 << bits) - 1) for state in (before, now)]
-            told[what] = _pair(values, lambda value, words=words: words[value] if words else bin(value))
-        told["working folder"] = _pair((before[1], now[1]), str)
-        if not Path(before[1]).exists():
-            del told["working folder"]  # somebody else removed it
-        for place, what in enumerate(_SIGNALS):
-            told[what] = _pair([state[2].split()[2 * place + 1] for state in (before, now)], _signal_names)
-        told["umask"] = _pair((before[3], now[3]), bytes.decode)
-        told["locale"] = _pair((before[4], now[4]), lambda text: text.decode(errors="replace"))
-        for was, is_now in zip(*(state[5].splitlines()[1:] for state in (before, now))):  # noqa: B905  (Python 3.9)
-            told[was[:26].decode().strip()] = _pair((was, is_now), _limit_text)
-        told["threads"] = _pair((before[6], max(before[6], now[6])), str)
-        told["children"] = _pair((before[7], max(before[7], now[7])), str)
-        return told
+    def _restore(self, changed: Sequence[str]) -> None:
+        """Put right what can be; the rest is told as not restored."""
+        _LIBM.fesetenv(self._kept_floating)
+        if {"signal handlers", "ignored signals"}.intersection(changed):
+            for number, handler in self._handlers.items():
+                _LIBC.sigaction(number, handler, None)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        os.umask(int(self._state[3], 8))
+        _LIBC.setlocale(locale.LC_ALL, self._state[4])
+        for number, limits in self._set_limits.items():
+            with suppress(OSError, ValueError):
+                resource.setrlimit(number, limits)
+        with suppress(OSError):
+            os.chdir(self._state[1])
 
-    def _restore(self, what: str) -> None:
-        _, folder, _, umask, locale, *_ = self._state
-        try:
-            if what in _PARTS:
-                _LIBM.fesetenv(self._kept_environment)
-            elif what == "working folder":
-                os.chdir(folder)
-            elif what == "signal mask":
-                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-            elif what in _SIGNALS:
-                for number, handler in self._handlers.items():
-                    _LIBC.sigaction(number, handler, None)
-            elif what == "umask":
-                os.umask(int(umask, 8))
-            elif what == "locale":
-                _LIBC.setlocale(6, locale)
-            elif what in _LIMITS:
-                resource.setrlimit(_LIMITS[what], self._set_limits[what])
-        except (OSError, ValueError):
-            pass  # told as not restored
-
-    def _has_grown(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
-        return now[6] > before[6] or now[7] > before[7]
-
-    def _is_repeated(self, form: Hashable, before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
-        """Whether a call of that form has left threads, or children, before."""
-        grown = {(form, place) for place in (6, 7) if now[place] > before[place]}
-        repeated = bool(grown & self._grown)
-        self._grown |= grown
+    def _is_repeated(self, what: str, form: Hashable) -> bool:
+        """Whether a call of that form has left more of that before."""
+        repeated = (what, form) in self._grown
+        self._grown.add((what, form))
         return repeated
 
 
-def _pair(values: Any, word: Callable[[Any], str]) -> tuple[str, str]:
-    before, now = values
-    return word(before), word(now)
+_GROWING = {"threads": -2, "children": -1}
+"""What may belong to a pool, and where a state has its number."""
+
+
+def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
+    """By what can change: what it is; no working folder where somebody else has removed that."""
+    floating, folder, signals, umask, locale_, limits, threads, children = state
+    words = {}
+    for what, (first, bits, names) in _PARTS.items():
+        value = floating >> first & ((1 << bits) - 1)
+        words[what] = names[value] if names else bin(value)
+    if Path(folder).exists():
+        words["working folder"] = folder
+    words.update(zip(_SIGNALS, map(_signal_names, signals.split()[1::2])))  # noqa: B905  (Python 3.9)
+    words.update({"umask": umask.decode(), "locale": locale_.decode(errors="replace")})
+    for line in limits.decode().splitlines()[1:]:
+        words[f"limit of {line[4:26].strip()}"] = " of ".join(line[26:].split()[:2])
+    return {**words, "threads": str(threads), "children": str(children)}
 
 
 def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
@@ -196,16 +171,9 @@ def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
 
 
 def _signal_names(mask: bytes) -> str:
-    numbers = [
-        number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1 and number not in _LIBRARY_SIGNALS
-    ]
     names = {number.value: number.name for number in signal.Signals}
-    return ", ".join(names.get(number, str(number)) for number in numbers) or "none"
-
-
-def _limit_text(line: bytes) -> str:
-    """The soft and the hard limit."""
-    return " of ".join(line[26:].decode().split()[:2])
+    numbers = [number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1]
+    return ", ".join(names.get(number, str(number)) for number in numbers if number not in _LIBRARY_SIGNALS) or "none"
 
 
 def _count_children() -> int:

@@ -36,7 +36,7 @@ def find_packages(folders: Mapping[str, str]) -> None:
         if find_spec(parent) is None:
             sys.modules[parent] = ModuleType(parent)
             sys.modules[parent].__path__ = []
-    sys.meta_path.insert(0, PackageFinder(folders))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, PackageFinder(folders))
 
 
 def main() -> None:

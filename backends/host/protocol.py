@@ -99,12 +99,12 @@ class Channel:
     def take(self) -> dict[str, Any] | None:
         """The next message if all of it has been received."""
         received = self._received
+        if len(received) < _HEADER:
+            return None
         end = _HEADER + int.from_bytes(received[:_HEADER], "little")
         if end > _HEADER + MAX_FRAME:
             raise ProtocolError(f"a frame of {end - _HEADER} bytes is longer than {MAX_FRAME}")
-        if len(received) < max(end, _HEADER + 1):
-            if end == _HEADER and len(received) == _HEADER:
-                raise ProtocolError("a frame is empty")
+        if len(received) < end:
             return None
         self._received = received[end:]
         try:
@@ -173,16 +173,11 @@ def _windows(kind: type[Windows], attributes: tuple[tuple[str, Any], ...]) -> Wi
     return kind(**dict(attributes))
 
 
-# What comes of them
+# What comes of them, and what a backend says of itself
 
-_Record = TypeVar("_Record")
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "int | None": (int, type(None)),
-}
+class NotAllowed(Exception):
+    """An adapter gave what it may not: the text goes on after its name."""
 
 
 @dataclass(frozen=True)
@@ -208,173 +203,18 @@ class Raised:
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        if isinstance(error, NotAllowed):
-            return cls("", _cut(str(error)))
-        place = traceback.extract_tb(error.__traceback__)[-1:]
         try:
-            text = str(error)
-            whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+            text, whole = str(error), "".join(traceback.format_exception(type(error), error, error.__traceback__))
         except Exception:
             text = whole = "an exception that cannot be told in words"
-        last = (Path(place[0].filename).name, place[0].lineno or 0, place[0].name) if place else ()
-        return cls(type(error).__name__, _cut(text), *last, traceback=_cut(whole[-_LONGEST_TEXT:]))
-
-
-class NotAllowed(Exception):
-    """An adapter gave what it may not: the text goes on after its name."""
+        if isinstance(error, NotAllowed):
+            return cls("", text[:_LONGEST_TEXT])
+        *_, last = [traceback.FrameSummary("", 0, ""), *traceback.extract_tb(error.__traceback__)]
+        place = Path(last.filename).name, last.lineno or 0, last.name
+        return cls(type(error).__name__, text[:_LONGEST_TEXT], *place, whole[-_LONGEST_TEXT:])
 
 
 _LONGEST_TEXT = 1 << 16
-
-
-def _cut(text: str) -> str:
-    return text[:_LONGEST_TEXT]
-
-
-def write_flat(value: Any) -> dict[str, Any]:
-    """The fields of an `Attempt`, `Passage`, `Change` or `Raised`."""
-    return dict(vars(value))
-
-
-def read_flat(kind: type[_Record], record: Any) -> _Record:
-    """What `write_flat` gave, of that class."""
-    if not isinstance(record, dict):
-        raise ProtocolError(f"{record!r:.80} is no {kind.__name__}")
-    read = {}
-    for each in fields(kind):  # type: ignore[arg-type]
-        value = record.get(each.name, each.default)
-        if value is MISSING or type(value) not in _KINDS[each.type]:  # type: ignore[index]
-            raise ProtocolError(f"{each.name} of {kind.__name__} is {value!r:.80}, not {each.type}")
-        read[each.name] = value
-    return kind(**read)
-
-
-_OUTCOME_FIELDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "status": ((Status,), "a Status"),
-    "code": ((int, type(None)), "an integer or None"),
-    "message": ((str,), "a text"),
-    "seconds": ((int, float), "a number"),
-    "results": ((Mapping,), "a mapping"),  # type: ignore[type-abstract]
-    "strides": ((Mapping,), "a mapping"),  # type: ignore[type-abstract]
-    "complaints": ((tuple,), "a tuple of texts"),
-}
-
-
-def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
-    """`NotAllowed` where that is nothing that the call can come to."""
-    if not isinstance(outcome, Outcome):
-        raise NotAllowed(f"returned {outcome!r:.80} from run, not an Outcome")
-    for name, (kinds, wanted) in _OUTCOME_FIELDS.items():
-        given = getattr(outcome, name)
-        if not isinstance(given, kinds):
-            raise NotAllowed(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
-    strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
-    if strangers:
-        raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
-    record: dict[str, Any] = {"status": outcome.status.value, "seconds": repr(float(outcome.seconds))}
-    try:
-        if outcome.code is not None or outcome.message:
-            record.update(code=outcome.code, message=_cut(outcome.message))
-        if outcome.results:
-            results = outcome.results.items()
-            record["results"] = {name: [list(map(int, shape)), str(dtype)] for name, (shape, dtype) in results}
-        if outcome.strides:
-            record["strides"] = {name: list(map(int, strides)) for name, strides in outcome.strides.items()}
-    except (TypeError, ValueError) as error:
-        raise NotAllowed(f"returned an Outcome that holds what it may not: {error}") from error
-    if outcome.complaints:
-        record["guard_violations"] = [_cut(str(text)) for text in outcome.complaints]
-    return record
-
-
-def read_outcome(record: Any, call: Call) -> Outcome:
-    try:
-        if record.keys() - _OUTCOME_KEYS:
-            raise ProtocolError(f"an outcome has no {min(record.keys() - _OUTCOME_KEYS)!r:.80}")
-        seconds, results, strides = float(record.get("seconds", "0")), {}, {}
-        for name, (shape, dtype) in record.get("results", {}).items():
-            results[name] = _integers(shape), _text(dtype)
-        for name, lengths in record.get("strides", {}).items():
-            strides[name] = _integers(lengths)
-        outcome = Outcome(
-            Status(record["status"]),
-            None if record.get("code") is None else _integers([record["code"]])[0],
-            _text(record.get("message", "")),
-            seconds,
-            results,
-            strides,
-            tuple(map(_text, record.get("guard_violations", ()))),
-        )
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ProtocolError(f"{record!r:.200} is no outcome: {error!r:.80}") from None
-    if not {*results, *strides} <= {*call.operator.outputs} or not 0 <= seconds < math.inf:
-        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
-    return outcome
-
-
-_OUTCOME_KEYS = {"status", "code", "message", "seconds", "results", "strides", "guard_violations"}
-
-
-def _integers(values: Any) -> tuple[int, ...]:
-    if not isinstance(values, list) or not all(type(value) is int and abs(value) < 1 << 63 for value in values):
-        raise ValueError(f"{values!r:.80} is no list of integers")
-    return tuple(values)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.80} is no text")
-    return value
-
-
-def read_changes(record: Any) -> tuple[Change, ...]:
-    if not isinstance(record, list):
-        raise ProtocolError(f"{record!r:.80} is no list of changes")
-    return tuple(read_flat(Change, change) for change in record)
-
-
-# What a backend declares
-
-DECLARATIONS: Mapping[str, tuple[type, str]] = {
-    "accumulation": (AccumulationModel, "an AccumulationModel"),
-    "forward_rule": (ForwardRule, "a ForwardRule"),
-    "is_deterministic": (bool, "True or False"),
-    "route": (str, "a text"),
-}
-"""Methods of `Backend` that are told of a call, and what they return."""
-
-
-def write_declaration(name: str, value: Any) -> Any:
-    kind, wanted = DECLARATIONS[name]
-    if not isinstance(value, kind):
-        raise NotAllowed(f"returned {value!r:.80} from {name}, not {wanted}")
-    return value if kind is bool else _cut(str(value))
-
-
-def read_declarations(record: Any) -> dict[str, Any]:
-    """What each of `DECLARATIONS` returned, or the `Raised` that it did not."""
-    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
-        raise ProtocolError(f"{record!r:.80} are no declarations")
-    return {name: _read_declaration(name, value) for name, value in record.items()}
-
-
-@lru_cache(256)
-def _parse(kind: type, text: str) -> Any:
-    return kind.parse(text)  # type: ignore[attr-defined]
-
-
-def _read_declaration(name: str, value: Any) -> Any:
-    kind, _ = DECLARATIONS[name]
-    if isinstance(value, dict):
-        return read_flat(Raised, value.get("raised"))
-    if type(value) is not (bool if kind is bool else str):
-        raise ProtocolError(f"{name} is {value!r:.80}")
-    if kind in (bool, str):
-        return value
-    try:
-        return _parse(kind, value)
-    except ValueError as error:
-        raise ProtocolError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -383,7 +223,7 @@ class Description:
 
     ``unsupported`` has an entry for (operator, dtype, index dtype), each that an operator can have. ``path`` is the
     host's ``sys.path``, ``import_folders`` those of its own and of PYTHONPATH from which modules were imported.
-    ``libraries`` are the paths of the shared libraries that loading it brought into the process and its children.
+    ``libraries`` are the paths of the shared libraries that loading it brought into the process.
     """
 
     product: Product | None = None
@@ -404,21 +244,40 @@ class Description:
     numpy: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "product": _product_record(self.product),
-            "hazards": None if self.hazards is None else [hazard.name for hazard in self.hazards],
-            "environment": dict(self.environment),
-            "unsupported": [[*key, reason] for key, reason in self.unsupported.items()],
-            "abilities": {name: abilities.to_record() for name, abilities in self.abilities.items()},
-        }
+        return write_flat(self)
 
     @classmethod
     def from_record(cls, record: Any) -> Description:
-        try:
-            return cls(**{name: _READERS[name](value) for name, value in record.items()})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ProtocolError(f"this describes no backend: {error!r:.200}") from None
+        return read_flat(cls, record)
+
+
+def _of(*kinds: type) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise ValueError(f"{value!r:.80} is no {kinds[0].__name__}")
+        return value
+
+    return check
+
+
+_text = _of(str)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _of(list)(value)))
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    if not all(type(item) is int and abs(item) < 1 << 63 for item in _of(list)(value)):
+        raise ValueError(f"{value!r:.80} is no list of integers")
+    return tuple(value)
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(_text(value))
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{value} is no duration")
+    return seconds
 
 
 def _product_record(product: Product | None) -> Any:
@@ -435,25 +294,146 @@ def _read_product(record: Any) -> Product | None:
     return Product(_text(record["name"]), _read_product(record["like"]), **texts)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.80} is no list of texts")
-    return tuple(map(_text, value))
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{value!r:.80} is neither true nor false")
-    return value
-
-
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("interface", "python", "numpy"), _text),
-    **dict.fromkeys(("survives_fork", "phases"), _flag),
-    **dict.fromkeys(("modes", "variants", "tags", "libraries", "import_folders", "path"), _texts),
-    "product": _read_product,
-    "hazards": lambda value: None if value is None else tuple(Hazard[name] for name in _texts(value)),
-    "environment": lambda value: {name: _text(text) for name, text in value.items()},
-    "unsupported": lambda value: {_texts(key): None if reason is None else _text(reason) for *key, reason in value},
-    "abilities": lambda value: {name: Abilities.from_record(record) for name, record in value.items()},
+    "str": _text,
+    "bool": _of(bool),
+    "int": _of(int),
+    "int | None": _of(int, type(None)),
+    "float": _seconds,
+    "Status": Status,
+    "Product | None": _read_product,
+    "tuple[str, ...]": _texts,
+    "tuple[Hazard, ...] | None": lambda value: tuple(Hazard[name] for name in _texts(value)),
+    "Mapping[str, str]": lambda value: {name: _text(text) for name, text in value.items()},
+    "Mapping[str, tuple[int, ...]]": lambda value: {name: _integers(lengths) for name, lengths in value.items()},
+    "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
+        name: (_integers(shape), _text(dtype)) for name, (shape, dtype) in value.items()
+    },
+    "Mapping[str, Abilities]": lambda value: {name: Abilities.from_record(flags) for name, flags in value.items()},
+    "Mapping[tuple[str, str, str], str | None]": lambda value: {
+        _texts(key): _of(str, type(None))(reason) for *key, reason in value
+    },
 }
+"""By the type of a field: it from JSON, or ValueError."""
+
+_WRITERS: Mapping[str, Callable[[Any], Any]] = {
+    "str": lambda text: text[:_LONGEST_TEXT],
+    "float": lambda seconds: repr(float(seconds)),
+    "Product | None": _product_record,
+    "tuple[Hazard, ...] | None": lambda hazards: [hazard.name for hazard in hazards],
+    "Mapping[str, tuple[int, ...]]": lambda value: {name: list(map(int, lengths)) for name, lengths in value.items()},
+    "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
+        name: [list(map(int, shape)), str(dtype)] for name, (shape, dtype) in value.items()
+    },
+    "Mapping[str, Abilities]": lambda value: {name: abilities.to_record() for name, abilities in value.items()},
+    "Mapping[tuple[str, str, str], str | None]": lambda value: [[*key, reason] for key, reason in value.items()],
+}
+"""By the type of a field: JSON from it, where that is not itself."""
+
+
+@lru_cache
+def _fields(kind: Any) -> list[tuple[str, str, Any]]:
+    """Name, type and default of each field; MISSING where it has none."""
+    return [
+        (each.name, str(each.type), {} if each.default_factory is not MISSING else each.default)
+        for each in fields(kind)
+    ]
+
+
+def write_flat(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass of the protocol that are not at their defaults."""
+    record = {}
+    for name, kind, default in _fields(type(value)):
+        given = getattr(value, name)
+        if given != default:
+            record[name] = _WRITERS[kind](given) if kind in _WRITERS else given
+    return record
+
+
+def read_flat(kind: type[_Record], record: Any) -> _Record:
+    """What `write_flat` gave, of that class."""
+    kinds = {name: type_ for name, type_, _ in _fields(kind)}
+    try:
+        return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        raise ProtocolError(f"{record!r:.200} is no {kind.__name__}: {error!r:.200}") from None
+
+
+_Record = TypeVar("_Record")
+
+
+_OUTCOME_FIELDS: Mapping[str, tuple[Any, str]] = {
+    "status": (Status, "a Status"),
+    "code": ((int, type(None)), "an integer or None"),
+    "message": (str, "a text"),
+    "seconds": ((int, float), "a number"),
+    "results": (Mapping, "a mapping"),
+    "strides": (Mapping, "a mapping"),
+    "complaints": (tuple, "a tuple of texts"),
+}
+
+
+def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
+    """`NotAllowed` where that is nothing that the call can come to."""
+    if not isinstance(outcome, Outcome):
+        raise NotAllowed(f"returned {outcome!r:.80} from run, not an Outcome")
+    for name, (kinds, wanted) in _OUTCOME_FIELDS.items():
+        given = getattr(outcome, name)
+        if not isinstance(given, kinds):
+            raise NotAllowed(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
+    strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
+    if strangers:
+        raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
+    return write_flat(outcome)
+
+
+def read_outcome(record: Any, call: Call) -> Outcome:
+    outcome = read_flat(Outcome, record)
+    if not {*outcome.results, *outcome.strides} <= {*call.operator.outputs}:
+        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
+    return outcome
+
+
+def read_changes(record: Any) -> tuple[Change, ...]:
+    if not isinstance(record, list):
+        raise ProtocolError(f"{record!r:.80} is no list of changes")
+    return tuple(read_flat(Change, change) for change in record)
+
+
+DECLARATIONS: Mapping[str, tuple[type, str]] = {
+    "accumulation": (AccumulationModel, "an AccumulationModel"),
+    "forward_rule": (ForwardRule, "a ForwardRule"),
+    "is_deterministic": (bool, "True or False"),
+    "route": (str, "a text"),
+}
+"""Methods of `Backend` that are told of a call, and what they return."""
+
+
+def write_declaration(name: str, value: Any) -> Any:
+    kind, wanted = DECLARATIONS[name]
+    if not isinstance(value, kind):
+        raise NotAllowed(f"returned {value!r:.80} from {name}, not {wanted}")
+    return value if kind is bool else str(value)[:_LONGEST_TEXT]
+
+
+def read_declarations(record: Any) -> dict[str, Any]:
+    """What each of `DECLARATIONS` returned, or the `Raised` that it did not."""
+    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
+        raise ProtocolError(f"{record!r:.80} are no declarations")
+    return {name: _read_declaration(name, value) for name, value in record.items()}
+
+
+def _read_declaration(name: str, value: Any) -> Any:
+    kind, _ = DECLARATIONS[name]
+    if isinstance(value, dict):
+        return read_flat(Raised, value.get("raised"))
+    try:
+        _of(bool if kind is bool else str)(value)
+        return value if kind in (bool, str) else _parse(kind, value)
+    except ValueError as error:
+        raise ProtocolError(f"{name}: {error}") from None
+
+
+@lru_cache(256)
+def _parse(kind: Any, text: str) -> Any:
+    return kind.parse(text)

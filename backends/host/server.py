@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from poolproof.backends.abilities import ALL, Abilities
+from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, Passage
 from poolproof.backends.host.process_state import ProcessState
 from poolproof.backends.host.protocol import (
@@ -249,9 +249,6 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
     for given in abilities.values():
         if not isinstance(given, Abilities):
             said = f"gives {given!r:.80} from abilities: it must be Abilities"
-            raise UnknownBackend(f"backend {name!r} {said}")
-        if backend.product is not None and given != ALL:
-            said = f"declares abilities, but it runs on {backend.product}, whose contract says which it must have"
             raise UnknownBackend(f"backend {name!r} {said}")
     return Description(
         product=backend.product,

@@ -1,0 +1,183 @@
+"""One seeded difference for each part of the frozen gates, which comparing has to see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+import gates
+from poolproof import reports
+
+BLOCKS = [("a-values-0", ["1142dc080d2b", "a6114aadbfaa"]), ("a-values-1", ["8cad1f00dd11"])]
+GROUP = {"backend": "a", "operator": "MaxPool2d", "dtype": "float32", "index_dtype": "int64", "aspect": "values"}
+HELP = "Options:\n  --seed INTEGER\n  -h, --help  Show this message and exit.\n"
+
+
+def compared(old: Path, new: Path, *options: str) -> Result:
+    return CliRunner().invoke(gates.main, ["compare", str(old), str(new), *options])
+
+
+def frozen(folder: Path, part: str, value: object) -> Path:
+    (folder / part).mkdir(parents=True)
+    gates.write_json(folder / part / f"{part}.json", value)
+    return folder
+
+
+def two(tmp_path: Path, part: str, old: object, new: object) -> Result:
+    return compared(frozen(tmp_path / "old", part, old), frozen(tmp_path / "new", part, new))
+
+
+def of_ids(blocks: list[tuple[str, list[str]]], planned: int = 3) -> dict[str, object]:
+    return {"smoke": gates.ids_of(blocks) | {"groups": gates.groups_of([{**GROUP, "planned": planned}])}}
+
+
+def test_what_is_equal_is_said_to_be(tmp_path: Path) -> None:
+    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids(BLOCKS))
+    assert ended.exit_code == 0
+    assert ended.output.startswith("ids: equal\nrows: not frozen in ")
+
+
+def test_one_changed_id_is_seen(tmp_path: Path) -> None:
+    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids([BLOCKS[0], ("a-values-1", ["8cad1f00dd12"])]))
+    assert ended.exit_code == 1
+    assert ended.output.startswith("ids: 2 differences\n  smoke: all:\n")
+    assert "smoke: blocks: a-values-1:" in ended.output
+    assert "a-values-0" not in ended.output
+
+
+@pytest.mark.parametrize("blocks", [BLOCKS[::-1], [("a-values-0", BLOCKS[0][1][::-1]), BLOCKS[1]]])
+def test_another_order_of_ids_is_seen(tmp_path: Path, blocks: list[tuple[str, list[str]]]) -> None:
+    assert two(tmp_path, "ids", of_ids(BLOCKS), of_ids(blocks)).exit_code == 1
+
+
+def test_a_group_of_which_less_has_to_be_judged_is_seen(tmp_path: Path) -> None:
+    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids(BLOCKS, planned=2))
+    assert ended.exit_code == 1
+    assert "groups: MaxPool2d float32 int64 values:" in ended.output
+
+
+def test_ids_are_those_of_the_rows_of_a_run(failing_run: Path) -> None:
+    record = json.loads((failing_run / "run" / "run.json").read_text(encoding="utf-8"))
+    rows = reports.load(failing_run / "run").rows
+    rows = rows[rows["case_id"].notna()]
+    judged = set(zip(rows["block"], rows["case_id"], strict=True))
+    drawn = dict(gates.drawn(record, gates.OneIn(1)))
+    assert {(block, case) for block, ids in drawn.items() for case in ids} == judged
+    some = dict(gates.drawn(record, gates.OneIn(2)))
+    assert some.items() < drawn.items()
+
+
+@pytest.fixture
+def rows(failing_run: Path) -> pd.DataFrame:
+    return reports.load(failing_run / "run").rows
+
+
+@pytest.fixture
+def compare_rows(rows: pd.DataFrame, tmp_path: Path) -> Iterator[object]:
+    def compare(other: pd.DataFrame, *options: str) -> Result:
+        for name, frame in (("old", rows), ("new", other)):
+            (tmp_path / name / "rows").mkdir(parents=True)
+            gates.write_rows(frame, tmp_path / name / "rows" / "a.parquet")
+        return compared(tmp_path / "old", tmp_path / "new", *options)
+
+    return compare
+
+
+def test_rows_in_another_order_at_another_time_are_equal(rows: pd.DataFrame, compare_rows) -> None:
+    ended = compare_rows(rows[::-1].assign(seconds=1.0, worker="gw7"))
+    assert (ended.exit_code, "rows: equal" in ended.output) == (0, True)
+
+
+def test_one_changed_verdict_is_seen(rows: pd.DataFrame, compare_rows) -> None:
+    other = rows.copy()
+    place = other.index[other["verdict"] == "violates"][0]
+    other.loc[place, "verdict"] = "conforms"
+    ended = compare_rows(other)
+    assert ended.exit_code == 1
+    assert f"1 of {len(rows)} rows differ" in ended.output
+    assert "1 in verdict\n" in ended.output
+    assert f'{other.loc[place, "case_id"]}": "violates" -> "conforms"' in ended.output
+
+
+def test_a_changed_list_and_a_changed_last_bit_are_seen(rows: pd.DataFrame, compare_rows) -> None:
+    other = rows.copy()
+    first = other.index[other["max_abs_err"] > 0][0]
+    other.loc[first, "max_abs_err"] *= 1 + 2.0**-52
+    other.at[first, "checks_judged"] = other.at[first, "checks_judged"][1:]
+    ended = compare_rows(other)
+    assert "1 in max_abs_err\n" in ended.output
+    assert "1 in checks_judged\n" in ended.output
+
+
+def test_a_missing_row_is_seen(rows: pd.DataFrame, compare_rows) -> None:
+    ended = compare_rows(rows.drop(index=rows.index[3]))
+    assert ended.exit_code == 1
+    assert "1 rows gone, first " in ended.output
+
+
+def test_a_renamed_column_is_said_once(rows: pd.DataFrame, compare_rows) -> None:
+    ended = compare_rows(rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
+    assert ended.exit_code == 1
+    assert ended.output.count("n_bits_owed") == ended.output.count("n_bits_expected") == 1
+    assert "rows: 2 differences" in ended.output
+
+
+def test_an_ignored_column_is_not_compared(rows: pd.DataFrame, compare_rows) -> None:
+    assert compare_rows(rows.assign(reason="other words"), "--ignore", "reason").exit_code == 0
+
+
+def test_one_changed_option_is_seen(tmp_path: Path) -> None:
+    ended = two(tmp_path, "help", {"poolproof list": HELP}, {"poolproof list": HELP.replace("--seed", "--seeds")})
+    assert ended.exit_code == 1
+    assert "poolproof list:\n    -   --seed INTEGER\n    +   --seeds INTEGER\n" in ended.output
+
+
+def test_a_command_that_is_gone_is_seen(tmp_path: Path) -> None:
+    ended = two(tmp_path, "help", {"poolproof": HELP, "poolproof list": HELP}, {"poolproof": HELP})
+    assert "poolproof list: gone" in ended.output
+
+
+def test_a_bundle_in_which_something_was_changed_is_seen(failing_run: Path, tmp_path: Path) -> None:
+    whole = failing_run / "bundle.zip"
+    said = gates.verified(whole)
+    assert "fingerprint" not in said
+    with ZipFile(whole) as source, ZipFile(tmp_path / "changed.zip", "w") as changed:
+        for name in source.namelist():
+            changed.writestr(name, source.read(name) + b" " * (name == "summary.md"))
+    lines = list(gates.changed({"verify": said}, {"verify": gates.verified(tmp_path / "changed.zip")}))
+    assert any("summary.md" in line for line in lines)
+
+
+@pytest.mark.parametrize(("found", "cases", "differs"), [(True, 110, False), (True, 112, True), (False, 9, True)])
+def test_a_find_that_is_lost_or_later_is_seen(tmp_path: Path, found: bool, cases: int, differs: bool) -> None:
+    ended = two(tmp_path, "score", {"a": {"found": True, "cases": 100}}, {"a": {"found": found, "cases": cases}})
+    assert ended.exit_code == differs
+
+
+@pytest.mark.parametrize(
+    ("unit", "ratio", "differs"), [("s", 2.4, False), ("s", 2.6, True), ("cases/s", 1.7, False), ("cases/s", 1.5, True)]
+)
+def test_what_is_slower_by_more_than_a_quarter_is_seen(tmp_path: Path, unit: str, ratio: float, differs: bool) -> None:
+    figure = {"part": "a", "what": "b", "unit": unit, "beside": "torch", "ours": 9.0, "ratio": 2.0}
+    ended = two(tmp_path, "speed", {"figures": [figure]}, {"figures": [{**figure, "ratio": ratio}]})
+    assert ended.exit_code == differs
+
+
+def test_help_of_every_command_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = {
+        (): "\nCommands:\n  list  Show.\n  history  Keep\n           much.\n\n  Exit:\n",
+        ("history",): "\nCommands:\n  add  Add.\n",
+    }
+    monkeypatch.setattr(gates, "poolproof", lambda *words: (0, listing.get(words[:-1], "")))
+    assert [name for name, _ in gates.helps()] == [
+        "poolproof",
+        "poolproof list",
+        "poolproof history",
+        "poolproof history add",
+    ]
