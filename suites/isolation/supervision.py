@@ -19,8 +19,8 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from poolproof import backends, references
-from poolproof.backends import registry
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
+from poolproof.backends.registry import python_of
 from poolproof.reports.rows.text import visible
 from poolproof.suites.isolation import guardian
 from poolproof.suites.isolation.arena import Arena
@@ -92,7 +92,7 @@ class _Output:
 
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     """The id of the guardian of a zygote, which prints to ``output``."""
-    python = getattr(registry, "python_of", lambda *_: None)(backend, os.environ) or sys.executable
+    python = python_of(backend, os.environ) or sys.executable
     program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
     popen = Popen(
         [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), python, *program],
