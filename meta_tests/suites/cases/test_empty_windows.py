@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forks import fork
 from holding import holding
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.operators import OPERATORS, Operator
@@ -25,7 +26,6 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.processes import fork
 from scatter import Scatter
 from scatter_backends import (
     FirstCellForEmptyWindow,
