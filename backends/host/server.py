@@ -42,6 +42,9 @@ from poolproof.references.operators import OPERATORS
 
 Record = dict[str, Any]
 
+_GARBAGE = 5000
+"""After how many new objects cycles of garbage are looked for: a call makes dozens, and next to no cycles."""
+
 _PR_SET_PDEATHSIG = 1
 _PROT_NONE, _PROT_READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -103,6 +106,7 @@ class Host:
         record = describe(self.name, self.backend, mapped_libraries() - before).to_record()
         self.state = ProcessState()
         gc.freeze()  # the garbage collector then leaves the pages that forks share alone
+        gc.set_threshold(_GARBAGE)
         return record
 
     def run(self, request: Record) -> Record:

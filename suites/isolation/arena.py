@@ -11,10 +11,10 @@ import mmap
 import os
 import resource
 import tempfile
+import weakref
 from bisect import bisect_left, insort
 from collections import defaultdict
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,26 +35,14 @@ _HEADROOM = 8
 """Of a limited address space, the arena takes one part of so many."""
 
 
-class Region:
-    """Bytes of the arena from ``at``, of which the ``fence`` bytes behind them may not be touched.
+class _Lease(weakref.ref[NDArray[np.uint8]]):
+    """Of an array to its region: which bytes are free again when it and all arrays made of it are gone."""
 
-    Arrays made of it keep it alive; it is free again when the last of them is gone.
-    """
-
-    __slots__ = ("__array_interface__", "_arena", "_size", "at", "fence")
-
-    def __init__(self, arena: Arena, start: int, size: int, at: int, nbytes: int, fence: int) -> None:
-        self._arena, self._size = arena, (start, size)
-        self.at, self.fence = at, fence
-        self.__array_interface__: dict[str, Any] = {
-            "version": 3,
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (arena.address + at, False),
-        }
-
-    def __del__(self) -> None:
-        self._arena.free(*self._size)
+    __slots__ = ("key", "place", "size", "start")
+    key: int
+    start: int
+    size: int
+    place: tuple[int, int]
 
 
 class Arena:
@@ -64,28 +52,40 @@ class Arena:
         self.size, self._owner = size, os.getpid()
         self.descriptor = _file(size)
         self._map = mmap.mmap(self.descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
-        self.address: int = np.frombuffer(self._map, np.uint8).ctypes.data
         self._small: defaultdict[int, list[int]] = defaultdict(list)
         self._chunk = (0, 0)
         self._large: list[tuple[int, int]] = [(0, size)]
+        self._leases: dict[int, _Lease] = {}
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
         """So many bytes, of any content; the pages that begin behind them, of ``beyond`` bytes, are to be a fence."""
+        fence, size = 0, _rounded(max(nbytes, 1), ALIGNMENT)
         if beyond:
-            inside, outside = _rounded(nbytes, mmap.PAGESIZE), _rounded(beyond + _SMALL, mmap.PAGESIZE)
-            start = self._take_large(inside + outside)
-            at = start + (inside - nbytes) // 16 * 16
-            return np.asarray(Region(self, start, inside + outside, at, nbytes, outside))
-        size = _rounded(max(nbytes, 1), ALIGNMENT)
-        if size <= _SMALL:
-            free = self._small[size]
-            start = free.pop() if free else self._cut(size)
-        else:
-            size = _rounded(size, mmap.PAGESIZE)
+            inside, fence = _rounded(nbytes, mmap.PAGESIZE), _rounded(beyond + _SMALL, mmap.PAGESIZE)
+            size = inside + fence
             start = self._take_large(size)
-        return np.asarray(Region(self, start, size, start, nbytes, 0))
+            at = start + (inside - nbytes) // 16 * 16
+        else:
+            if size > _SMALL:
+                size = _rounded(size, mmap.PAGESIZE)
+                start = self._take_large(size)
+            else:
+                free = self._small[size]
+                start = free.pop() if free else self._cut(size)
+            at = start
+        array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
+        lease = _Lease(array, self._free)
+        lease.key, lease.start, lease.size, lease.place = id(array), start, size, (at, fence)
+        self._leases[lease.key] = lease
+        return array
 
-    def free(self, start: int, size: int) -> None:
+    def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
+        """Where bytes lie that were allocated here, and how many behind them are to be a fence."""
+        return self._leases[id(array)].place
+
+    def _free(self, lease: _Lease) -> None:
+        del self._leases[lease.key]
+        start, size = lease.start, lease.size
         if os.getpid() != self._owner:
             return  # in a fork, where the memory is still the other process's
         if size <= _SMALL:

@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-from numpy.typing import NDArray
-
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, Passage
 from poolproof.backends.host.protocol import (
@@ -27,7 +24,7 @@ from poolproof.references.contract import ContractCall
 from poolproof.references.contract.phase_two import Way
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
-from poolproof.suites.isolation.arena import Region
+from poolproof.suites.isolation.arena import shared_arena
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging.faults import AdapterError
 
@@ -47,6 +44,7 @@ class RemoteBackend(Backend):
         self._distrust = distrust
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
         self._is_usable = True
+        self._last_declared: tuple[object, ...] = ()
         self.in_flight: Call | None = None
         self.is_spoiled = False
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
@@ -70,7 +68,10 @@ class RemoteBackend(Backend):
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         self.in_flight = call
-        request = {"do": "run", "call": write_call(call, _place), "mode": mode, "declare": not mode}
+        likeness = call.operator, call.attributes, call.deterministic, *(each.strides for each in call.tensors.values())
+        declares = not mode and likeness != self._last_declared  # of a call's repetitions nothing is asked
+        request = {"do": "run", "call": write_call(call, shared_arena().place), "mode": mode, "declare": declares}
+        self._last_declared = likeness
         return self.ask(request, lambda done: self._read_run(done, call))
 
     def _read_run(self, done: Message, call: Call) -> Outcome:
@@ -110,7 +111,7 @@ class RemoteBackend(Backend):
 
     def _declaration(self, name: str, call: Call) -> Any:
         if call not in self._declared:
-            request = {"do": "declare", "call": write_call(call, _place)}
+            request = {"do": "declare", "call": write_call(call, shared_arena().place)}
             self._declared[call] = self.ask(request, lambda done: read_declarations(done["declared"]))
         declared = self._declared[call][name]
         if isinstance(declared, Raised):
@@ -145,7 +146,7 @@ class _RemoteStreams:
         self.hazards = hazards
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
-        request = {"do": "stream", "hazard": hazard.name, "call": write_call(call, _place)}
+        request = {"do": "stream", "hazard": hazard.name, "call": write_call(call, shared_arena().place)}
         return self._ask(request, lambda done: self._backend.changed(read_outcome(done["outcome"], call), done))
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
@@ -155,7 +156,7 @@ class _RemoteStreams:
             one, other = map(read_outcome, done["outcomes"], calls)
             return self._backend.changed(one, done), other
 
-        return self._ask({"do": "stream", "at_once": [write_call(call, _place) for call in calls]}, read)
+        return self._ask({"do": "stream", "at_once": [write_call(call, shared_arena().place) for call in calls]}, read)
 
     def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
         return self._backend.ask(request, read)
@@ -166,20 +167,13 @@ class _RemotePhases:
         self._backend = backend
 
     def take(self, way: Way, call: Call, other: Call) -> Passage:
-        calls = {"call": write_call(call, _place), "other": write_call(other, _place)}
+        calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
 
         def read(done: Message) -> Passage:
             self._backend.changes(done)
             return read_flat(Passage, done["scenario"])
 
         return self._backend.ask({"do": "scenario", "id": way.id} | calls, read)
-
-
-def _place(buffer: NDArray[np.uint8]) -> tuple[int, int]:
-    """Where a buffer lies in the arena, and how many bytes behind it may not be touched."""
-    region = buffer.base
-    assert isinstance(region, Region)
-    return region.at, region.fence
 
 
 def _error(raised: Raised) -> AdapterError:

@@ -7,6 +7,7 @@ is noted on disk: after a power cut the case in flight is still known.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -51,6 +52,9 @@ _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a syste
 
 _MOST_STARTS = 3
 """How often a host is started in a row that does not come to answer."""
+
+_GARBAGE = 5000
+"""After how many new objects cycles of garbage are looked for: a case makes hundreds, and next to no cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 _WARM_UP_SECONDS = 20.0
@@ -132,6 +136,7 @@ class Sandbox:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
         prepare(self.backend, _say_aside)
         compile_all()
+        gc.freeze()
         memory.allocator = allocate
         try:
             said = self._described(self._host.load())
@@ -167,6 +172,7 @@ class Sandbox:
 
     def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
         """One row per question, in order."""
+        gc.set_threshold(_GARBAGE)
         try:
             for question in questions:
                 yield self._row(question)

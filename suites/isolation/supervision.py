@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -36,6 +37,9 @@ FORK_SECONDS = 20.0
 
 _END_SECONDS = 1.0
 """How long a process that hung up may take to end by itself."""
+
+_SEND_SECONDS = 60
+"""How long a process may leave a request unread that is too long for a socket to hold."""
 
 _MOST_OUTPUT = 1 << 16
 """Bytes of what is printed that are kept: the last ones."""
@@ -90,6 +94,13 @@ class _Output:
         self.descriptor = -1
 
 
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    """The judge's end, on which nothing is sent for ever, and a host's."""
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+    return ours, theirs
+
+
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     """The id of the guardian of a zygote, which prints to ``output``."""
     python = python_of(backend, os.environ) or sys.executable
@@ -128,7 +139,7 @@ class Host:
 
     def load(self) -> Message:
         """Start a zygote; what it answers when it is asked to describe its backend."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket_pair()
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
@@ -139,7 +150,7 @@ class Host:
     def fork(self) -> None:
         """Let a fork of the zygote be the worker; `HostDied` where there comes none."""
         assert self._zygote is not None
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket_pair()
         self.allow(FORK_SECONDS)
         with theirs:
             done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
@@ -168,7 +179,6 @@ class Host:
     def check_alive(self) -> None:
         """`HostDied` where the worker is gone, or says what it was not asked."""
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
-            self._channel.connection.settimeout(0.0)
             raise self._died(self._channel, _what_came(self._channel))
 
     def distrust(self) -> HostDied:
@@ -194,12 +204,13 @@ class Host:
     def _exchange(self, channel: Channel, request: Message, descriptor: int | None = None) -> Message:
         began = time.monotonic()
         try:
-            channel.connection.settimeout(max(min(self._left, _LONGEST_WAIT), 0.001))
             if descriptor is None:
                 channel.send(request)
             else:
                 socket.send_fds(channel.connection, [to_frame(request)], [descriptor])
             return self._received(channel, self._left)
+        except BlockingIOError:
+            raise self._died(channel, TimeoutError()) from None
         except (OSError, EOFError, ProtocolError) as error:
             raise self._died(channel, error) from None
         finally:
@@ -239,7 +250,6 @@ class Host:
         began = time.monotonic()
         request = {"do": "end", "pid": pid, "seconds": seconds}
         try:
-            self._zygote.connection.settimeout(FORK_SECONDS)
             self._zygote.send(request)
             status = self._received(self._zygote, FORK_SECONDS)["done"]["status"]
         except (OSError, EOFError, ProtocolError, LookupError, TypeError):
