@@ -81,10 +81,10 @@ class Channel:
 
     def receive(self) -> dict[str, Any]:
         """The next message, however long it takes; EOFError where the peer hung up, `ProtocolError` for garbage."""
-        while True:
-            message = self.take() or self.advance()
-            if message is not None:
-                return message
+        message = self.take()
+        while message is None:
+            message = self.advance()
+        return message
 
     def advance(self) -> dict[str, Any] | None:
         """Receive once, which waits until something is there; the next message if it is complete then."""
@@ -311,7 +311,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     },
     "Mapping[str, Abilities]": lambda value: {name: Abilities.from_record(flags) for name, flags in value.items()},
     "Mapping[tuple[str, str, str], str | None]": lambda value: {
-        _texts(key): _of(str, type(None))(reason) for *key, reason in value
+        _texts([name, dtype, index]): _of(str, type(None))(reason) for name, dtype, index, reason in value
     },
 }
 """By the type of a field: it from JSON, or ValueError."""
@@ -343,7 +343,7 @@ def _fields(kind: Any) -> list[tuple[str, str, Any]]:
 def write_flat(value: Any) -> dict[str, Any]:
     """The fields of a dataclass of the protocol that are not at their defaults."""
     record = {}
-    for name, kind, default in _fields(type(value)):
+    for name, kind, default in _fields(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
         if given != default:
             record[name] = _WRITERS[kind](given) if kind in _WRITERS else given
@@ -352,7 +352,7 @@ def write_flat(value: Any) -> dict[str, Any]:
 
 def read_flat(kind: type[_Record], record: Any) -> _Record:
     """What `write_flat` gave, of that class."""
-    kinds = {name: type_ for name, type_, _ in _fields(kind)}
+    kinds = {name: type_ for name, type_, _ in _fields(kind)}  # type: ignore[arg-type]
     try:
         return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:

@@ -290,7 +290,8 @@ def import_folders() -> list[str]:
     named = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     ours = list(dict.fromkeys(str(Path(folder).absolute()) for folder in (".", *named)))
     places = sorted({*(str(Path(entry).absolute()) for entry in sys.path), *ours}, key=len, reverse=True)
-    foreign = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] != "poolproof"]
+    ours_or_main = ("poolproof", "__main__")
+    foreign = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in ours_or_main]
     files = [module.__file__ for module in foreign if getattr(module, "__file__", None)]
     used = {next((place for place in places if str(file).startswith(place + os.sep)), "") for file in files}
     return [folder for folder in ours if folder in used]

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,18 @@ from poolproof.backends.host import program, protocol
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windows
 
-PACKAGES = {f"poolproof.{package.__name__.rpartition('.')[2]}": package.__path__[0] for package in (backends, references)}
+PACKAGES = {package.__name__: package.__path__[0] for package in (backends, references)}
 
 ARENA_SIZE = 1 << 24
+
+_BETWEEN = 1 << 14
+"""Bytes from one tensor to the next, which leaves room for fences."""
 
 
 class HostClient:
     """Ends the host when a test leaves it."""
 
-    def __init__(
-        self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str
-    ) -> None:
+    def __init__(self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str) -> None:
         ours, theirs = socket.socketpair()
         arena = os.memfd_create("arena", os.MFD_ALLOW_SEALING)
         os.ftruncate(arena, ARENA_SIZE)
@@ -75,12 +75,11 @@ class HostClient:
         return self.channel.receive()["done"]["pid"], protocol.Channel(ours)
 
     def call(self, operator: str, windows: Windows, arrays: Mapping[str, NDArray]) -> Call:
-        """A call on contiguous copies of arrays, each between guard bands of 64 bytes."""
+        """A call on contiguous copies of arrays, each between guard bands of 64 bytes; a tensor has at most 4 KiB."""
         tensors = {}
         for name, array in arrays.items():
-            start = -(-self._taken // mmap.PAGESIZE) * mmap.PAGESIZE
-            buffer = self.memory[start : start + array.nbytes + 128]
-            self._taken = start + len(buffer)
+            buffer = self.memory[self._taken :][: array.nbytes + 128]
+            self._taken += _BETWEEN
             view: NDArray = np.ndarray(array.shape, array.dtype, buffer, 64)
             view[...] = array
             tensors[name] = Tensor(buffer, 64, view, tuple(step // array.itemsize for step in array.strides))
