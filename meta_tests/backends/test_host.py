@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from host_client import HostClient
-from places import SUPPORT
+from places import ROOT, SUPPORT
 from poolproof.backends.base import Attempt, Call, Passage, Status
 from poolproof.backends.host.protocol import (
     Channel,
@@ -309,3 +310,33 @@ def test_a_host_needs_no_installed_suite(tmp_path: Path) -> None:
         said = host.describe("emulator-a2")
         assert said.product is PRODUCTS["A2"]
         assert not any("site-packages" in folder for folder in said.path)
+
+
+EXAMPLE = ROOT / "examples" / "host" / "host.cpp"
+
+
+@pytest.fixture(scope="module")
+def compiled_host(tmp_path_factory: pytest.TempPathFactory) -> str:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++")
+    program = str(tmp_path_factory.mktemp("host") / "host")
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, "-O1", "-std=c++17", *warnings, str(EXAMPLE), "-o", program], check=True)
+    return program
+
+
+def test_a_host_may_be_written_in_another_language(compiled_host: str) -> None:
+    with HostClient((compiled_host, "program.py")) as host:
+        said = host.describe("board:loops")
+        assert said.unsupported == {(BACKWARD, "float32", stored): None for stored in ("int32", "int64")}
+        call = backward(host)
+        done = host.done("run", call=host.record(call), mode="", declare=True)
+        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        assert read_declarations(done["declared"])["accumulation"] == ACC32
+        assert call.tensors["grad_input"].array.tolist() == [[[[1, 0, 0, 2], [0, 0, 0, 0]]]]
+        assert read_flat(Raised, host.ask("run", call=host.record(forward(host)))["raised"]).text
+        assert read_flat(Raised, host.ask("fork")["raised"]).text
+        assert host.done("memory") == {"bytes": None}
+        host.channel.connection.shutdown(socket.SHUT_WR)
+        assert host.process.wait() == 0
