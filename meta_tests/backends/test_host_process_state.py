@@ -66,9 +66,12 @@ def test_what_a_call_leaves_is_named_and_put_right(
     assert before in (None, told[1])
     assert after is None or after in told[2]
     assert told[1] != told[2]
-    assert all(restored for *_, restored in changes)
     assert changed(host, worker) == []
-    assert changed(host, worker, mode) == changes
+    if "handler" in mode:  # a framework may rely on them by now
+        assert not told[3]
+    else:
+        assert all(restored for *_, restored in changes)
+        assert changed(host, worker, mode) == changes
 
 
 @pytest.mark.parametrize("mode", ["", pytest.param("floating-point flags", marks=on_x86)])

@@ -67,9 +67,9 @@ class HostClient:
     def describe(self, backend: str) -> protocol.Description:
         return protocol.Description.from_record(self.done("describe", backend=backend))
 
-    def fork(self, **request: Any) -> tuple[int, protocol.Channel]:
+    def fork(self) -> tuple[int, protocol.Channel]:
         ours, theirs = socket.socketpair()
-        frame = protocol.to_frame({"do": "fork", **request})
+        frame = protocol.to_frame({"do": "fork"})
         socket.send_fds(self.channel.connection, [frame], [theirs.fileno()])
         theirs.close()
         return self.channel.receive()["done"]["pid"], protocol.Channel(ours)
