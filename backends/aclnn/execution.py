@@ -114,14 +114,14 @@ def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outc
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-            complaints = workspace.complaints()
+            guard_violations = workspace.guard_violations()
         operands.download(device)
-    return completed(call, seconds, complaints)
+    return completed(call, seconds, guard_violations)
 
 
-def completed(call: Call, seconds: float, complaints: tuple[str, ...]) -> Outcome:
+def completed(call: Call, seconds: float, guard_violations: tuple[str, ...]) -> Outcome:
     results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
-    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, complaints=complaints)
+    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, guard_violations=guard_violations)
 
 
 @contextmanager
@@ -163,7 +163,7 @@ class GuardedWorkspace:
             self.device.fill(self.allocation, POISONED_END, _WORKSPACE_POISON)
             self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
 
-    def complaints(self) -> tuple[str, ...]:
+    def guard_violations(self) -> tuple[str, ...]:
         """What was written outside the workspace, in words."""
         if not self.size:
             return ()
@@ -174,7 +174,7 @@ class GuardedWorkspace:
             if self._is_written(address, WORKSPACE_GUARD)
         )
 
-    def complaints_of_disuse(self) -> tuple[str, ...]:
+    def disuse_violations(self) -> tuple[str, ...]:
         """Whether a workspace that is not in use was written, as far as it is poisoned, in words."""
         if not self.size or not self._is_written(self.address, min(self.size, POISONED_END - WORKSPACE_GUARD)):
             return ()

@@ -52,11 +52,11 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
                     for index, name in enumerate(signature.of_role(role)):
                         device.call(setter, executor, index, first.objects[name], second.addresses[name])
                 seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-                complaints = (*workspace.complaints(), *earlier.complaints_of_disuse())
+                guard_violations = (*workspace.guard_violations(), *earlier.disuse_violations())
         finally:
             device.call("aclDestroyAclOpExecutor", executor)
         second.download(device)
-    return completed(call, seconds, complaints)
+    return completed(call, seconds, guard_violations)
 
 
 def uncached(tensor: Tensor) -> TensorArgument:

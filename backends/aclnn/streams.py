@@ -238,9 +238,9 @@ def _workspace_of_the_call_before(queue: Queue, operator: TwoPhase, call: Call) 
 def _result(queue: Queue, operands: Operands, launches: Launches) -> Outcome:
     """What the call has come to, once its stream has run it."""
     queue.drain()
-    complaints = launches.workspace.complaints()
+    guard_violations = launches.workspace.guard_violations()
     operands.download(queue.device)
-    return completed(operands.call, 0.0, complaints)
+    return completed(operands.call, 0.0, guard_violations)
 
 
 HAZARDS: dict[Hazard, Callable[[Queue, TwoPhase, Call], Outcome]] = {

@@ -21,7 +21,7 @@ from typing import Any
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
 from poolproof.backends.registry import create
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.questions import Round

@@ -38,13 +38,13 @@ from rich.cells import cell_len
 import limited_sessions
 from places import ROOT, SUPPORT
 from poolproof.references.contract.vocabulary import SIGNATURES
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.cases.calls import parts
 from poolproof.suites.cli import main
-from poolproof.suites.running import processes, serving
+from poolproof.suites.running import processes
 
 _BENCHMARKS = ROOT / "benchmarks"
 
@@ -117,18 +117,13 @@ def become(
 
 
 def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`.
-
-    All pages of a fork are shared: to gather them into huge ones would copy them, which is half of what it takes.
-    """
-    assert "gather_pages" in vars(serving), "what gathers pages has moved, and would copy all that forks share"
+    """In place of `Guarded.launched`."""
     ours, theirs = socket.socketpair()
     errors.touch()
     pid = os.fork()
     if not pid:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
-        serving.gather_pages = lambda: None
         speak_into(errors, errors)
         _close_all_but(theirs.fileno())
         end_like_an_interpreter(["-c", str(theirs.fileno()), *arguments], lambda: exec(program, {}))

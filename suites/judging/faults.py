@@ -18,8 +18,8 @@ from typing import Any, cast
 
 from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.judging.findings import Finding, Mismatch
@@ -103,7 +103,7 @@ _OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "seconds": ((int, float), "a number"),
     "results": (Mapping, "a mapping"),
     "strides": (Mapping, "a mapping"),
-    "complaints": (tuple, "a tuple of texts"),
+    "guard_violations": (tuple, "a tuple of texts"),
 }
 """What each field of an outcome holds."""
 

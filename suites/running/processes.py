@@ -1,7 +1,6 @@
 """Processes that answer over a connection and are heard to their end, whatever that is; none outlives who started it.
 
-Hunts for defects are made of a `Process` each, a fork; a sandbox has a `Guarded` one, a fresh interpreter, or one that
-is lent (`poolproof.suites.running.lending`).
+Hunts for defects are made of a `Process` each, a fork; a sandbox has a `Guarded` one, a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Self
 
-from poolproof.reports.rows.surroundings import CannotWrite
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.running import guardian
 from poolproof.suites.running.guardian import die_with
@@ -67,21 +66,13 @@ def fork(work: Callable[[], int | None]) -> int:
 
     It dies with this one.
     """
-    return fork_guardian(partial(_dying_with, os.getpid(), work))
-
-
-def _dying_with(parent: int, work: Callable[[], int | None]) -> int | None:
-    die_with(parent)
-    return work()
-
-
-def fork_guardian(work: Callable[[], int | None]) -> int:
-    """The same, of a process that sees itself when this one is gone."""
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
+        die_with(parent)
         status = work() or 0
     except BaseException:
         traceback.print_exc()
@@ -147,14 +138,10 @@ class Process:
             self.connection.close()
             self._wait(patience)
             self.kill()
-            self.ended = Ended(self._status())
+            _, status, usage = os.wait4(self.pid, 0)
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+            self.ended = Ended(os.waitstatus_to_exitcode(status))
         return self.ended
-
-    def _status(self) -> int:
-        """How it ended, as `subprocess` counts it."""
-        _, status, usage = os.wait4(self.pid, 0)
-        self.cpu_seconds = usage.ru_utime + usage.ru_stime
-        return os.waitstatus_to_exitcode(status)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -163,10 +150,6 @@ class Process:
 
     def _has_ended(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-SERVER_VARIABLES = {"OMP_NUM_THREADS": "1"}
-"""What every server has in its environment: a process that has threads cannot be forked."""
 
 
 class Guarded(Process):
@@ -187,7 +170,7 @@ class Guarded(Process):
                 stdin=DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | SERVER_VARIABLES,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},  # a process that has threads cannot be forked
                 start_new_session=True,
             )
         popen.returncode = 0  # waited for by `end`

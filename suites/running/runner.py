@@ -65,8 +65,7 @@ class Runner:
     ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
     ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
     (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name; ``lent_at`` is where servers may be lent that have loaded it. ``shrink_seconds`` is what one failure may
-    cost to make smaller.
+    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Runner:
         already_led_to: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
-        lent_at: Mapping[str, str] | None = None,
         shrink_seconds: float = SHRINK_SECONDS,
     ) -> None:
         self._folder = folder
@@ -96,7 +94,6 @@ class Runner:
         self._already_judged = already_judged
         self._most_evidence = most_evidence
         self._evidence: Counter[tuple[str, ...]] = Counter()
-        self._lent_at = lent_at or {}
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
             sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
@@ -109,11 +106,9 @@ class Runner:
         """Judge no more of these (block, case id): they have rows."""
         self._already_judged |= frozenset(judged)
 
-    def judge(
-        self, block: Block, start: int = 0, stop: int | None = None, notice: Callable[[Row], None] = lambda _: None
-    ) -> Tally:
+    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
         """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
-        failures with the smallest case that shows them. ``notice`` is told of each row of these cases as it comes.
+        failures with the smallest case that shows them.
 
         Rows are recorded as they come but for the first of each kind that fails and the first that breaks a claim:
         those wait until the block is judged, to be asked again and made smaller. An interruption costs what would be
@@ -131,7 +126,6 @@ class Runner:
                     tally.add(other)
                     self._record_once(other)
                 tally.add(row)
-                notice(row)
                 if row["verdict"] in FAILED and self._is_worth_a_look(row, waiting):
                     waiting.append((question, row))
                 else:
@@ -232,10 +226,7 @@ class Runner:
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
             name = self._name_of(backend)
-            lent_at = self._lent_at.get(backend, "")
-            self._sandboxes[backend] = Sandbox(
-                backend, self._scratch, name, self._timeout, self._wants_evidence, lent_at
-            )
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout, self._wants_evidence)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:

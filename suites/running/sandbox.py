@@ -1,10 +1,9 @@
 """Processes that may die of what they are asked, so that an implementation that crashes or hangs costs one case.
 
-A `Sandbox` puts questions to one backend. It launches a *server* (`poolproof.suites.running.serving`), or borrows one
-(`poolproof.suites.running.lending`), which loads the backend once and forks a *worker* from itself whenever there is
-none. The worker answers until it dies, or until an implementation broke a claim in a way that may have damaged its
-memory, so it is replaced too. Before every call it notes the case on disk: after a power cut the case in flight is
-still known.
+A `Sandbox` puts questions to one backend. It launches a *server* (`poolproof.suites.running.serving`), which loads the
+backend once and forks a *worker* from itself whenever there is none. The worker answers until it dies, or until an
+implementation broke a claim in a way that may have damaged its memory, so it is replaced too. Before every call it
+notes the case on disk: after a power cut the case in flight is still known.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ from poolproof.suites.judging.asked import Asked, not_survived, verdict
 from poolproof.suites.judging.evidence import always
 from poolproof.suites.running.given import timeout_words
 from poolproof.suites.running.identity import identify
-from poolproof.suites.running.lending import Lent
-from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue, Process
+from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue
 from poolproof.suites.running.serving import (
-    LENDS,
     NO_MORE,
     RETIRED,
     Answer,
@@ -77,17 +74,15 @@ def survey(backend: str) -> Survey:
     return said
 
 
-def surveyed(backend: str, lends: bool = False) -> tuple[Survey, Sandbox]:
+def surveyed(backend: str) -> tuple[Survey, Sandbox]:
     """What `survey` says, and the sandbox that was asked, in which the backend is loaded: it has to be closed, or to be
     given a folder (`Sandbox.take`) before it is asked anything.
-
-    One that ``lends`` answers nothing where `Survey.lent_at` says so: until it is closed, servers are lent there.
     """
     check_name(backend)
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "survey", timeout=0.0)
         try:
-            said = sandbox.start(lends)
+            said = sandbox.start()
             return replace(said, environment=said.environment | identify(said.libraries)), sandbox
         except BaseException:
             sandbox.close()
@@ -100,7 +95,6 @@ class Sandbox:
     ``timeout`` is the most seconds one case may take. ``scratch`` is a folder for the note of the case in flight
     and for the implementation's error output; ``name`` keeps those of several sandboxes apart. Evidence of a violation
     is written where ``wants_evidence`` of its row; of the smallest case that violates alike it always is.
-    ``lent_at`` is where servers may be lent that have loaded the backend.
     """
 
     def __init__(
@@ -110,14 +104,11 @@ class Sandbox:
         name: str,
         timeout: float,
         wants_evidence: Callable[[Row], bool] = always,
-        lent_at: str = "",
     ) -> None:
         self.backend = backend
-        self._lent_at = lent_at
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
         self._given: tuple[str, ...] = ()
-        self._left_out: dict[str, str] = {}
-        self._server: Process | None = None
+        self._server: Guarded | None = None
         self._worker = 0
         self._ticket = self._taken = 0
         self.take(scratch, name, timeout, wants_evidence)
@@ -128,41 +119,28 @@ class Sandbox:
         self._wants_evidence = wants_evidence
         self._note = scratch / f"in-flight-{name}.json"
         self._errors = scratch / f"stderr-{name}.txt"
-        self._standard = scratch / f"standard-{name}.txt"
         self._labels["worker"] = name
         self._tell_given()
 
     def _tell_given(self) -> None:
         self._labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
 
-    def start(self, lends: bool = False) -> Survey:
+    def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
         prepare(self.backend, _say_aside)
-        if self._lent_at and (server := Lent.borrowed(self._lent_at, self._errors)):
-            answer = self._greeted(server)
-            if isinstance(answer, Survey):
-                return answer
         program = "from poolproof.suites.running.serving import main; main()"
-        arguments = [self.backend, *([LENDS] if lends else [])]
-        answer = self._greeted(Guarded.launched(program, arguments, self._errors))
-        if isinstance(answer, Ended | Overdue):
-            raise BackendUnavailable(f"backend {self.backend} {answer.reason} while it was loaded{self._last_words()}")
-        if isinstance(answer, Exception):
-            raise answer
-        assert isinstance(answer, Survey)
-        return answer
-
-    def _greeted(self, server: Process) -> object:
-        """What a server says first, which is gone with if it is a survey."""
-        self._server = server
+        self._server = Guarded.launched(program, [self.backend], self._errors)
         answer = self._receive(START_SECONDS)
         if isinstance(answer, Survey):
             self._labels["product"] = answer.product.name if answer.product else ""
             self._given = answer.given
             self._tell_given()
-        else:
-            self.close()
-        return answer
+            return answer
+        self.close()
+        if isinstance(answer, Ended | Overdue):
+            raise BackendUnavailable(f"backend {self.backend} {answer.reason} while it was loaded{self._last_words()}")
+        assert isinstance(answer, Exception)
+        raise answer
 
     def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
         """One row per question, in order."""
@@ -215,10 +193,7 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
-        """What the worker gives before it is replaced, at most one answer for each question.
-
-        One whose answer a standard of a plugin cost gets none: it is to be put again.
-        """
+        """What the worker gives before it is replaced, at most one answer for each question."""
         if self._server is None:
             self.start()
         assert self._server is not None
@@ -231,8 +206,7 @@ class Sandbox:
                 return
             if isinstance(answer, Ended | Overdue):
                 self._note.unlink(missing_ok=True)
-                if not self._standard_is_to_blame(answer):
-                    yield answer
+                yield answer
                 return
             assert isinstance(answer, dict)
             yield answer
@@ -242,21 +216,7 @@ class Sandbox:
                 self._server.let_work(_MANY_SECONDS)
 
     def _asking(self, questions: Sequence[Asked]) -> Asking:
-        return Asking(self._ticket, questions, self._note, self._errors, self._standard, dict(self._left_out))
-
-    def _standard_is_to_blame(self, answer: Ended | Overdue) -> bool:
-        """Whether the answer was owed while a standard of a plugin was asked, which is left out from here on.
-
-        A process that was killed from outside says nothing about what it was doing.
-        """
-        with suppress(OSError):
-            name = self._standard.read_text()
-            self._standard.unlink()
-            if name and answer != KILLED:
-                how = "its process" if isinstance(answer, Ended) else "it"
-                self._left_out[name] = f"{how} {answer.reason} while it was asked, and it was asked no more"
-                return True
-        return False
+        return Asking(self._ticket, questions, self._note, self._errors)
 
     def _receive(self, seconds: float) -> object:
         """The next answer; a worker that is too slow is killed, and its server then reports its end.

@@ -24,11 +24,11 @@ from typing import cast
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
+from poolproof.reports.rows.io_errors import CannotWrite, writing
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite, writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
@@ -37,11 +37,9 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.faults import answer as answer_of
 from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.plugged_standards import announce, plugged
+from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
-from poolproof.suites.running.lending import Lender, Surroundings
-from poolproof.suites.running.pages import gather_pages
 from poolproof.suites.running.plans import Subject, subjects
 from poolproof.suites.running.processes import Ended, fork
 
@@ -52,8 +50,7 @@ class Survey:
 
     ``libraries`` are the paths of the shared libraries that it brought into its process, and into those that it
     started. ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that
-    judge besides. ``lent_at`` is where servers are to be had that have loaded it
-    (`poolproof.suites.running.lending`), empty where there are none.
+    judge besides.
     """
 
     environment: dict[str, str]
@@ -62,7 +59,6 @@ class Survey:
     libraries: frozenset[str] = frozenset()
     given: tuple[str, ...] = ()
     plugins: tuple[Mapping[str, str], ...] = ()
-    lent_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,18 +70,12 @@ class Serving:
 
 @dataclass(frozen=True)
 class Asking:
-    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to.
-
-    ``standard`` is where it names the standard of a plugin that it is asking; ``left_out`` those that it shall not ask,
-    with why.
-    """
+    """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
 
     ticket: int
     questions: Sequence[Asked]
     note: Path
     errors: Path
-    standard: Path
-    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -117,19 +107,23 @@ class Answer:
     row: Row
 
 
-def _serve(connection: Connection, backend_name: str, lends: bool) -> None:
-    """The server: keep one worker alive until the sandbox hangs up; or lend servers until then."""
+def _serve(connection: Connection, backend_name: str) -> None:
+    """The server: keep one worker alive until the sandbox hangs up."""
     gc.disable()  # what is loaded here stays; workers collect theirs
-    surroundings = Surroundings.here()
+    plugins = plugged().records
+    before, environment = libraries_of_family(), dict(os.environ)
     try:
-        backend, said = _loaded(backend_name)
+        backend = create(backend_name)
+        asked = subjects(backend_name, backend)
+        _check_declared(asked)
+        brought = libraries_of_family() - before
+        said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
     except (BackendUnavailable, UnknownBackend) as error:
         connection.send(error)
         return
-    if lends and backend.survives_fork:
-        _lend(connection, backend, backend_name, said, Lender(surroundings))
-        return
-    connection.send(said)
+    said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
+    given = given_words(backend_name, environment, list(sys.modules.values()))
+    connection.send(Survey(said, asked, backend.product, brought, given, plugins))
     work = partial(_answer, connection, backend, backend_name)
     compile_all()
     if not backend.survives_fork:
@@ -140,55 +134,9 @@ def _serve(connection: Connection, backend_name: str, lends: bool) -> None:
         _tell(connection, status)
         _make_first_calls(backend)
         gc.freeze()
-    _keep_workers(connection, work, gathers_at=_MANY)
-
-
-def _loaded(backend_name: str) -> tuple[Backend, Survey]:
-    """A backend, loaded into this process, and what it says."""
-    plugins = plugged().records
-    before, environment = libraries_of_family(), dict(os.environ)
-    backend = create(backend_name)
-    asked = subjects(backend_name, backend)
-    _check_declared(asked)
-    brought = libraries_of_family() - before
-    said = {visible(str(name)): visible(str(value)) for name, value in backend.environment().items()}
-    said |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
-    given = given_words(backend_name, environment, list(sys.modules.values()))
-    return backend, Survey(said, asked, backend.product, brought, given, plugins)
-
-
-def _lend(connection: Connection, backend: Backend, backend_name: str, said: Survey, lender: Lender) -> None:
-    """Have everything at hand that servers need, and lend them."""
-    connection.send(replace(said, lent_at=lender.address))
-    compile_all()
-    if _first_worker(backend, lambda: RETIRED) == RETIRED:
-        _make_first_calls(backend)
-    gc.freeze()
-    gather_pages()
-    lender.lend(connection, partial(_serve_lent, backend_name, said))
-
-
-def _serve_lent(backend_name: str, said: Survey, connection: Connection) -> None:
-    """The server that a fork is: its backend is made anew, which may choose a device by the variables of its worker."""
-    backend = create(backend_name)
-    gc.freeze()
-    connection.send(said)
-    _keep_workers(connection, partial(_answer, connection, backend, backend_name), gathers_at=None)
-
-
-def _keep_workers(connection: Connection, work: Callable[[], int], gathers_at: int | None) -> None:
-    """Fork workers, one after the other, until the sandbox hangs up."""
-    replaced, status = 0, RETIRED
     while status != _HUNG_UP:
-        replaced += 1
-        if replaced == gathers_at:
-            gather_pages()
         status = _wait(fork(work))
         _tell(connection, status)
-
-
-_MANY = 6
-"""How many workers are replaced until it pays to make replacing them cheaper."""
 
 
 def _check_declared(asked: Sequence[Subject]) -> None:
@@ -330,7 +278,6 @@ def _answer_all(questions: _Questions, backend: Backend, backend_name: str, aski
     """Answer the questions up to the first after which memory may be damaged; whether this process may go on."""
     with writing(asking.errors):
         _print_to(asking.errors)
-    announce(asking.standard, asking.left_out)
     with closing(_Note(asking.note, backend_name)) as note:
         for question in asking.questions:
             note.say(question)
@@ -411,14 +358,10 @@ class _Note:
         self._file.close()
 
 
-LENDS = "--lends"
-"""With it, the server of a backend that survives forks answers nothing itself, and lends servers."""
-
-
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    descriptor, backend, *lends = sys.argv[1:]
-    _serve(Connection(int(descriptor)), backend, lends == [LENDS])
+    descriptor, backend = sys.argv[1:]
+    _serve(Connection(int(descriptor)), backend)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # taking apart what a framework has loaded takes half a second, and is the system's at once
