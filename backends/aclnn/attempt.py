@@ -57,7 +57,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
             return Attempt(phase_one, None, text, untouched, _outputs_untouched(device, call, memory))
-        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_there(call))
+        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_allocated(call))
         return Attempt(phase_one, phase_two, text, workspace=size.value)
 
 
@@ -67,7 +67,7 @@ class _Memory:
     size: int
 
 
-def _is_there(call: ContractCall) -> bool:
+def _is_allocated(call: ContractCall) -> bool:
     return all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
 
 
@@ -96,7 +96,7 @@ def _allocated(tensor: TensorArgument) -> int:
 
 
 def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:
-    """Zero for indices, the one value that is in every plane; poison elsewhere."""
+    """Fill indices with zero, the one value that is in every plane; other tensors with poison."""
     return np.full(size, 0 if name == call.signature.indices else _POISON, np.uint8)
 
 
