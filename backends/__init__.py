@@ -1,4 +1,4 @@
-"""Who computes: one adapter per implementation under test, behind one interface (`poolproof.backends.base`).
+"""Backends: one adapter per implementation under test, behind one interface (`poolproof.backends.base`).
 
 A backend knows calls, never cases, checks or reports.
 """

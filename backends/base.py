@@ -1,7 +1,7 @@
-"""What every backend is asked and answers: `Call`, `Outcome` and the `Backend` class.
+"""The interface of backends: `Call`, `Outcome` and the `Backend` class.
 
-To add one, write a subclass and name it in the entry point group ``poolproof.backends`` of your
-package, or pass it as ``--backend your.module:YourClass``.
+To add a backend, write a subclass and name it in the entry point group ``poolproof.backends`` of your package, or pass
+it as ``--backend your.module:YourClass``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract import ContractCall
-from poolproof.references.contract.phase_two import Way
+from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.windows import Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
-"""Set in the processes of a run's workers: their number, from 0, by which backends share out devices."""
+"""The number, from 0, of a run's worker, by which backends share out devices; set in its process."""
 
 
 class BackendUnavailable(Exception):
@@ -36,14 +36,14 @@ class BackendUnavailable(Exception):
 
 @dataclass(eq=False)
 class Tensor:
-    """A strided view over one storage, which lies between two guard bands.
+    """A strided view over one storage between two guard bands.
 
-    ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, what
-    lies between is the storage, of exactly the extent that the view needs. ``array`` is the view as a numpy array that
-    shares memory with the buffer; its ``strides`` and ``offset`` (from the start of the storage) count elements. A
-    backend may write nothing but the elements of output views: the caller inspects gaps, guard bands and inputs
-    afterwards. ``tag`` is "NHWC" where an interface that has format tags is to get the axes in that order
-    (`Backend.tags`); shape and strides stay in (N, C, H, W).
+    ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, and between
+    them lies the storage, of exactly the extent that the view needs. ``array`` is the view as a numpy array that shares
+    memory with the buffer; its ``strides`` and ``offset`` (from the start of the storage) count elements. A backend may
+    write the elements of output views alone: the caller inspects gaps, guard bands and inputs afterwards. ``tag`` is
+    "NHWC" where an interface with format tags is to get the axes in that order (`Backend.tags`); shape and strides stay
+    in (N, C, H, W).
     """
 
     buffer: NDArray[np.uint8]
@@ -71,7 +71,7 @@ class Tensor:
         return (len(self.buffer) - 2 * self.guard) // self.dtype.itemsize
 
     def restrided(self, strides: tuple[int, ...]) -> Tensor:
-        """The same memory read with ``strides``; IndexError where they lead out of the storage."""
+        """View the same memory with ``strides``; IndexError where they lead out of the storage."""
         if strides == self.strides:
             return self
         last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
@@ -94,7 +94,7 @@ class Call:
 
     @property
     def dtype(self) -> str:
-        """Name of the data dtype, e.g. ``bfloat16``."""
+        """Name of the data dtype, such as ``bfloat16``."""
         return dtype_name(self.tensors["self"].dtype)
 
     @property
@@ -104,7 +104,7 @@ class Call:
 
 @cache
 def dtype_name(dtype: np.dtype) -> str:
-    """``dtype.name``, which numpy puts together anew each time it is asked."""
+    """Cache ``dtype.name``, which numpy composes anew for each access."""
     return dtype.name
 
 
@@ -118,11 +118,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back; the tensors' buffers hold the memory as the call left it.
+    """The result of a call; the tensors' buffers hold the memory as the call left it.
 
     status
-        ``completed``; ``refused``: an error reported in the regular way; ``unavailable``: the environment, not
-        the operator, is at fault, so that nothing can be concluded.
+        ``completed``; ``refused``: the implementation reported an error; ``unavailable``: the environment, not the
+        operator, is at fault, so that nothing can be concluded.
     code, message
         The implementation's own status number and text, where it has them.
     seconds
@@ -132,8 +132,9 @@ class Outcome:
     strides
         By output: the strides in elements of the tensor through which the caller reads it after the call, where the
         implementation may give the caller's tensor others. Those of the call where an output is not named.
-    complaints
-        Trespasses the backend itself noticed in memory that the caller cannot see (guard bands of a workspace).
+    guard_violations
+        Out-of-bounds writes that the backend itself found in memory that the caller cannot see (guard bands of a
+        workspace), in words.
     changed
         What the call left otherwise than it was in its process, each as (what, before, after). None where nobody
         looked: who runs the backend's process says it, never a backend.
@@ -145,17 +146,17 @@ class Outcome:
     seconds: float = 0.0
     results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    complaints: tuple[str, ...] = ()
+    guard_violations: tuple[str, ...] = ()
     changed: tuple[tuple[str, str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a low-level call came to.
+    """The outcome of a low-level call.
 
-    ``phase_two`` is None where it was not run. ``text`` is the library's own account of an error. After a refusal
-    ``outputs_untouched`` tells whether the two results, and ``memory_untouched`` whether the output tensors were
-    left alone. ``workspace`` is the size that phase one asked for, in bytes.
+    ``phase_two`` is None where it was not run. ``text`` is the library's own error message. After a refusal
+    ``outputs_untouched`` says whether the two results, and ``memory_untouched`` whether the output tensors were left
+    alone. ``workspace`` is the size that phase one asked for, in bytes.
     """
 
     phase_one: int
@@ -167,25 +168,25 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Passage:
-    """What a way through the two phases came to (`poolproof.references.contract.phase_two`).
+class ScenarioResult:
+    """The outcome of a scenario of `poolproof.references.contract.scenarios`.
 
-    ``status`` is what the function that the way is about returned, None where it was not called: because the call gives
-    no ``occasion`` for it, or the environment is at fault. ``text`` says why, or is the library's own account of a
-    failure. ``ran`` says of how many of the calls, from the first on, the tensors hold what phase two computed.
+    ``status`` is what the function in question returned; None where it was not called, because the scenario is not
+    ``applicable`` to the call, or the environment is at fault. ``text`` is the reason, or the library's own error
+    message. ``ran`` counts the calls, from the first on, whose tensors hold what phase two computed.
     """
 
     status: int | None
     text: str = ""
     ran: int = 0
-    occasion: bool = True
+    applicable: bool = True
 
 
 class Phases(Protocol):
-    """How a backend goes through the two phases of its calls in unusual ways."""
+    """Unusual scenarios of the two phases of a backend's calls."""
 
-    def take(self, way: Way, call: Call, other: Call) -> Passage:
-        """Go one of the ways that are asked, with ``call``, and ``other`` of the same operator where it takes two."""
+    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
+        """Run a scenario with ``call``, and ``other`` of the same operator where it takes two."""
 
 
 class ContractBackend(Protocol):
@@ -206,16 +207,16 @@ class Hazard(StrEnum):
 
 
 class Streams(Protocol):
-    """How a backend puts calls among other work on the streams of its device, with the host waiting for the end only.
+    """Calls among other work on the streams of a device, with the host waiting for the end only.
 
-    ``hazards`` names those that it can make. Outcomes are those of `Backend.run`.
+    ``hazards`` names those that the backend can make. Outcomes are those of `Backend.run`.
     """
 
     @property
     def hazards(self) -> tuple[Hazard, ...]: ...
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
-        """Execute ``call`` in the tensors' own memory, with that work around it."""
+        """Execute ``call`` in the tensors' own memory, with that other work around it."""
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         """Execute two calls on two streams at the same time; both are deterministic, or neither is."""
@@ -224,19 +225,25 @@ class Streams(Protocol):
 class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
-    ``survives_fork`` says whether a process that has created the backend may be forked; a device context, for
-    one, does not survive that. Where it does, an implementation that dies is replaced within milliseconds, and workers
-    of a session are forked from one process that has loaded it; each creates the backend anew, so that one that shares
-    out devices then sees its own number (`WORKER_VARIABLE`).
-    ``modes`` names ways to execute a call, besides the plain one, that must not change its result. ``variants`` names
-    ways that other code computes, such as a compiler's: each owes what the call owes, and is judged by that wherever
-    the plain one is, under the same declarations. ``tags`` names the format tags, besides the usual one, under which
-    the windowed 2-D operators take their tensors. ``product`` is the one that it runs on, None for an interface without
-    a contract; a backend with one is a `ContractBackend` too.
-    ``interface`` names what it implements where the documentation of that says which calls may be refused
-    (`poolproof.references.refusals`). Where neither is known, a refusal accuses nobody and leaves a run incomplete.
-    ``streams`` puts calls among other work, where the device has streams; ``phases`` goes through the phases of a call,
-    where it has two.
+    survives_fork
+        A process that has created the backend may be forked; a device context, for one, does not survive that. A dead
+        implementation is then replaced by a fork. Each worker of a session loads the backend itself; one that shares
+        out devices sees that worker's number (`WORKER_VARIABLE`).
+    modes
+        Names of ways to execute a call, besides the plain one, that must not change its result.
+    variants
+        Names of ways in which other code computes, such as a compiler's. Each has the call's expected results and the
+        backend's declarations, and is judged wherever the plain call is.
+    tags
+        Format tags, besides the usual one, under which the windowed 2-D operators take their tensors.
+    product
+        The one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend`.
+    interface
+        The interface that it implements, where its documentation says which calls may be refused
+        (`poolproof.references.refusals`). Without contract and interface a refusal accuses nobody and leaves a run
+        incomplete.
+    streams, phases
+        Calls among other work, where the device has streams; scenarios of a call's two phases, where it has two.
     """
 
     product: Product | None = None
@@ -250,46 +257,46 @@ class Backend(ABC):
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        """Why no call of that operator and dtypes can be made here, or None if they can.
+        """Return the reason why no call of that operator and dtypes can be made here, or None.
 
-        What a contract forbids need not be said: who judges looks that up.
+        What a contract forbids need not be named: the judge looks that up.
         """
 
     def abilities(self, operator: Operator) -> Abilities:
-        """Which calls of that operator the implementation has at all; all where a contract says which it must have."""
+        """Declare which calls of that operator the implementation has; all where a contract says which it must have."""
         return ALL
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
-        """Execute ``call`` in the tensors' own memory, in one of ``modes`` or ``variants`` if that is named.
+        """Execute ``call`` in the tensors' own memory, in the named one of ``modes`` or ``variants`` if any.
 
-        Raises nothing that the implementation itself reports.
+        Errors that the implementation reports are outcomes, not exceptions.
         """
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """How gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
+        """Declare how gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
         return ACC32
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Which cell a forward takes for that call where several would do, and what it makes of NaN and -inf."""
+        """Declare which of several cells a forward takes for that call, and how it treats NaN and -inf."""
         return FAMILY_RULE
 
     def route(self, call: Call) -> str:
-        """The branch of the implementation that ``call``, the last one run, took; empty if that is unknown."""
+        """Name the branch of the implementation that ``call``, the last one run, took; empty if unknown."""
         return ""
 
     def is_deterministic(self, call: Call) -> bool:
-        """Whether repeating ``call`` must give the same bits."""
+        """Declare whether repeating ``call`` must give the same bits."""
         return True
 
     def environment(self) -> Mapping[str, str]:
-        """Versions and devices that a reader needs to tell two runs apart."""
+        """List versions and devices that distinguish runs."""
         return {}
 
     def is_usable(self) -> bool:
-        """Whether this process can make further calls; false once a device context is lost."""
+        """Check whether this process can make further calls; false once a device context is lost."""
         return True
 
     def device_memory_in_use(self) -> int | None:
-        """Bytes of device memory taken by anything, None where that cannot be told."""
+        """Count the bytes of device memory in use by anyone; None where unknown."""
         return None

@@ -1,4 +1,4 @@
-"""From the names a person types to backends: the built-in ones, installed plugins and ``module:attribute``."""
+"""The registry of backends by name: built-in ones, installed plugins and ``module:attribute``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ON_DEVICES = {
     "torch-autograd": "poolproof.backends.frameworks.torch_routes:TorchAutograd",
     "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
 }
-"""Those that take a device as their argument, after a colon."""
+"""Backends that take a device as their argument, after a colon."""
 
 _SHORT = {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compile:cpu"} | {
     f"torch-{device}": f"torch:{device}" for device in _DEVICES
 }
-"""Names that stand for a backend on one device, and are what reports call it by."""
+"""Names of a backend on one device, as in reports."""
 
 _BUILT_IN = {
     "aclnn": "poolproof.backends.aclnn.backend:npu",
@@ -41,11 +41,11 @@ _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS
 
 
 BUILT_IN = frozenset({*_BUILT_IN, *_SHORT, *_EMULATED})
-"""The names of those that come with the suite, which no package can take."""
+"""Names of the backends that come with the suite, which no package can take."""
 
 
 class UnknownBackend(Exception):
-    """No backend of that name; the text lists those there are."""
+    """No backend of that name; the text lists the known ones."""
 
 
 def _are_texts(value: object) -> bool:
@@ -60,16 +60,16 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "variants": (_are_texts, "a tuple of texts"),
     "tags": (_are_texts, "a tuple of texts"),
 }
-"""What a backend says of itself before it is asked anything: whether a value can be it, and what it should be."""
+"""Attributes that a backend declares: a check of the value, and its type in words."""
 
 
 def names() -> list[str]:
-    """Every backend that can be named here, whether or not it can run."""
+    """List every backend that can be named here, whether or not it can run."""
     return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
 def canonical(name: str) -> str:
-    """The one name under which reports and waivers know a backend: torch-cuda for torch:cuda; others are left alone."""
+    """Return the name of a backend in reports and waivers: torch-cuda for torch:cuda; other names are unchanged."""
     return next((short for short, whole in _SHORT.items() if whole == name), name)
 
 
@@ -86,7 +86,7 @@ def is_python_variable(variable: str) -> bool:
 
 
 def create(name: str) -> Backend:
-    """A fresh backend; `UnknownBackend` or `BackendUnavailable` with one clear sentence otherwise."""
+    """Create a fresh backend; `UnknownBackend` or `BackendUnavailable` with one sentence otherwise."""
     made = _factory(name)()
     if not isinstance(made, Backend):
         raise UnknownBackend(f"backend {name!r} is {made!r:.80}, no instance of poolproof.backends.base.Backend")
@@ -98,9 +98,9 @@ def create(name: str) -> Backend:
 
 
 def prepare(name: str, tell: Callable[[str], object]) -> None:
-    """Make what a backend needs once and keeps, and ``tell`` what takes long; `BackendUnavailable` if it cannot be.
+    """Build what a backend needs once, and ``tell`` what takes long; `BackendUnavailable` if that fails.
 
-    Without it whoever creates the backend makes it, in silence.
+    Otherwise creating the backend builds it, in silence.
     """
     if name in _EMULATED:
         from poolproof.backends.emulator.backend import prepare
@@ -138,7 +138,7 @@ def _factory(name: str) -> Callable[[], Backend]:
 
 
 def _attribute(name: str) -> Callable[..., Backend]:
-    """Of ``module:attribute``."""
+    """Import ``module:attribute``."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

@@ -1,7 +1,7 @@
 """Torch in eager mode through its aten operators, on any device torch has: ``cpu``, ``cuda`` or ``npu``.
 
-The ``out=`` overloads are used throughout, because only they let the caller own, poison and guard the output. An
-operator may give the tensor object it was handed other strides; the caller reads through that object.
+Only the ``out=`` overloads let the caller own, poison and guard the output. An operator may give its output tensor
+object other strides; the caller reads through that object.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TorchEager(Backend):
         return refusal or placed.outcome(seconds)
 
     def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
-        """Queue ``work`` on an idle device and wait for it: what torch refused, if it did, and the seconds it took."""
+        """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""
         try:
             self._synchronize()
             started = time.perf_counter()
@@ -87,10 +87,10 @@ class TorchEager(Backend):
             return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
 
     def place(self, call: Call) -> Placed:
-        """The call's tensors on the device, in the mode of determinism that it asks for."""
+        """Place the call's tensors on the device, in the call's mode of determinism."""
         torch = self.torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:
-            torch.set_deterministic_debug_mode(2 * call.deterministic)  # as the usual setter, which imports a compiler
+            torch.set_deterministic_debug_mode(2 * call.deterministic)  # the usual setter imports a compiler
         return self._placing(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
@@ -102,15 +102,15 @@ class TorchEager(Backend):
             getattr(self.torch, self._device).synchronize()
 
     def empty(self, *shape: int) -> torch.Tensor:
-        """Bytes on the device that hold anything."""
+        """Allocate uninitialised bytes on the device."""
         return self.torch.empty(shape, dtype=self.torch.uint8, device=self._device)
 
     def host_bytes(self, tensor: Tensor) -> torch.Tensor:
-        """A tensor's storage, whose memory is shared."""
+        """Share the memory of a tensor's storage."""
         return self.torch.from_numpy(tensor.storage)
 
     def host_view(self, tensor: Tensor) -> torch.Tensor:
-        """The tensor in its own memory. Its storage is that of the view, whose beginning numpy alone cannot tell."""
+        """View the tensor in its own memory; with an offset, through its storage, which numpy does not pass on."""
         if tensor.offset:
             return self._strided(self.host_bytes(tensor), tensor, tensor.offset)
         if dtype_name(tensor.dtype) in UNKNOWN_TO_NUMPY:
@@ -118,7 +118,7 @@ class TorchEager(Backend):
         return self.torch.from_numpy(tensor.array)
 
     def device_bytes(self, tensor: Tensor) -> torch.Tensor:
-        """A copy of a tensor's buffer, guard bands included."""
+        """Copy a tensor's buffer, guard bands included, to the device."""
         return self.torch.from_numpy(tensor.buffer).to(self._device)
 
     def device_view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
@@ -132,11 +132,11 @@ class TorchEager(Backend):
 
 
 UNKNOWN_TO_NUMPY = ("bfloat16",)
-"""Dtypes that torch does not take from numpy, which has them from elsewhere; all of two bytes."""
+"""Dtypes of ml_dtypes, which torch does not take from numpy; all of two bytes."""
 
 
 class Placed(ABC):
-    """A call where torch can compute it: by name the views that it is given, and the memory of its tensors."""
+    """A call's tensors where torch can compute: by name the views for the operator, and their memory."""
 
     views: Mapping[str, torch.Tensor]
     buffers: Mapping[str, torch.Tensor]
@@ -150,7 +150,7 @@ class Placed(ABC):
         self.eager.compute(self.call, self.views)
 
     def outcome(self, seconds: float) -> Outcome:
-        """What came of the call, which is completed; its memory is brought back."""
+        """Bring back the memory of a completed call, and return its outcome."""
         self._bring_back()
         results, strides = {}, {}
         for name in self.call.operator.outputs:
@@ -161,11 +161,11 @@ class Placed(ABC):
 
     @abstractmethod
     def _bring_back(self) -> None:
-        """Have the memory that the caller sees be as the call left it."""
+        """Update the memory that the caller sees to what the call left."""
 
 
 class OnHost(Placed):
-    """In the caller's own memory, storages without their guard bands."""
+    """Tensors in the caller's own memory, storages without their guard bands."""
 
     def __init__(self, eager: TorchEager, call: Call) -> None:
         super().__init__(eager, call)
@@ -176,11 +176,11 @@ class OnHost(Placed):
         return {name: self.eager.host_bytes(tensor) for name, tensor in self.call.tensors.items()}
 
     def _bring_back(self) -> None:
-        """It is there."""
+        """Do nothing: it is the caller's own."""
 
 
 class OnDevice(Placed):
-    """In copies on the device, guard bands included."""
+    """Copies of the tensors on the device, guard bands included."""
 
     def __init__(self, eager: TorchEager, call: Call) -> None:
         super().__init__(eager, call)
@@ -193,7 +193,7 @@ class OnDevice(Placed):
 
 
 def memory_format(call: Call) -> str:
-    """Torch's choice between its contiguous and its channels-last kernels, as its sources make it.
+    """Choose between torch's contiguous and channels-last kernels, as its sources do.
 
     With a batch axis the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``): visited
     from the innermost axis of a channels-last tensor outwards they must not shrink, those of unit axes included,
@@ -224,7 +224,7 @@ def _has_channels_last_strides(tensor: Tensor) -> bool:
 
 
 def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
-    """Whether the elements lie without gaps when axes are nested in ``order``, outermost first."""
+    """Check whether the elements lie without gaps when axes are nested in ``order``, outermost first."""
     expected = 1
     for axis in reversed(order):
         if tensor.shape[axis] != 1 and tensor.strides[axis] != expected:
@@ -256,7 +256,7 @@ _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
         ("MaxPool2dWithIndicesBackward", "channels_last"): ACC32,
     },
 }
-"""Per device, for float16 and bfloat16: the model that the probe measured for (operator, route); else native."""
+"""Per device, for float16 and bfloat16: the model that the probe measured for (operator, route); native elsewhere."""
 
 
 def import_torch(device: str) -> Any:

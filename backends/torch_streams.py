@@ -1,6 +1,6 @@
-"""Torch's calls among other work on the streams of a device, as `backends.aclnn.streams` makes those of aclnn.
+"""Torch's calls among other work on the streams of a device, as `backends.aclnn.streams` has aclnn's.
 
-It keeps workspaces to itself, so that no two calls can be told to share one.
+Torch owns its workspaces, so that two calls cannot be made to share one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ BLOCK = 1 << 26
 """Bytes of one copy of a delay."""
 
 _COPIES = 32
-"""Of one delay: a millisecond or more on any device."""
+"""Copies of one delay: a millisecond or more on any device."""
 
 _ROUNDS = 16
-"""How often either of two calls is queued that run at once."""
+"""How often each of two concurrent calls is queued."""
 
 
 class TorchStreams:
@@ -91,7 +91,7 @@ class TorchStreams:
                     placed.compute()
 
     def _unmade(self, placed: Placed) -> dict[str, torch.Tensor]:
-        """Copies of the inputs, which hold zeros now: indices in any plane."""
+        """Copy the inputs and fill them with zeros, which are indices in any plane."""
         made = {name: placed.buffers[name].clone() for name in placed.call.operator.inputs}
         for name in made:
             placed.buffers[name].zero_()
@@ -99,13 +99,13 @@ class TorchStreams:
         return made
 
     def _produce(self, placed: Placed, made: Mapping[str, torch.Tensor]) -> None:
-        """Queue what makes the inputs on the current stream: a delay, and copies of them from where they lie ready."""
+        """Queue the production of the inputs on the current stream: a delay, and copies from where they lie ready."""
         self._hold_up()
         for name, ready in made.items():
             placed.buffers[name].copy_(ready)
 
     def _hold_up(self) -> None:
-        """Keep the current stream busy for a while."""
+        """Keep the current stream busy for one delay."""
         for _ in range(_COPIES):
             self._block[0].copy_(self._block[1])
 

@@ -17,7 +17,6 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/acceptance",
     "docs/case_lists",
     "docs/time",
-    "docs/minutes",
     "docs/fleet",
     "docs/score",
     "docs/suspects",

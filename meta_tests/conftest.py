@@ -14,7 +14,7 @@ import forked
 from derived import DerivedOnce, empty_pages
 from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
 from poolproof.suites.isolation import supervision
 from poolproof.suites.running.identity import mapped_libraries

@@ -1,4 +1,4 @@
-"""What is right: the family as data, its geometry, the exact oracle and the criterion.
+"""The truth: the operator family as data, its geometry, exact sums, the criterion and the contract.
 
 Nothing here knows a framework, a device or pytest: numpy (with ml_dtypes for bfloat16) in, numpy out.
 """

@@ -1,19 +1,19 @@
-"""Accumulation models: how a kernel is allowed to add the gradients that meet in one cell.
+"""Accumulation models: how a kernel may add the gradients that meet in one cell.
 
-Only the rounding of that sum can make two correct kernels differ, so a kernel *declares* its model and the
-criterion accepts every order of additions under it, and nothing else.
+Only the rounding of that sum can make two correct kernels differ. A kernel declares its model, and the criterion
+accepts every order of additions under it, and nothing else.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, cast
 
 from poolproof.references.formats import FLOAT32, FloatFormat
-from poolproof.references.kept import kept_property
 
-Kind = Literal["acc32", "native", "mixed"]
+AccumulationKind = Literal["acc32", "native", "mixed"]
 
 _FLAGS = ("ftz", "cast-ftz", "saturate")
 _SPELLING = re.compile(r"(?P<kind>acc32|native|mixed)(?:\((?P<tiles>\d+)\))?(?P<flags>(?:\+[a-z-]+)*)")
@@ -21,7 +21,7 @@ _SPELLING = re.compile(r"(?P<kind>acc32|native|mixed)(?:\((?P<tiles>\d+)\))?(?P<
 
 @dataclass(frozen=True)
 class AccumulationModel:
-    """How partial sums are held and rounded.
+    """The formats and roundings of partial sums.
 
     kind
         ``acc32``: float32 partial sums in any order, then one rounding to nearest even into the output dtype.
@@ -36,21 +36,21 @@ class AccumulationModel:
         The narrowing cast clamps to the largest finite value instead of producing an infinity.
     """
 
-    kind: Kind
+    kind: AccumulationKind
     tiles: int = 1
     flushes_subnormals: bool = False
     cast_flushes: bool = False
     saturates: bool = False
 
     def accumulator(self, output: FloatFormat) -> FloatFormat:
-        """The narrowest format that a partial sum passes through: where sums overflow, flush and are rounded most."""
+        """Return the narrowest format of a partial sum: where sums overflow, flush and are rounded most."""
         return FLOAT32 if self.kind == "acc32" and output.precision < FLOAT32.precision else output
 
     def __str__(self) -> str:
-        """The spelling used in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""
+        """Spell the model as in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""
         return self._spelling
 
-    @kept_property
+    @cached_property
     def _spelling(self) -> str:
         head = f"mixed({self.tiles})" if self.kind == "mixed" else self.kind
         raised = (self.flushes_subnormals, self.cast_flushes, self.saturates)
@@ -71,17 +71,17 @@ class AccumulationModel:
         if unknown:
             raise ValueError(f"accumulation model {text!r}: unknown flag {unknown[0]!r}, known are {_FLAGS}")
         raised = (flag in flags for flag in _FLAGS)
-        return cls(cast(Kind, kind), int(tiles or 1), *raised)
+        return cls(cast(AccumulationKind, kind), int(tiles or 1), *raised)
 
 
 ACC32 = AccumulationModel("acc32")
 NATIVE = AccumulationModel("native")
 
-_KINDS_OF_ORDER: tuple[Kind, ...] = ("acc32", "native")
+_UNTILED: tuple[AccumulationKind, ...] = ("acc32", "native")
 
 ALL_MODELS = tuple(
     AccumulationModel(kind, 1, *raised)
     for raised in ((), (True,), (False, True), (True, True), (False, False, True))
-    for kind in _KINDS_OF_ORDER
+    for kind in _UNTILED
 )
-"""Models that kernels have, the stricter first. Sums of tiles are left out: of many tiles nearly everything is one."""
+"""Models that kernels have, the stricter first. Tiled sums are left out: with many tiles nearly any value is one."""

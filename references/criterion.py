@@ -1,6 +1,6 @@
-"""The verdict on values: which outputs a kernel that obeys its accumulation model may produce.
+"""The interval criterion on arrays: which outputs a kernel that obeys its accumulation model may produce.
 
-How that follows from the exact sums is `poolproof.references.core.criterion`; here it is an object of arrays.
+`poolproof.references.kernels.criterion` derives them from the exact sums.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.core.compiled import argument
-from poolproof.references.core.criterion import (
+from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.references.kernels.compiled import argument
+from poolproof.references.kernels.criterion import (
     ZERO,
+    AccumulationParameters,
     Bounds,
-    Rules,
     accepted_cells,
     bounds_of_cells,
-    cells_owed_bits,
     empty_bounds,
+    single_valued_cells,
 )
-from poolproof.references.core.facts import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
-from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.references.kernels.facts import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
 from poolproof.references.oracle import ExactSums
 
 Bool = NDArray[np.bool_]
@@ -49,52 +49,52 @@ class Admissible:
     limit: float
 
     @property
-    def demands_bits(self) -> Bool:
-        """Where exactly one value is admissible (a zero's sign apart)."""
-        owed = np.empty(len(self.low), bool)
-        cells_owed_bits(self._bounds, owed)
-        return owed
+    def single_valued(self) -> Bool:
+        """Cells with exactly one admissible value (a zero's sign apart)."""
+        found = np.empty(len(self.low), bool)
+        single_valued_cells(self._bounds, found)
+        return found
 
     def accepts(self, outputs: Float64) -> Bool:
-        """Which of ``outputs`` (float64 values of the kernel's results, shape (cells,)) are admissible."""
+        """Check which of ``outputs`` (the kernel's results as float64, shape (cells,)) are admissible."""
         accepted = np.empty(len(self.low), bool)
         accepted_cells(self._bounds, self.limit, argument(outputs, np.float64), accepted)
         return accepted
 
     @property
     def _bounds(self) -> Bounds:
-        others = np.zeros(len(self.low), np.uint8)
+        specials = np.zeros(len(self.low), np.uint8)
         for kind, raised in (
             (NAN, self.nan),
             (POSITIVE_INFINITY, self.positive_infinity),
             (NEGATIVE_INFINITY, self.negative_infinity),
             (ZERO, self.zero),
         ):
-            others[raised] |= kind
-        return Bounds(self.low, self.high, self.lattice, others)
+            specials[raised] |= kind
+        return Bounds(self.low, self.high, self.lattice, specials)
 
 
 def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Admissible:
-    """What a kernel of that model may write, given the exact sums, into tensors of format ``output``."""
+    """Derive what a kernel of that model may write into tensors of format ``output`` from the exact sums."""
     bounds = empty_bounds(len(sums.sum))
-    bounds_of_cells(sums.facts, rules(output, model), bounds)
+    bounds_of_cells(sums.facts, accumulation_parameters(output, model), bounds)
     return Admissible(
         low=bounds.low,
         high=bounds.high,
         lattice=bounds.lattice,
-        positive_infinity=bounds.others & POSITIVE_INFINITY != 0,
-        negative_infinity=bounds.others & NEGATIVE_INFINITY != 0,
-        nan=bounds.others & NAN != 0,
-        zero=bounds.others & ZERO != 0,
+        positive_infinity=bounds.specials & POSITIVE_INFINITY != 0,
+        negative_infinity=bounds.specials & NEGATIVE_INFINITY != 0,
+        nan=bounds.specials & NAN != 0,
+        zero=bounds.specials & ZERO != 0,
         limit=output.max if model.saturates else np.inf,
     )
 
 
 @lru_cache(maxsize=256)
-def rules(output: FloatFormat, model: AccumulationModel) -> Rules:
-    """The model, putting out that format, in numbers."""
+def accumulation_parameters(output: FloatFormat, model: AccumulationModel) -> AccumulationParameters:
+    """Return the numbers of a model that writes the format ``output``."""
     accumulator = model.accumulator(output)
-    return Rules(
+    return AccumulationParameters(
         precision=output.precision,
         min_exponent=output.min_exponent,
         largest=output.max,

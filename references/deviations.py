@@ -1,6 +1,6 @@
-"""One output tensor beside the truth: the differences that statistics and standards share, each computed once.
+"""Differences between an output tensor and the truth that statistics and standards share, each computed once.
 
-Knows no threshold and gives no verdict. All arrays are flat, of shape (cells,), and float64 unless noted.
+There is no threshold and no verdict here. Arrays are flat, of shape (cells,), and float64 unless noted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """What a kernel wrote, what is exactly right, and what else a standard may ask for.
+    """A kernel's results, the exact sums, and what else a standard may need.
 
     outputs
         The kernel's results.
@@ -31,7 +31,7 @@ class Deviations:
     fmt
         Format of the output tensor.
     second
-        A second implementation's results, for the standards that compare two; None where there is none.
+        A second implementation's results, for standards that compare two; None without one.
     windows_per_plane
         Windows of one plane (oH * oW of a 2-D pool), for the rule that scales its tolerance by it.
     """
@@ -41,18 +41,18 @@ class Deviations:
     fmt: FloatFormat
     second: Float64 | None = None
     windows_per_plane: int | None = None
-    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    _figures: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """What ``compute`` returned for ``key`` the first time: rules that differ in thresholds alone share figures."""
-        if key not in self._kept:
-            self._kept[key] = compute()
-        return self._kept[key]
+        """Cache ``compute()`` under ``key``: standards that differ in thresholds alone share figures."""
+        if key not in self._figures:
+            self._figures[key] = compute()
+        return self._figures[key]
 
     def beside(self, second: Float64, windows_per_plane: int | None = None) -> Deviations:
-        """The same output beside a second implementation's; what is computed already is kept."""
+        """Add a second implementation's results, keeping what is computed already."""
         other = replace(self, second=second, windows_per_plane=windows_per_plane)
-        other.__dict__.update({name: self.__dict__[name] for name in _OF_ONE & self.__dict__.keys()})
+        other.__dict__.update({name: self.__dict__[name] for name in _WITHOUT_SECOND & self.__dict__.keys()})
         return other
 
     @cached_property
@@ -71,7 +71,7 @@ class Deviations:
 
     @cached_property
     def finite(self) -> Bool:
-        """Where both the output and the rounded golden value are finite."""
+        """Cells where both the output and the rounded golden value are finite."""
         return np.isfinite(self.outputs) & np.isfinite(self.rounded)
 
     @cached_property
@@ -102,12 +102,12 @@ class Deviations:
         return element_errors(self.second, self.golden)
 
 
-_OF_ONE = frozenset(("golden", "magnitude", "rounded", "finite", "error", "rounded_error", "golden_error"))
-"""Cached properties of `Deviations` that no second implementation has a part in."""
+_WITHOUT_SECOND = frozenset(("golden", "magnitude", "rounded", "finite", "error", "rounded_error", "golden_error"))
+"""Cached properties of `Deviations` that do not depend on a second implementation."""
 
 
 def element_errors(actual: Float64, expected: Float64) -> Float64:
-    """|actual - expected|: zero for two NaN or two like infinities, infinite where one alone is not finite."""
+    """Return |actual - expected|: zero for two NaN or two like infinities, infinite where one alone is not finite."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(actual - expected)
     if np.isfinite(difference).all():
@@ -116,7 +116,7 @@ def element_errors(actual: Float64, expected: Float64) -> Float64:
 
 
 def same_values(actual: Float64, expected: Float64) -> Bool:
-    """Where both are equal, infinities included, or both NaN."""
+    """Check where both are equal, infinities included, or both NaN."""
     return (actual == expected) | (np.isnan(actual) & np.isnan(expected))
 
 

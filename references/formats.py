@@ -1,7 +1,6 @@
-"""The floating-point formats of the family's tensors, and exact rounding into them.
+"""Floating-point formats of the family's tensors, and exact rounding into them.
 
-Answers what a format can represent and where a real number lands in it. Everything is computed from
-(precision, exponent range), so that no caller types a tolerance or an epsilon of its own.
+Everything is computed from (precision, exponent range), so that no caller types a tolerance or an epsilon of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class FloatFormat:
         return 2**self.precision
 
     def ulp(self, x: Float64) -> Float64:
-        """Distance between neighbours in the binade of ``x``; the subnormal spacing at and near zero."""
+        """Return the distance between neighbours in the binade of ``x``; the subnormal spacing at and near zero."""
         return np.ldexp(1.0, self._ulp_exponent(x))
 
     def round(self, x: Float64, residue: Float64 | None = None) -> Float64:
@@ -75,7 +74,7 @@ class FloatFormat:
             if residue is not None:
                 x = _round_to_odd(x, residue)
             if self.dtype.kind == "f":
-                return x.astype(self.dtype).astype(np.float64)  # numpy's own formats it rounds to once
+                return x.astype(self.dtype).astype(np.float64)  # numpy rounds once to its own formats
             exponent = self._ulp_exponent(x)
             rounded = np.ldexp(np.rint(np.ldexp(x, -exponent)), exponent)
         return np.where(np.abs(rounded) > self.max, np.copysign(np.inf, x), rounded)

@@ -1,7 +1,6 @@
-"""The forward maximum and its index: which input cell each window's gradient belongs to.
+"""Forward maxima and their indices on arrays of any dtype, under the `ForwardRule` of an implementation.
 
-The loops over windows and cells are those of `core.forward`; here they are given arrays of any dtype, of which a slab
-of planes at a time is held in float64, and the rule by which an implementation picks (`ForwardRule`).
+The loops are those of `kernels.forward`; a chunk of planes at a time is held in float64.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core import forward as core
-from poolproof.references.core.compiled import argument
-from poolproof.references.core.forward import Rule, Spans, find_maxima, judge_maxima
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, Int64
+from poolproof.references.kernels import forward as kernels
+from poolproof.references.kernels.compiled import argument
+from poolproof.references.kernels.forward import ForwardParameters, Spans, find_maxima, judge_maxima
 
-_SLAB = 1 << 16
-"""Cells that are held in float64 at a time, those of one plane at least."""
+_CHUNK_CELLS = 1 << 16
+"""Cells that are held in float64 at a time; at least those of one plane."""
 
 Flags = NDArray[np.uint8]
 
 
 def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> tuple[NDArray, Int64]:
-    """(maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
+    """Return (maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
 
     A window without a cell has the index -1 and, by the family's rule, the maximum -inf.
     """
@@ -43,35 +42,35 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
 
 def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
-    """The indices alone."""
+    """Return the indices of `forward_maximum` alone."""
     numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
-    for slab in _slabs(flat):
-        find_maxima(_float64(flat[slab]), *_spans(axes), numbers, indices[slab].reshape(-1))
+    for chunk in _chunks(flat):
+        find_maxima(_float64(flat[chunk]), *_spans(axes), numbers, indices[chunk].reshape(-1))
     return indices.reshape(planes, *windows)
 
 
 def judge_forward(
     values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray, rule: ForwardRule = FAMILY_RULE
 ) -> Flags:
-    """What is wrong with each window's maximum and index, in flags of `core.forward`, of shape (planes, windows).
+    """Judge each window's maximum and index; flags of `kernels.forward`, of shape (planes, windows).
 
-    ``values`` are of shape (planes, *sizes), what came out of them of any shape that has one element for each window.
+    ``values`` are of shape (planes, *sizes), outputs and indices of any shape with one element for each window.
     """
     planes, numbers = len(values), _in_numbers(rule, values.dtype)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
-    for slab in _slabs(flat):
-        cells, maxima, pointers = _float64(flat[slab]), _float64(outputs[slab]), argument(indices[slab], np.int64)
-        judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[slab].reshape(-1))
+    for chunk in _chunks(flat):
+        cells, maxima, pointers = _float64(flat[chunk]), _float64(outputs[chunk]), argument(indices[chunk], np.int64)
+        judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[chunk].reshape(-1))
     return wrong
 
 
 def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
-    """(cells, valid) of shape (all windows, all taps): flat plane index of every tap, in row-major order.
+    """Return (cells, valid) of shape (all windows, all taps): the flat plane index of every tap, in row-major order.
 
-    Taps that are not valid carry some in-range index, so that they can be gathered and masked.
+    Taps that are not valid have an index within the plane, so that they can be gathered and masked.
     """
     cells: Int64 = np.zeros((1, 1), np.int64)
     valid = np.ones((1, 1), bool)
@@ -85,27 +84,26 @@ def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
 
 
 def _flat(values: NDArray) -> NDArray:
-    """(planes, cells) of (planes, *sizes)."""
+    """Reshape (planes, *sizes) to (planes, cells)."""
     return values.reshape(len(values), prod(values.shape[1:]))
 
 
-def _slabs(planes: NDArray) -> Iterator[slice]:
-    """Numbers of planes, a slab of them at a time."""
-    many = max(1, _SLAB // max(1, planes.shape[1]))
-    return (slice(start, start + many) for start in range(0, len(planes), many))
+def _chunks(planes: NDArray) -> Iterator[slice]:
+    step = max(1, _CHUNK_CELLS // max(1, planes.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(planes), step))
 
 
-def _float64(slab: NDArray) -> NDArray[np.float64]:
-    return argument(slab, np.float64)
+def _float64(chunk: NDArray) -> NDArray[np.float64]:
+    return argument(chunk, np.float64)
 
 
 def maximum_without_cells(rule: ForwardRule, fmt: FloatFormat) -> float:
-    """What comes out of a window without a cell."""
+    """Return the maximum of a window without a cell."""
     return -fmt.max if rule.empty_is_lowest else -np.inf
 
 
 def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
-    """Which windows, flat, have none."""
+    """Find the windows, flat, without a cell."""
     empty = np.zeros((), bool)
     for axis in axes:
         empty = np.logical_or.outer(empty, axis.choices == 0)
@@ -113,34 +111,34 @@ def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=256)
-def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> Rule:
+def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     fmt = FORMATS[dtype.name]
     nothing = -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
     empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
-    return Rule(_TIES[rule.ties], _NANS[rule.nans], nothing, empty, rule.nothing is Nothing.CELL, normal)
+    return ForwardParameters(_TIES[rule.ties], _NANS[rule.nans], nothing, empty, rule.nothing is Nothing.CELL, normal)
 
 
-_TIES = {Ties.FIRST: core.FIRST, Ties.LAST: core.LAST, Ties.ANY: core.ANY}
+_TIES = {Ties.FIRST: kernels.FIRST, Ties.LAST: kernels.LAST, Ties.ANY: kernels.ANY}
 _NANS = {
-    Nans.FIRST: core.FIRST,
-    Nans.LAST: core.LAST,
-    Nans.ANY: core.ANY,
-    Nans.LEADING: core.LEADING,
-    Nans.YIELDING: core.YIELDING,
-    Nans.IGNORED: core.IGNORED,
+    Nans.FIRST: kernels.FIRST,
+    Nans.LAST: kernels.LAST,
+    Nans.ANY: kernels.ANY,
+    Nans.LEADING: kernels.LEADING,
+    Nans.YIELDING: kernels.YIELDING,
+    Nans.IGNORED: kernels.IGNORED,
 }
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
-    """The windows along depth, height and width; a plane of two axes has one window of one cell in depth."""
+    """Return the windows along depth, height and width; a plane of two axes has one window of one cell in depth."""
     spans = [_ONE_CELL] * (3 - len(axes)) + [_spans_of(axis) for axis in axes]
     return spans[0], spans[1], spans[2]
 
 
 @lru_cache(maxsize=4096)
 def _spans_of(axis: Axis) -> Spans:
-    """The cells that a window visits follow one another at equal distances."""
+    """Convert an axis: the cells that a window visits are equally spaced."""
     return Spans(axis.size, axis.step, axis.first_cells.astype(np.int64), axis.choices.astype(np.int64))
 
 

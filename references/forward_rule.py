@@ -1,8 +1,8 @@
-"""Forward rules: which cell of a window an implementation takes, where more than one answer is in use.
+"""Forward rules: which cell of a window an implementation takes, where implementations differ.
 
 All of them take a greatest value. They differ in ties, in NaN, in windows of nothing but -inf, and in whether subnormal
-numbers are told from zero: an implementation *declares* its rule, as it declares how it adds, and is judged by that.
-What no rule excuses: an index outside the window, or one that points at another value than came out.
+numbers count as zero. An implementation declares its rule, and is judged by it. No rule excuses an index outside the
+window, or one that points at another value than the output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Ties(StrEnum):
-    """Which of several equal maxima is taken, the cells of a window being visited in row-major order."""
+    """Which of several equal maxima is taken; the cells of a window are visited in row-major order."""
 
     FIRST = "first"
     LAST = "last"
@@ -21,12 +21,12 @@ class Ties(StrEnum):
 
 
 class Nans(StrEnum):
-    """What NaN in a window come to.
+    """The treatment of NaN in a window.
 
-    ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken where it is
-    the first cell of the window, and nothing replaces it then; others are ignored. ``yielding``: NaN replaces whatever
-    was, and is replaced by whatever comes next, as where a maximum stays only while it is known not to be less.
-    ``ignored``: the numbers decide.
+    ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken in the first
+    cell of the window, and nothing replaces it there; others are ignored. ``yielding``: NaN replaces whatever was, and
+    is replaced by whatever comes next, as where a maximum stays only while it compares as not less. ``ignored``: the
+    numbers decide.
     """
 
     LAST = "last-nan"
@@ -38,7 +38,7 @@ class Nans(StrEnum):
 
 
 class Nothing(StrEnum):
-    """What a running maximum begins with, and so what a window yields in which nothing replaces it.
+    """The initial running maximum, which a window yields where nothing replaces it.
 
     ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number
     and the index -1.
@@ -53,11 +53,11 @@ class Nothing(StrEnum):
 class ForwardRule:
     """How a forward picks the index of each window.
 
-    ``nothing`` says what a window gives in which nothing is greater than -inf. ``empty_is_lowest``: a window without a
-    cell gives the lowest finite number instead of -inf; its index is not judged by the rule.
-    ``flushes_subnormals``: comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
+    ``nothing``: what a window gives in which nothing is greater than -inf. ``empty_is_lowest``: a window without a cell
+    gives the lowest finite number instead of -inf; the rule does not judge its index. ``flushes_subnormals``:
+    comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
     The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``), which the operator
-    library documents as its own: a running maximum from -inf on is replaced by what is greater, or NaN.
+    library documents as its own: what is greater, or NaN, replaces a running maximum that begins with -inf.
     """
 
     ties: Ties = Ties.FIRST
@@ -67,16 +67,17 @@ class ForwardRule:
     flushes_subnormals: bool = False
 
     def __str__(self) -> str:
-        """The spelling used in options and rows: the traits that differ from those of the family, or ``first``."""
-        said = [word for word, (name, value) in _TRAITS.items() if self._differs(name) and getattr(self, name) == value]
-        return "+".join(said) or str(self.ties)
-
-    def _differs(self, name: str) -> bool:
-        return bool(getattr(self, name) != getattr(FAMILY_RULE, name))
+        """Spell the rule as in options and rows: the traits that differ from those of the family, or ``first``."""
+        words = [
+            word
+            for word, (name, value) in _TRAITS.items()
+            if getattr(FAMILY_RULE, name) != getattr(self, name) == value
+        ]
+        return "+".join(words) or str(self.ties)
 
     @property
     def leaves_open(self) -> bool:
-        """Whether more than one index of a window is right."""
+        """Whether more than one index of a window may be right."""
         return self.ties is Ties.ANY or self.nans is Nans.ANY
 
     @classmethod

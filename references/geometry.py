@@ -1,23 +1,20 @@
-"""Sizes and windows: which input coordinates each output cell looks at, along one spatial axis at a time.
+"""Geometry of windows along one spatial axis: which input coordinates each output cell looks at.
 
-Windowed and adaptive pooling differ only here. Both become an `Axis`, a table of the coordinates that every
-window visits; everything else (the forward maximum, drawing legal indices, counting how many windows reach a
-cell) works on that table.
+Windowed and adaptive pooling differ only here. Both become an `Axis`, a table of the coordinates that every window
+visits, on which everything else works.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from poolproof.references.kept import kept_property
 
 Int64 = NDArray[np.integer[Any]]
 """An array of integers, int64 throughout."""
@@ -36,76 +33,76 @@ class Axis:
     positions: Int64
     valid: NDArray[np.bool_]
 
-    @kept_property
+    @cached_property
     def windows(self) -> int:
         """Output length along this axis."""
         return self.positions.shape[0]
 
     def coverage(self) -> Int64:
-        """How many windows visit each coordinate, shape (size,)."""
+        """Count the windows that visit each coordinate, shape (size,)."""
         return np.bincount(self.positions[self.valid], minlength=self.size)
 
     def overlap(self) -> int:
-        """How many consecutive windows hold all those that visit one coordinate: o modulo this tells them apart."""
+        """Return the most consecutive windows that visit one coordinate: o modulo this tells them apart."""
         return self._overlap
 
-    @kept_property
+    @cached_property
     def _overlap(self) -> int:
         cells, window = self.positions[self.valid], self.valid.nonzero()[0]
         first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
-        last[cells] = window  # of equal cells the last counts
+        last[cells] = window  # where cells repeat, the last assignment counts
         first[cells[::-1]] = window[::-1]
         return int((last[cells] - first[cells]).max(initial=0)) + 1
 
-    @kept_property
+    @cached_property
     def residues(self) -> Int64:
-        """Numbers of the windows below `overlap`; shape (windows,)."""
+        """The windows' numbers modulo `overlap`; shape (windows,)."""
         return np.arange(self.windows) % self._overlap
 
     def windows_covering(self, coordinate: int) -> Int64:
-        """Windows that visit ``coordinate``, ascending."""
+        """List the windows that visit ``coordinate``, ascending."""
         return np.flatnonzero(((self.positions == coordinate) & self.valid).any(axis=1))
 
     def has_empty_window(self) -> bool:
-        """Whether some window has no coordinate inside the input."""
+        """Check whether some window has no coordinate inside the input."""
         return self._has_empty_window
 
-    @kept_property
+    @cached_property
     def _has_empty_window(self) -> bool:
         return bool(np.count_nonzero(self.choices) < self.windows)
 
-    @kept_property
+    @cached_property
     def choices(self) -> Int64:
         """How many coordinates inside the input each window visits, shape (windows,)."""
         return np.add.reduce(self.valid, axis=1, dtype=np.int64)
 
-    @kept_property
+    @cached_property
     def first_taps(self) -> Int64:
         """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
         return self.valid.argmax(axis=1)
 
-    @kept_property
+    @cached_property
     def first_cells(self) -> Int64:
         """The first coordinate inside the input that each window visits, shape (windows,)."""
         return self.positions[:, 0] + self.step * self.first_taps
 
-    @kept_property
+    @cached_property
     def step(self) -> int:
-        """How far apart the coordinates lie that a window visits one after the other."""
+        """Distance between consecutive coordinates of a window."""
         return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
 
-    @kept_property
+    @cached_property
     def overlaps(self) -> bool:
         """Whether some coordinate is visited by several windows."""
         return bool(np.count_nonzero(self.coverage() > 1))
 
 
 _MOST_TAPS = 1 << 28
-"""Of all windows along one axis together: their table then takes two GiB, and another to see which are valid."""
+"""Of all windows along one axis: their table takes two GiB, and as much again to compute which are valid."""
 
 
 def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Output length of a windowed pool; may be zero or negative, which no API accepts.
+    """Compute the output length of a windowed pool; may be zero or negative, which no API accepts.
 
     floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 with ceil_mode]) / stride) + 1, and with
     ceil_mode a last window that would start in the trailing padding is dropped (torch ``pooling_output_shape``;
@@ -121,9 +118,9 @@ def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int
 
 
 def misses_input(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> bool:
-    """Whether some window of a windowed pool has no coordinate inside the input, as `Axis.has_empty_window` says.
+    """Check for windows without a coordinate inside the input, as `Axis.has_empty_window`, without making the table.
 
-    Only one that begins outside can have none: past the end, or before the input, which it then steps over.
+    Such a window begins past the end, or before the input, which it steps over.
     """
     windows = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     starts = range(-padding, windows * stride - padding, stride)
@@ -138,7 +135,7 @@ def misses_input(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 @lru_cache(maxsize=4096)
 def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Axis:
-    """Windows of a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
+    """Lay out a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
 
     ValueError when the output would be empty.
     """
@@ -155,7 +152,7 @@ def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: i
 
 @lru_cache(maxsize=4096)
 def adaptive_axis(size: int, windows: int) -> Axis:
-    """Windows of an adaptive pool: o covers floor(o size / windows) to ceil((o + 1) size / windows), end excluded."""
+    """Lay out an adaptive pool: o covers floor(o size / windows) to ceil((o + 1) size / windows), end excluded."""
     if windows <= 0:
         raise ValueError(f"an adaptive pool over {size} cells cannot have {windows} windows")
     _check_taps(size, windows, -(-size // windows) + 1)
@@ -168,18 +165,18 @@ def adaptive_axis(size: int, windows: int) -> Axis:
 
 
 def taps(axes: Sequence[Axis]) -> int:
-    """Cells of the largest window, those outside the input included."""
+    """Count the cells of the largest window, those outside the input included."""
     return prod(axis.positions.shape[1] for axis in axes)
 
 
 def expand(values: Sequence[int], rank: int, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """One value per axis from an attribute list: empty means ``default``, a single value is repeated."""
+    """Expand an attribute list to one value per axis: empty means ``default``, a single value is repeated."""
     chosen = tuple(values) or tuple(default)
     return chosen * rank if len(chosen) == 1 else chosen
 
 
 def _check_taps(size: int, windows: int, taps: int) -> None:
-    """ValueError where the windows along an axis are more than can be written down."""
+    """Raise ValueError where the table of an axis would be too large."""
     if max(size, windows * taps) > _MOST_TAPS:
         raise ValueError(f"{windows} windows of {taps} over {size} cells are more than fit an axis here ({_MOST_TAPS})")
 

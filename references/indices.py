@@ -1,7 +1,7 @@
-"""How an operator stores its indices: one object for each way there is.
+"""Encodings of indices in tensors, as objects.
 
-An index says which cell of the plane a window's maximum is in, flat over the unpadded plane of one (n, c). The
-objects know shapes, dtypes and bytes; which index is right, and who makes it, they must not know.
+An index is the flat number of a maximum's cell in the unpadded plane of one (n, c). The encodings know shapes, dtypes
+and bytes, and not which index is right.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Shape = tuple[int, ...]
 
 
 class Indices(ABC):
-    """``dtypes``: what they may be stored in. ``has_layout``: whether the tensor may be laid out in any way."""
+    """An encoding in one of ``dtypes``. ``has_layout``: the tensor may be laid out in any way."""
 
     dtypes: tuple[str, ...]
     has_layout: bool
 
     @abstractmethod
     def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:
-        """Shape of the tensor, for ([N,] C), windows along each axis, and cells of one window."""
+        """Return the tensor's shape, for ([N,] C), windows along each axis, and cells of one window."""
 
     @abstractmethod
     def encode(self, indices: Int64, tensor: NDArray) -> None:
@@ -33,19 +33,19 @@ class Indices(ABC):
 
     @abstractmethod
     def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
-        """The indices that a tensor stores, of the pooled shape."""
+        """Read the indices that a tensor stores, of the pooled shape."""
 
     @abstractmethod
     def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:
-        """The elements of a tensor (or of flags, one for each) whose meaning is published."""
+        """Select the elements of a tensor (or of flags, one for each) whose meaning is published."""
 
     @abstractmethod
     def are_bits(self, taps: int) -> bool:
-        """Whether windows of so many cells get bits, in an order that is not published, and no indices."""
+        """Check whether windows of so many cells get bits, in an order that is not published, and no indices."""
 
 
 class FlatIndices(Indices):
-    """A tensor with an integer for each window."""
+    """A tensor with one integer for each window."""
 
     dtypes = ("int32", "int64")
     has_layout = True
@@ -73,7 +73,7 @@ class IndexMask(Indices):
     has_layout = False
 
     def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:
-        """One row per tap, with room for a bit per window, in blocks of 32 bytes (the API pages)."""
+        """Return one row per tap, with room for a bit per window, in blocks of 32 bytes (the API pages)."""
         return (*leading, taps, (-(-prod(windows) // 16) + 1) * 32)
 
     def encode(self, indices: Int64, tensor: NDArray) -> None:

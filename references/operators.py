@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
-from poolproof.references.kept import kept_property
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
 
 
 class Direction(StrEnum):
-    """Which way values go: to the windows' maxima, or gradients back to where those were."""
-
     BACKWARD = "backward"
     FORWARD = "forward"
 
@@ -34,8 +32,8 @@ class Operator:
 
     ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``windows`` is the kind of windows,
     whose attributes a call has. ``producer`` is the forward whose indices a backward consumes (None for a forward).
-    ``aten`` is torch's name, None where torch has no such operator. ``indices`` says how indices are stored.
-    ``takes_tags``: its page names a format tag for channels last.
+    ``aten`` is torch's name, None where torch has no such operator. ``indices`` is how indices are stored.
+    ``takes_tags``: the API's page lists a format tag for channels last.
     """
 
     name: str
@@ -50,50 +48,54 @@ class Operator:
         if self.windows not in KINDS:
             raise TypeError(f"{self.name} has {self.windows.__name__} windows, which are not among `Windows`")
 
-    @kept_property
+    @cached_property
     def direction(self) -> Direction:
         return Direction.FORWARD if self.producer is None else Direction.BACKWARD
 
-    @kept_property
+    @cached_property
     def is_backward(self) -> bool:
         return self.direction is Direction.BACKWARD
 
-    @kept_property
+    @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that the API takes, in its order."""
-        return self.windows.attributes() if self.direction is Direction.FORWARD or self.windows.told_to_backward else ()
+        return (
+            self.windows.attributes()
+            if self.direction is Direction.FORWARD or self.windows.backward_takes_attributes
+            else ()
+        )
 
     def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
-        """What the API is passed of a call's windows: a value for each of `attributes`."""
+        """List the values that the API is passed of a call's windows, one for each of `attributes`."""
         given = windows.passed()
         return tuple([getattr(given, attribute.name) for attribute in self.attributes])
 
-    @kept_property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
         return _INPUTS[self.direction]
 
-    @kept_property
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Tensor arguments that are written, in API order."""
         return _OUTPUTS[self.direction]
 
     @property
     def pooled(self) -> str:
-        """The tensor of values that has one for each window."""
+        """The data tensor with one value for each window."""
         return _POOLED[self.direction]
 
-    @kept_property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return self.inputs + self.outputs
 
-    @kept_property
+    @cached_property
     def strided(self) -> tuple[str, ...]:
         """The tensors that may be laid out in any way."""
         return tuple(name for name in self.tensors if name != "indices" or self.indices.has_layout)
 
     def tensor_shapes(self, shape: tuple[int, ...], axes: Sequence[Axis]) -> dict[str, tuple[int, ...]]:
-        """Shapes of ``tensors``, for ``shape`` of self and the windows along its axes."""
+        """Return the shapes of ``tensors``, for ``shape`` of self and the windows along its axes."""
         leading, windows = shape[: -self.spatial_rank], tuple([axis.windows for axis in axes])
         others = {self.pooled: leading + windows, "indices": self.indices.tensor_shape(leading, windows, taps(axes))}
         return {tensor: others.get(tensor, shape) for tensor in self.tensors}
@@ -125,7 +127,7 @@ FORWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direc
 
 
 def find_operator(name: str) -> Operator:
-    """The operator called ``name``: its own name, with or without ``aclnn``, or its aten name. KeyError if none."""
+    """Find an operator by its own name, with or without ``aclnn``, or its aten name. KeyError if there is none."""
     if name in OPERATORS:
         return OPERATORS[name]
     for operator in _FAMILY:

@@ -1,7 +1,6 @@
-"""The exact gradient: everything the criterion needs to know about the sum that belongs in each cell.
+"""The exact gradient: all facts about each cell's sum that the criterion needs.
 
-The backward operators are one scatter-add, so the truth about a cell is a handful of exact facts about the
-terms that land there. Sums are error-free for any data that float64 holds; no rounding of ours enters a verdict.
+The backward operators are one scatter-add, so the truth about a cell is a few exact facts about its terms.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core.compiled import argument
-from poolproof.references.core.facts import (
+from poolproof.references.formats import Float64
+from poolproof.references.geometry import Int64
+from poolproof.references.kernels.compiled import argument
+from poolproof.references.kernels.facts import (
     NAN,
     NEGATIVE_INFINITY,
     POSITIVE_INFINITY,
     Facts,
     facts_of_plane,
 )
-from poolproof.references.core.numbers import NO_LATTICE
-from poolproof.references.formats import Float64
-from poolproof.references.geometry import Int64
+from poolproof.references.kernels.numbers import NO_LATTICE
 
 __all__ = ["NO_LATTICE", "ExactSums", "scatter_sums"]
 
@@ -56,7 +55,7 @@ class ExactSums:
 
     @property
     def facts(self) -> Facts:
-        """The same for compiled functions."""
+        """These facts as compiled functions take them."""
         kinds = self.nan * NAN + self.positive_infinity * POSITIVE_INFINITY + self.negative_infinity * NEGATIVE_INFINITY
         sums = self.sum, self.residue, self.positive, self.negative
         return Facts(self.count, *sums, self.lattice, kinds.astype(np.uint8))
@@ -65,9 +64,9 @@ class ExactSums:
 def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
     """Sum ``terms`` into ``cells`` exactly.
 
-    ``cells`` and ``terms`` are flat and of equal length, cells lie below ``size``, and a term sent to a negative cell
-    lands nowhere. IndexError for a cell beyond; OverflowError where the finite terms that meet in a cell add up to
-    2**960 or more, where bounds on their sums have no place in float64.
+    ``cells`` and ``terms`` are flat and of equal length; cells lie below ``size``, and a term with a negative cell is
+    dropped. IndexError for a cell beyond; OverflowError where the finite terms of a cell add up to 2**960 or more, so
+    that bounds on their sums have no place in float64.
     """
     facts = facts_of_plane(argument(cells, np.int64), argument(terms, np.float64), size)
     return ExactSums(

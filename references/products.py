@@ -1,8 +1,8 @@
-"""The products of the device's vendor: what tells them apart, and which one is like which.
+"""The vendor's products: what tells them apart, and which one is like which.
 
-A product is an object. What it has in common with an earlier one it takes from there (`Product.like`), so that a new
-product is one row here and the values in which it differs. What the contract tells apart by product is in tables
-beside the clauses, which are read through `Product.value_in`.
+A product takes what it has in common with an earlier one from there (`Product.like`), so that a new product is one row
+here and the values in which it differs. Values that the contract needs by product are in tables beside the clauses,
+which are read through `Product.value_in`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Product:
     """One family of devices. ValueError where a value is missing and there is no product to take it from.
 
     like
-        The product that answers where this one says nothing of its own, here or in a table.
+        The product whose values hold where this one has none of its own, here or in a table.
     soc_prefixes
-        Beginnings of its chips' names (``aclrtGetSocName``).
+        Prefixes of its chips' names (``aclrtGetSocName``).
     tags
         Format tags, besides the usual one, under which the windowed 2-D operators take their tensors (their pages).
     adds_natively
@@ -49,21 +49,21 @@ class Product:
 
     @property
     def lineage(self) -> tuple[Product, ...]:
-        """The product itself, the one that it is like, the one that this one is like, and so on."""
+        """The product itself, the one that it is like, the one that that one is like, and so on."""
         return (self,) if self.like is None else (self, *self.like.lineage)
 
     def has_value_in(self, table: Mapping[str, Any]) -> bool:
         return any(product.name in table for product in self.lineage)
 
     def value_in(self, table: Mapping[str, Value]) -> Value:
-        """The product's value in a table by names: its own, or that of the nearest that it is like; else KeyError."""
+        """Look up a table by names: the product's own value, or that of the nearest that it is like; else KeyError."""
         for product in self.lineage:
             if product.name in table:
                 return table[product.name]
         raise KeyError(f"product {self.name!r} has no value among those of {', '.join(table)}")
 
     def accumulation(self, operator: str, dtype: str) -> AccumulationModel:
-        """How an operator adds the gradients that meet in one cell, in that dtype."""
+        """Return how an operator adds the gradients that meet in one cell, in that dtype."""
         return NATIVE if operator in self.adds_natively and dtype != "float32" else ACC32
 
     def _inherited(self, field: str) -> Any:
@@ -92,7 +92,7 @@ PRODUCTS = {product.name: product for product in _FAMILY}
 
 
 def product_of(soc_name: str) -> Product | None:
-    """The product of a chip, None if it belongs to none that is known: "Ascend910B1" is an A2 and no 910."""
+    """Find the product of a chip, None if it belongs to none that is known: "Ascend910B1" is an A2 and no 910."""
     owners = {prefix: product for product in PRODUCTS.values() for prefix in product.soc_prefixes}
     prefix = max((prefix for prefix in owners if soc_name.startswith(prefix)), key=len, default=None)
     return None if prefix is None else owners[prefix]

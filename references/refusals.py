@@ -1,7 +1,7 @@
-"""What interfaces without a contract may turn down, by their published documentation: rows, each with its source.
+"""Calls that interfaces without a contract may refuse by their published documentation, with its source.
 
 Where an interface has a contract (`poolproof.references.contract`), that says which calls are refused. These rows are
-permissions: a call that is accepted all the same must come out right.
+permissions: a call that is accepted all the same must give the right result.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 
-class Condition(Enum):
-    """What a call must be like for a row to speak of it."""
+class RefusalCondition(Enum):
+    """The calls that a row is about."""
 
     DETERMINISTIC_BACKWARD = auto()
-    """A backward, asked for while deterministic algorithms are demanded."""
+    """A backward while deterministic algorithms are demanded."""
     EMPTY_WINDOW = auto()
     """A forward with a window that has no cell inside the plane."""
 
@@ -23,21 +23,21 @@ class Condition(Enum):
 class PublishedRefusal:
     """A kind of call that an interface may refuse; ``reason`` may name ``{operator}``, the interface's own name."""
 
-    condition: Condition
+    condition: RefusalCondition
     reason: str
     source: str
 
 
 def _not_deterministic(device: str) -> PublishedRefusal:
     return PublishedRefusal(
-        Condition.DETERMINISTIC_BACKWARD,
+        RefusalCondition.DETERMINISTIC_BACKWARD,
         f"torch lists {{operator}} on {device} as not deterministic",
         "torch.use_deterministic_algorithms, list of operations that throw",
     )
 
 
 ANY_INTERFACE = ""
-"""The name under which an interface stands that no row names."""
+"""The name of every interface that has no row of its own."""
 
 REFUSALS: dict[str, tuple[PublishedRefusal, ...]] = {
     "torch-cpu": (),
@@ -45,7 +45,7 @@ REFUSALS: dict[str, tuple[PublishedRefusal, ...]] = {
     "torch-npu": (_not_deterministic("npu"),),
     ANY_INTERFACE: (
         PublishedRefusal(
-            Condition.EMPTY_WINDOW,
+            RefusalCondition.EMPTY_WINDOW,
             "windows without a cell are refused",
             "the claim of the aspect empty_windows: no document says what such a window gives",
         ),

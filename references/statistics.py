@@ -1,7 +1,7 @@
-"""How far outputs are from the exact sums, as numbers a report can aggregate. Never a verdict.
+"""Statistics of the errors of outputs, for reports to aggregate. Never a verdict.
 
-Errors are counted in ulps of the exact sum S: 2**(max(floor(log2 |S|), emin) - p + 1), that of the subnormals
-for S = 0. A correctly rounded output is within 0.5. Keys and meanings are columns of the report schema.
+Errors are in ulps of the exact sum S: 2**(max(floor(log2 |S|), emin) - p + 1), that of the subnormals for S = 0. A
+correctly rounded output is within 0.5. Keys and meanings are columns of the report schema.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from poolproof.references.core.judge import ULP_EDGES
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
+from poolproof.references.kernels.judge import ULP_EDGES
 from poolproof.references.summary import Summary
 
 Statistics = dict[str, Any]
@@ -26,10 +26,9 @@ assert len(ULP_CLASSES) == len(ULP_EDGES) + 1
 
 
 def error_statistics(summary: Summary) -> Statistics:
-    """All statistics of one output tensor."""
     return {
         "n": summary.cells,
-        "n_bits_owed": summary.bits_owed,
+        "n_bits_owed": summary.single_valued,
         "n_reject": summary.rejected,
         "n_bitexact": summary.bit_exact,
         "max_abs_err": summary.max_absolute,
@@ -49,11 +48,10 @@ def error_statistics(summary: Summary) -> Statistics:
 
 
 def ordinals(values: Float64, fmt: FloatFormat) -> Int64:
-    """Consecutive integers for consecutive values of ``fmt``, zero for both zeros."""
+    """Number the values of ``fmt`` consecutively, zero for both zeros."""
     bits = values.astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
     return np.where(bits < 0, -(bits & (2 ** (8 * fmt.dtype.itemsize - 1) - 1)), bits)
 
 
 def _ratio(part: float, whole: int) -> float | None:
-    """``part / whole``, None where there is nothing."""
     return part / whole if whole else None

@@ -1,7 +1,7 @@
-"""What the judgement of one output comes to, in counts and extremes: all that a passing output is asked for.
+"""Summary of the judgement of one output in counts and extremes: all that a passing output needs.
 
-The output is judged some planes at a time (`Slab`), in the memory of one of them. Which cell is wrong, and what it was
-owed, is for `poolproof.references.criterion.admissible` to say once something is.
+The output is judged in chunks of planes, in the memory of one plane. Once something is wrong,
+`poolproof.references.criterion.admissible` says which cell, and what is expected there.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from typing import NamedTuple
 import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.core.compiled import Flags, Floats, Ints
-from poolproof.references.core.judge import (
+from poolproof.references.criterion import accumulation_parameters
+from poolproof.references.formats import FloatFormat
+from poolproof.references.kernels.compiled import Flags, Floats, Ints
+from poolproof.references.kernels.judge import (
     COUNTS,
     LEAST_LATTICE,
     LEAST_MARGIN,
     MOST_CLASSES,
     REALS,
     ULP_EDGES,
-    Tally,
+    RunningTotals,
     judge_planes,
 )
-from poolproof.references.core.numbers import NO_LATTICE
-from poolproof.references.criterion import rules
-from poolproof.references.formats import FloatFormat
+from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.standards.ecosystem import RELATIVE_GUARD
 
 NOWHERE_OPEN = np.empty(0, bool)
 
 
-class Slab(NamedTuple):
-    """Some planes, or a piece of one: where windows' gradients belong, these gradients, and what came out, all flat.
+class PlaneChunk(NamedTuple):
+    """Some planes, or a part of one: the cells of windows' gradients, the gradients, and the outputs, all flat.
 
-    ``cells`` count within each plane, or within the piece; a gradient sent to a negative cell lands nowhere. Whatever
-    comes out in ``open_cells`` is right; it is empty where there are none.
+    ``cells`` count within each plane, or within the part; a gradient with a negative cell is dropped. Any output in
+    ``open_cells`` is right; it is empty where there are none.
     """
 
     cells: Ints
@@ -48,18 +48,18 @@ class Summary(NamedTuple):
     """Counts of cells, and extremes and sums over them.
 
     cells, reached, finite
-        All; those that a gradient reaches; those whose output and rounded exact sum are both finite.
+        All cells; those that a gradient reaches; those whose output and rounded exact sum are both finite.
     rejected_reached, rejected_unreached
-        Whose output is not admissible.
-    bits_owed, bit_exact
-        That can hold one value only; whose output is the exact sum rounded once.
+        Cells whose output is not admissible.
+    single_valued, bit_exact
+        Cells with one admissible value; whose output is the exact sum rounded once.
     special, inexact_sums
-        That a NaN or an infinity reaches; whose exact sum is not a number of the format.
+        Cells that a NaN or an infinity reaches; whose exact sum is not a number of the format.
     inexact
-        Whose finite output is not the exact sum, which is not zero.
+        Cells whose finite output is not the exact sum, which is not zero.
     planes_off
-        Planes, or pieces of one, whose outputs do not sum to what was sent there; has a meaning where all these sums
-        are exact.
+        Planes, or parts of one, whose outputs do not sum to the gradients sent there; has a meaning where all these
+        sums are exact.
     least_lattice
         The least q of `ExactSums`; `NO_LATTICE` where no finite term is unlike zero.
     max_absolute, sum_absolute, max_relative, sum_relative, max_ulp
@@ -67,21 +67,21 @@ class Summary(NamedTuple):
     sum_outward
         The errors of the ``inexact`` in ulps, away from zero positive.
     least_margin
-        The least share of the admissible deviation that is left, where more than one ulp is; infinite without any.
+        The least unused share of the admissible deviation, where that is more than one ulp; infinite without any.
     greatest, total
         Greatest and sum of P + N of `ExactSums`.
     ulps
         Finite outputs by error: none, up to each edge of `ULP_EDGES`, and above.
     k_cells, k_error, k_bound
-        For each class ceil(log2 k) of finite, reached cells how many they are, and their greatest error and greatest
-        admissible error in ulps of max(P, N).
+        For each class ceil(log2 k) of finite, reached cells: their number, greatest error and greatest admissible
+        error, in ulps of max(P, N).
     """
 
     cells: int
     reached: int
     rejected_reached: int
     rejected_unreached: int
-    bits_owed: int
+    single_valued: int
     special: int
     inexact_sums: int
     bit_exact: int
@@ -108,30 +108,30 @@ class Summary(NamedTuple):
         return self.rejected_reached + self.rejected_unreached
 
 
-assert Summary._fields == (*COUNTS, *REALS, *Tally._fields[2:])
+assert Summary._fields == (*COUNTS, *REALS, *RunningTotals._fields[2:])
 
 
-def summarise(slabs: Iterable[Slab], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
-    """Judge an output of planes of ``plane_size`` cells, which a kernel of that model put out.
+def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
+    """Judge an output of planes of ``plane_size`` cells, from a kernel of that model.
 
-    A slab of fewer cells is a piece of a plane.
+    A chunk of fewer cells is a part of a plane.
     """
-    numbers, tally = rules(output, model), _empty_tally()
-    for slab in slabs:
-        if slab.outputs.size:
-            judge_planes(*slab, numbers, RELATIVE_GUARD, min(plane_size, slab.outputs.size), tally)
-    return _summary(tally)
+    numbers, totals = accumulation_parameters(output, model), _empty_totals()
+    for chunk in chunks:
+        if chunk.outputs.size:
+            judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, chunk.outputs.size), totals)
+    return _summary(totals)
 
 
-def _empty_tally() -> Tally:
+def _empty_totals() -> RunningTotals:
     counts, reals = np.zeros(len(COUNTS), np.int64), np.zeros(len(REALS))
     counts[LEAST_LATTICE], reals[LEAST_MARGIN] = NO_LATTICE, np.inf
     ulps, k_cells = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
-    return Tally(counts, reals, ulps, k_cells, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
+    return RunningTotals(counts, reals, ulps, k_cells, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
 
 
-def _summary(tally: Tally) -> Summary:
-    used = np.flatnonzero(tally.k_cells)
+def _summary(totals: RunningTotals) -> Summary:
+    used = np.flatnonzero(totals.k_cells)
     classes = int(used[-1]) + 1 if len(used) else 0
-    by_class = (tuple(each[:classes].tolist()) for each in (tally.k_cells, tally.k_error, tally.k_bound))
-    return Summary._make((*tally.counts.tolist(), *tally.reals.tolist(), tuple(tally.ulps.tolist()), *by_class))
+    by_class = (tuple(column[:classes].tolist()) for column in (totals.k_cells, totals.k_error, totals.k_bound))
+    return Summary._make((*totals.counts.tolist(), *totals.reals.tolist(), tuple(totals.ulps.tolist()), *by_class))

@@ -1,9 +1,9 @@
-"""How windows are laid out over a plane, as objects that answer for themselves: the attributes of one call.
+"""Layouts of windows over a plane, as objects: the attributes of one call.
 
 An object holds the attributes exactly as the caller passes them and knows what follows from them: whether they are
-legal, the windows along each axis, which others lie near. It must not know which operators there are, how data is
-drawn, or what an interface calls things. A further kind is a class here and a member of `Windows`; whoever has to
-choose between the kinds does so by `match` with ``assert_never`` or by `per_kind`, and is named until it has chosen.
+legal, the windows along each axis, which others lie near. It knows no operator, no data and no interface's names. A
+further kind is a class here and a member of `Windows`; code that chooses between kinds does so by `match` with
+``assert_never`` or by `per_kind`, which name the places that lack it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
-from poolproof.references.kept import kept_property
 
 Lengths = tuple[int, ...]
 """An attribute list, or lengths along the spatial axes."""
 
 SMALLEST = 2
-"""Length of every axis in the smallest plane that is asked for: a window of one cell has a route, and a mask, apart."""
+"""Length of every axis in the smallest plane of a call: a window of one cell has a route, and a mask, of its own."""
 
 
 _MOST_LENGTH = (1 << 63) - 1
-"""What an interface can be handed, and an array of integers hold."""
+"""The greatest int64."""
 
 
 @dataclass(frozen=True)
@@ -36,56 +35,56 @@ class Attribute:
     is_flag: bool
 
 
-class Kind(ABC):
-    """What every kind of windows answers.
+class WindowKind(ABC):
+    """One kind of windows.
 
-    ``can_miss_input`` says whether a window may have no cell inside its plane, ``told_to_backward`` whether a backward
-    takes the attributes too, for the shapes do not tell them.
+    ``can_miss_input``: a window may have no cell inside its plane. ``backward_takes_attributes``: a backward takes the
+    attributes too, since they do not follow from the shapes.
     """
 
     can_miss_input: ClassVar[bool]
-    told_to_backward: ClassVar[bool]
+    backward_takes_attributes: ClassVar[bool]
 
     def __str__(self) -> str:
-        """The attributes that are not at their default, for a person."""
-        given = {field: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        spelled = {field.name: value for field, value in given.items() if value != field.default}
-        return ", ".join(f"{name} {value if value is True else list(value)}" for name, value in spelled.items())
+        """Spell the attributes that are not at their default, for a person."""
+        values = {field: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        changed = {field.name: value for field, value in values.items() if value != field.default}
+        return ", ".join(f"{name} {value if value is True else list(value)}" for name, value in changed.items())
 
     @classmethod
     def attributes(cls) -> tuple[Attribute, ...]:
-        """The attributes in the order in which every API takes them."""
+        """List the attributes in the order in which every API takes them."""
         return _attributes(cls)
 
     @classmethod
     def smallest(cls, spatial_rank: int) -> Self:
-        """One window over a plane of `SMALLEST` cells along each axis."""
+        """Lay one window over a plane of `SMALLEST` cells along each axis."""
         return cls.tiling((SMALLEST,) * spatial_rank, SMALLEST)
 
     @classmethod
     @abstractmethod
     def tiling(cls, spatial_shape: Lengths, cells: int) -> Self:
-        """Windows of ``cells`` cells along each axis, side by side, where ``cells`` divides the axis or exceeds it."""
+        """Lay windows of ``cells`` cells along each axis side by side; ``cells`` divides the axis or exceeds it."""
 
     @abstractmethod
     def check(self, spatial_rank: int, api: str) -> None:
-        """ValueError says which attribute of a call of ``api`` is illegal whatever the plane."""
+        """Raise ValueError naming an attribute of a call of ``api`` that is illegal whatever the plane."""
 
     @abstractmethod
     def axes(self, spatial_shape: Lengths) -> tuple[Axis, ...]:
-        """The windows along each axis of a plane. ValueError where there are none."""
+        """Return the windows along each axis of a plane. ValueError where there are none."""
 
     @abstractmethod
     def passed(self) -> Self:
-        """The attributes for an interface in which only stride may be left empty."""
+        """Fill in the attributes for an interface in which only stride may be empty."""
 
     @abstractmethod
     def other(self) -> Self:
-        """Other windows for the same plane, which need not be legal."""
+        """Return other windows for the same plane, which need not be legal."""
 
     @abstractmethod
     def resized(self, spatial_rank: int) -> Iterator[Self]:
-        """Windows one cell larger or smaller along one axis, as far apart as before."""
+        """Yield windows one cell larger or smaller along one axis, as far apart as before."""
 
     @property
     @abstractmethod
@@ -102,16 +101,16 @@ class Kind(ABC):
 
     @property
     def rounds_up(self) -> bool:
-        """Whether a window that does not fit may be added at the end."""
+        """Whether a last window that does not fit whole may be added."""
         return False
 
     def has_own_stride(self, spatial_rank: int) -> bool:  # noqa: ARG002
-        """Whether a stride says that windows lie nearer or farther apart than side by side."""
+        """Check whether windows lie nearer or farther apart than side by side."""
         return False
 
 
 @dataclass(frozen=True)
-class Windowed(Kind):
+class Windowed(WindowKind):
     """Windows of one size at equal distances. Lists hold one value, or one per axis; all but the first may be empty.
 
     An empty ``stride`` means stride = kernel_size.
@@ -124,7 +123,7 @@ class Windowed(Kind):
     ceil_mode: bool = False
 
     can_miss_input = True
-    told_to_backward = True
+    backward_takes_attributes = True
 
     @classmethod
     def tiling(cls, spatial_shape: Lengths, cells: int) -> Self:  # noqa: ARG003
@@ -156,7 +155,7 @@ class Windowed(Kind):
     def passed(self) -> Self:
         return self._passed
 
-    @kept_property
+    @cached_property
     def _passed(self) -> Self:
         if self.padding and self.dilation:
             return self
@@ -194,13 +193,13 @@ class Windowed(Kind):
 
 
 @dataclass(frozen=True)
-class Adaptive(Kind):
-    """So many windows along each axis, spread evenly over the plane; what their sizes are follows."""
+class Adaptive(WindowKind):
+    """A number of windows along each axis, spread evenly over the plane, which determines their sizes."""
 
     output_size: Lengths
 
     can_miss_input = False
-    told_to_backward = False
+    backward_takes_attributes = False
 
     @classmethod
     def tiling(cls, spatial_shape: Lengths, cells: int) -> Self:
@@ -220,7 +219,7 @@ class Adaptive(Kind):
         return replace(self, output_size=self.output_size[::-1])
 
     def resized(self, spatial_rank: int) -> Iterator[Self]:  # noqa: ARG002
-        """None: their sizes cannot be chosen."""
+        """Yield none: their sizes cannot be chosen."""
         yield from ()
 
     @property
@@ -237,7 +236,7 @@ Choice = TypeVar("Choice")
 
 
 def per_kind(what: str, choices: Mapping[type[Windows], Choice]) -> Mapping[type[Windows], Choice]:
-    """``choices``, complete: TypeError names the kind of windows that has no ``what``."""
+    """Return ``choices`` if complete; TypeError names the kind of windows that has no ``what``."""
     for kind in KINDS:
         if kind not in choices:
             raise TypeError(f"{kind.__name__} windows have no {what}")
@@ -245,6 +244,6 @@ def per_kind(what: str, choices: Mapping[type[Windows], Choice]) -> Mapping[type
 
 
 @cache
-def _attributes(kind: type[Kind]) -> tuple[Attribute, ...]:
+def _attributes(kind: type[WindowKind]) -> tuple[Attribute, ...]:
     hints = get_type_hints(kind)
     return tuple(Attribute(field.name, hints[field.name] is bool) for field in fields(kind))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What is said: rows, tables, pages. Nothing here imports the other rooms; rows are the only input."""
+"""Reports: rows, tables, pages. Nothing here imports the other rooms; rows are the only input."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from poolproof.reports.loading import Run
+    from poolproof.reports.loading import LoadedRun
 
 __all__ = ["load"]
 
 
-def load(run: Path | str) -> Run:
-    """A run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
+def load(run: Path | str) -> LoadedRun:
+    """Read a run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
     from poolproof.reports.loading import read  # who judges does without pandas
 
     return read(Path(run))

@@ -13,13 +13,12 @@ import click
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.packing import package as write_bundle
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
 from poolproof.reports.figures.comparison import compare as compare_runs
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
@@ -31,6 +30,7 @@ from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.merging import Mandatory
 from poolproof.reports.rows.merging import merge as join_runs
 from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import comparison as terminal_comparison
 from poolproof.reports.terminal import history as terminal_history
@@ -102,14 +102,14 @@ def package(run: Path, output: Path, key: Path | None) -> None:
 
 
 def _checked_fingerprint(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """What is no fingerprint is a mistake of who typed it, and says nothing about the bundle."""
+    """Refuse what is no fingerprint: that is a mistake of who typed it, and says nothing about the bundle."""
     if value is None or re.fullmatch("[0-9a-f]{64}", value):
         return value
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
-def verify_with(draw: Draw) -> click.Command:
-    """The command ``verify``, for whoever can draw a run's questions again."""
+def verify_with(draw: Redraw) -> click.Command:
+    """Make the command ``verify``, with what draws a run's cases again."""
 
     @click.command("verify")
     @click.argument("bundle", type=PATH)
@@ -135,7 +135,7 @@ def verify_with(draw: Draw) -> click.Command:
 
 
 def merge_with(mandatory: Mandatory) -> click.Command:
-    """The command ``merge``, for whoever knows what a run owes."""
+    """Make the command ``merge``, with what knows the mandatory groups of a run."""
 
     @click.command("merge")
     @click.argument("runs", nargs=-1, required=True, type=PATH)
@@ -244,7 +244,7 @@ def dashboard(folder: Path, site: Path) -> None:
 
 
 def _entries(folder: Path) -> Entries:
-    """The complete runs; what was passed over is told on the error output."""
+    """Read the complete runs; print a warning for each one passed over."""
     entries = read_entries(folder)
     for warning in entries.warnings:
         click.echo(f"poolproof: warning: {warning}", err=True)

@@ -1,6 +1,6 @@
-"""A run as frames of pandas, for notebooks and programs of others: `poolproof.reports.load` gives a `Run`.
+"""A run as pandas frames, for notebooks and foreign programs: `poolproof.reports.load` gives a `LoadedRun`.
 
-The names of attributes and columns are kept, or the change log says what replaces them.
+Names of attributes and columns are stable, or the change log says what replaces them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.schema import COLUMNS
 
 
-class Run:
-    """One run. Every frame is made when it is asked for, and is yours to change."""
+class LoadedRun:
+    """One run. Every frame is made on access, and is yours to change."""
 
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
@@ -24,7 +24,7 @@ class Run:
 
     @property
     def overall(self) -> str:
-        """The verdict of the run: "conforms", "violates" or "incomplete"."""
+        """Return the verdict of the run: "conforms", "violates" or "incomplete"."""
         return self._digest.conclusion.overall.word
 
     @property
@@ -33,55 +33,55 @@ class Run:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The sentences that say why a run does not conform."""
+        """Return the sentences that say why a run does not conform."""
         return self._digest.conclusion.reasons
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """One row for each case on a backend, judged or not; `columns` says what is in it. NA: does not apply."""
+        """Return one row for each case on a backend, judged or not; `columns` explains them. NA: does not apply."""
         return tables.load(self.folder)
 
     @cached_property
     def columns(self) -> pd.DataFrame:
-        """What the columns of `rows` mean. Index: column; columns: kind (Arrow's name of its type), unit, meaning."""
-        told = [(column.name, str(column.kind), column.unit, column.meaning) for column in COLUMNS]
-        return pd.DataFrame(told, columns=["column", "kind", "unit", "meaning"]).set_index("column")
+        """Explain the columns of `rows`. Index: column; columns: kind (its Arrow type), unit, meaning."""
+        lines = [(column.name, str(column.kind), column.unit, column.meaning) for column in COLUMNS]
+        return pd.DataFrame(lines, columns=["column", "kind", "unit", "meaning"]).set_index("column")
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """How many cases of each group were judged, and how they ended.
+        """Count for each group the cases judged, and how they ended.
 
         Index: backend, operator, dtype, index_dtype, aspect. Columns: judged, conforms, violates (crashes and time-outs
         included), crashed (those alone), waived, refused (as documented), undocumented (refusals that no document
         allows), skipped (all else that was not judged), and of those suite_errors and adapter_errors.
         """
-        return self._digest.asked.copy()
+        return self._digest.supported_counts.copy()
 
     @cached_property
     def missing(self) -> pd.DataFrame:
-        """What had to be judged and was not.
+        """Return what had to be judged and was not.
 
-        One line for each group, with what tells it apart (backend, operator, dtype, ..., clause), planned and judged
-        cases, missing ones, and because, the most frequent reason.
+        One line for each group, with the columns that identify it (backend, operator, dtype, ..., clause), planned and
+        judged cases, missing ones, and because, the most frequent reason.
         """
         return self._digest.gaps.copy()
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """One failed row of each kind, with all columns of `rows`; cases counts its kind, violated names the checks."""
+        """Return one failed row of each kind; cases counts its kind, violated names the checks."""
         return self._digest.failures.copy()
 
     @cached_property
     def precision(self) -> pd.DataFrame:
-        """What conforming rows say of precision. Index: backend, operator, dtype, model.
+        """Return the precision of conforming rows. Index: backend, operator, dtype, model.
 
-        Columns: those of `rows` that combine (sums, maxima or minima), and the quantities that pages tell of
-        (`poolproof.reports.figures.quantities`): exact_share and owed_share in percent, largest_error in ulp of
-        max(P, N), bias_ulp in ulp of S, margin_min.
+        Columns: those of `rows` that combine (sums, maxima or minima), and the quantities that pages show
+        (`poolproof.reports.figures.quantities`): exact_share and owed_share in percent, largest_error in ulp of max(P,
+        N), bias_ulp in ulp of S, margin_min.
         """
         return self._digest.precision.copy()
 
 
-def read(folder: Path) -> Run:
-    """The run in a folder; `NotARun` if there is none."""
-    return Run(read_digest(folder))
+def read(folder: Path) -> LoadedRun:
+    """Read the run in a folder; `NotARun` if there is none."""
+    return LoadedRun(read_digest(folder))

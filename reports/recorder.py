@@ -1,10 +1,10 @@
-"""Pytest plugin: where the rows of a run go, how far it is, and what is said about it at its end.
+"""Pytest plugin that records the rows of a run, shows its progress and reports on it at its end.
 
-Every process of a run (each xdist worker, or the only one) writes its own rows; the process that controls the run
-keeps ``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a
-run at all: it calls `begin` and `open_rows`.
+Every process of a run (each xdist worker, or the only one) writes its own rows; the process that controls the run keeps
+``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a run at
+all: it calls `begin` and `open_rows`.
 
-What tells of a finished run, with all that it needs, is imported at its end: most sessions of pytest never have one.
+What reports on a finished run is imported at its end: most sessions of pytest never have one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
-from poolproof.reports.rows.differing import first_difference, first_key
+from poolproof.reports.rows.differences import first_difference, first_key
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.store import (
@@ -50,7 +50,7 @@ class CannotOpen(BadInput):
 
 
 class _Run:
-    """``run.json`` while the run lasts, the progress of its workers, and what it amounts to once it is finished.
+    """``run.json`` while the run lasts, the progress of its workers, and the digest of the finished run.
 
     ``to_do`` says how many cases of each aspect are left to do.
     """
@@ -65,7 +65,7 @@ class _Run:
         write_run(folder, self.record)
 
     def narrow(self, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
-        """Owe ``mandatory`` only, the groups of these ``tests``, of all that the run was begun with."""
+        """Make ``mandatory`` all that has to be judged: the groups of the selected ``tests``."""
         selected = _planned(mandatory)
         to_do = self._to_do - (self._planned - selected)
         self.progress = self._progress_of(to_do)
@@ -83,8 +83,10 @@ class _Run:
         mandatory: Sequence[Mapping[str, Any]],
         seconds: float,
     ) -> None:
-        """Owe ``mandatory`` only: of the blocks in ``asked``, so many of so many cases were asked in these seconds, and
-        of those in ``beyond`` so many that the plan does not have.
+        """Make ``mandatory`` all that has to be judged, as far as the time budget went.
+
+        Of the blocks in ``asked`` [cases, of so many] were run in these seconds, and of those in ``beyond`` so many
+        that the plan does not have.
         """
         budget = self.record["budget"]
         budget |= {"asked": dict(asked), "took": budget["took"] + seconds}
@@ -97,24 +99,24 @@ class _Run:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
 
     def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
-        """Close the run, publish it, tell the CI ``service``, and return the status that the session shall exit with.
+        """Close the run, publish it, tell the CI ``service``, and return the exit status of the session.
 
-        The rows decide. Where they have nothing against the implementation, what pytest has to say still counts,
-        for other tests may run in the same session; finding nothing to do, all having been done before, does not.
-        A fault of the surroundings outweighs all: something is not on record, or not published.
+        The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
+        tests may run in the same session; finding nothing to do, all having been done before, does not. A fault of the
+        system outweighs all: something is not on record, or not published.
         """
         from poolproof.reports.ci.services import annotate
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
-        with faults.noted():
+        with faults.collecting():
             compact_leftovers(self.folder)
-        with faults.noted():
+        with faults.collecting():
             self.record["finished"] = time.time()
             write_run(self.folder, self.record)
-        with faults.noted():
+        with faults.collecting():
             self.digest = read_digest(self.folder)
-            with faults.noted():
+            with faults.collecting():
                 publish(self.digest, self.folder)
             annotate(self.digest, service, os.environ, self.remarks.append)
         if self.digest is None or faults.first or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
@@ -154,22 +156,21 @@ class Done:
         (block, case id) of the rows in all others.
     unsupported
         (backend, operator, dtype, index dtype) of what was noted as not supported.
-    led_to
-        (backend, case id) of the calls that belong to no block, to which a question led.
-    asked
-        (backend, block, case id) of the rows in all blocks that were not judged to their end: single questions are told
-        apart by it.
+    unplanned
+        (backend, case id) of the calls of no block, which a planned one triggered.
+    recorded
+        (backend, block, case id) of the rows in all blocks that were not judged to their end.
     """
 
     blocks: frozenset[str] = frozenset()
     cases: frozenset[tuple[str, str]] = frozenset()
     unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
-    led_to: frozenset[tuple[str, str]] = frozenset()
-    asked: frozenset[tuple[str, str, str]] = frozenset()
+    unplanned: frozenset[tuple[str, str]] = frozenset()
+    recorded: frozenset[tuple[str, str, str]] = frozenset()
 
 
 def run_folder(given: Path | None, resume: bool) -> Path:
-    """The folder a run may write to, locked until this process ends.
+    """Return the folder a run may write to, locked until this process ends.
 
     `CannotOpen` when another session writes to it, when a named folder is in use, or when there is nothing to resume.
     """
@@ -194,8 +195,8 @@ def run_folder(given: Path | None, resume: bool) -> Path:
     return folder
 
 
-def what_is_done(folder: Path) -> Done:
-    """What the rows in a folder say is done; nothing in a new one."""
+def finished_work(folder: Path) -> Done:
+    """Read from the rows in a folder what is done; nothing in a new one."""
     blocks = finished_blocks(folder)
     if not (folder / "rows").is_dir():
         return Done(blocks)
@@ -203,16 +204,16 @@ def what_is_done(folder: Path) -> Done:
 
     rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
-    noted = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
+    unsupported = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
     cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
-    stray = rows[rows["block"] == ""]
-    led_to = frozenset(zip(stray["backend"], stray["case_id"], strict=True))
-    asked = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(noted.itertuples(index=False, name=None)), led_to, asked)
+    unplanned = rows[rows["block"] == ""]
+    unplanned_calls = frozenset(zip(unplanned["backend"], unplanned["case_id"], strict=True))
+    recorded = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
+    return Done(blocks, cases, frozenset(unsupported.itertuples(index=False, name=None)), unplanned_calls, recorded)
 
 
 def spent(folder: Path) -> tuple[float, float]:
-    """The seconds of the budgets that earlier sessions of the run in a folder had, and those that they took."""
+    """Return the seconds of all budgets that earlier sessions of the run in a folder had, and those that they took."""
     try:
         before = read_run(folder).get("budget", {})
     except NotARun:
@@ -220,8 +221,8 @@ def spent(folder: Path) -> tuple[float, float]:
     return before.get("seconds", 0.0), before.get("took", 0.0)
 
 
-def require_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """`CannotOpen` names the first thing in which a run differs from the one in the folder that it would go on with."""
+def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
+    """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = read_run(folder)
     for name in _FIXED:
         if found := first_difference(name, before.get(name), record.get(name)):
@@ -239,14 +240,14 @@ def begin(
 ) -> None:
     """Open the run in the controlling process.
 
-    ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.Owed`). ``to_do`` says
-    how many cases of each aspect are left to do. A resumed run keeps its id and its start.
+    ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
+    ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
     sizes = {"planned_cases": sum(to_do.values())}
     record = {**record, **sizes, "suite": suite_identity(), "waivers": to_records(waivers.all)}
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
-        require_same(folder, record)
+        require_same_run(folder, record)
         before = read_run(folder)
         identity = {name: before[name] for name in identity}
         compact_leftovers(folder)
@@ -260,7 +261,7 @@ def begin(
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
-    """Let the run owe ``mandatory`` only, the groups of these ``tests``, and say so wherever it is shown."""
+    """Narrow the run to the ``mandatory`` groups of these ``tests``, and show it wherever the run is shown."""
     config.stash[_RUN].narrow(tests, mandatory)
 
 
@@ -271,7 +272,7 @@ def allot(
     mandatory: Sequence[Mapping[str, Any]],
     seconds: float,
 ) -> None:
-    """Let the run owe what a budget of time was enough for, and say so wherever it is shown."""
+    """Narrow the run to what a time budget was enough for, and show it wherever the run is shown."""
     config.stash[_RUN].allot(asked, beyond, mandatory, seconds)
 
 
@@ -283,13 +284,13 @@ def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
 
 
 def rows_of(config: pytest.Config) -> RowWriter:
-    """The writer of this process."""
+    """Return the writer of this process."""
     return config.stash[_ROWS]
 
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> RowWriter:
-    """The writer of this process."""
+    """Return the writer of this process."""
     return rows_of(request.config)
 
 
@@ -339,7 +340,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Behind all others, and whatever becomes of them: close what this process recorded, and the run."""
+    """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
     faults = session.config.stash.get(_FAULTS, None)
     if faults is None:
         return (yield)
@@ -355,7 +356,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
 
 def _finish(session: pytest.Session, faults: SessionFaults) -> None:
-    with faults.noted():
+    with faults.collecting():
         session.config.stash[_ROWS].close()
     run = session.config.stash.get(_RUN, None)
     if run is not None:
@@ -389,12 +390,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
 
 _FIXED = ("suite", "selection", "backends")
-"""Entries of run.json that a resumed run has in common with its beginning."""
+"""Entries of run.json that stay the same when a run is resumed."""
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
-    """How the waivers of two records differ, by the first that does; empty where they do not."""
-    was, found = ({each["id"]: each for each in waivers} for waivers in (before, now))
+    """Say how the waivers of two records differ, by the first difference; empty without one."""
+    was, found = ({waiver["id"]: waiver for waiver in waivers} for waivers in (before, now))
     key = first_key(was, found)
     if key is None:
         return ""
@@ -415,7 +416,7 @@ def _empty(folder: Path) -> None:
 
 
 def _check_is_run(folder: Path) -> None:
-    """Never delete a folder that is not a run of ours."""
+    """Raise `CannotOpen` for a folder that is no run: only runs are ever deleted."""
     try:
         read_run(folder)
     except NotARun as error:
@@ -423,7 +424,7 @@ def _check_is_run(folder: Path) -> None:
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many cases of each aspect."""
+    """Count the planned cases of each aspect."""
     planned: Counter[str] = Counter()
     for group in mandatory:
         planned[group["aspect"]] += group["planned"]

@@ -1,8 +1,8 @@
-"""What ends a session that is nobody's verdict: a disk that is full, a file not writable, a hook of another plugin.
+"""Faults that end a session and are nobody's verdict: a full disk, a file not writable, a hook of another plugin.
 
-Each process of a session has one `SessionFaults`, a pytest plugin of its own. The first fault stops the tests, is told
-in one sentence and is the session's conclusion; rows recorded before it stand. What happens in an xdist worker is told
-to the process that controls it.
+Each process of a session has one `SessionFaults`, a pytest plugin of its own. The first fault stops the tests and, in
+one sentence, is the session's conclusion; rows recorded before it stand. A fault in an xdist worker is passed to the
+process that controls it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from poolproof.reports.rows.surroundings import CannotWrite, told
+from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.verdicts import Overall
 
 _STOPPED = "the session cannot go on"
@@ -24,7 +24,7 @@ _OUTPUT = "poolproof_fault"
 
 
 class SessionFaults:
-    """Notes faults of one process; ``first`` is the sentence of the first, empty while there is none."""
+    """Keeps the faults of one process; ``first`` is the sentence of the first, empty while there is none."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -36,8 +36,8 @@ class SessionFaults:
         self._note(sentence(error))
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note what the surroundings do inside, and go on behind."""
+    def collecting(self) -> Iterator[None]:
+        """Note an error of the system inside, and go on behind."""
         try:
             yield
         except (CannotWrite, OSError) as error:
@@ -76,7 +76,7 @@ class SessionFaults:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Around what all others do at the end, and the terminal's summary, which may fail after the run is closed."""
+        """Catch what all others raise at the end, the terminal's summary included: the run is closed by then."""
         try:
             return (yield)
         except pytest.exit.Exception:
@@ -87,7 +87,7 @@ class SessionFaults:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Generator[None, object, object]:
-        """The last that others are asked for: nothing is caught or shown behind it."""
+        """Catch what others raise last of all: pytest shows nothing behind it."""
         try:
             return (yield)
         except Exception as error:
@@ -99,12 +99,12 @@ class SessionFaults:
 
 
 def sentence(error: Exception) -> str:
-    """What is told of an error that ends a session."""
+    """Describe an error that ends a session, in one sentence."""
     match error:
         case CannotWrite():
             return f"{error}, and go on with --resume"
         case OSError():
-            return f"{told(error)}, and go on with --resume"
+            return f"{describe(error)}, and go on with --resume"
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (

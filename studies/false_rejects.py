@@ -72,7 +72,7 @@ def measure(
         allowed = admissible(scatter_sums(np.repeat(np.arange(cells), k), terms.ravel(), cells), fmt, model)
         judged += cells
         rejected += int((~allowed.accepts(outputs)).sum())
-        tolerant += int((~allowed.demands_bits).sum())
+        tolerant += int((~allowed.single_valued).sum())
     return judged, rejected, tolerant
 
 

@@ -48,34 +48,21 @@ SESSION_SECONDS = 600.0
 
 SAME = "same rows, none twice, same exit status, no process left"
 
-_GUARDS = "guards "
-"""How the names of guardians of lent servers begin; the id follows of whom they are lent to."""
-
 MOST_RUNS = 100
 """Runs that are begun at most: each is too short for some kills."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A process as it was seen: its id, its parent's, its arguments, and the short name that the system shows."""
+    """A process as it was seen: its id, its parent's, its arguments."""
 
     pid: int
     parent: int
     command: str
-    name: str
 
     @property
     def is_guardian(self) -> bool:
-        return "guardian.py" in self.command or self.is_lent
-
-    @property
-    def is_lent(self) -> bool:
-        """Whether it is the guardian of a server that was lent to a process that is not its parent."""
-        return self.name.startswith(_GUARDS)
-
-    def descends_from(self, pid: int) -> bool:
-        """Whether it ends with that process, as what it has started, or as what is lent to it."""
-        return self.parent == pid or self.name == f"{_GUARDS}{pid}"
+        return "guardian.py" in self.command
 
 
 Family = dict[int, Seen]
@@ -99,7 +86,7 @@ def is_server(family: Family, one: Seen) -> bool:
 
 
 def is_judging(family: Family, one: Seen) -> bool:
-    return one.parent in family and is_server(family, family[one.parent]) and not one.is_guardian
+    return one.parent in family and is_server(family, family[one.parent])
 
 
 ROLES: dict[str, Callable[[Family, Seen], bool]] = {
@@ -239,23 +226,23 @@ def _seen(path: Path, mark: bytes) -> Seen | None:
     try:
         if mark not in (path / "environ").read_bytes().split(b"\0"):
             return None
-        name, _, state = (path / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-        command = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
-        return Seen(int(path.name), int(state.split()[1]), command, name)
+        parent = int((path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        return Seen(int(path.name), parent, (path / "cmdline").read_text(errors="replace").replace("\0", " "))
     except (OSError, IndexError):
         return None
 
 
 def _descendants(family: Family, pid: int) -> Iterator[int]:
     for one in family.values():
-        if one.descends_from(pid):
+        if one.parent == pid:
             yield one.pid
             yield from _descendants(family, one.pid)
 
 
 def _starting(family: Family) -> set[int]:
     """Workers that have started nothing."""
-    return {pid for pid, one in family.items() if is_worker(family, one) and not any(_descendants(family, pid))}
+    parents = {one.parent for one in family.values()}
+    return {pid for pid, one in family.items() if is_worker(family, one) and pid not in parents}
 
 
 def _recorded(folder: Path) -> int:

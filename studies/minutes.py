@@ -1,10 +1,9 @@
-"""How soon seeded defects are found in the plan's order, evenly (--budget), where most is new (--minutes), and by the
-same with as much time for each block, whatever it shows.
+"""How soon seeded defects are found in the plan's order, and by --minutes, which gives every block as much time.
 
     python studies/minutes.py [--seconds 20] [--every 4] [--seeds 0] [--contract] [--answers FILE]
 
 Every so many of the seeded defects is sought on the product where it is at home, all operators, in processes of their
-own, one way after the other, each for so many seconds of CPU time: drawing, judging, and what a way takes to choose. A
+own, one way after the other, each for so many seconds of CPU time: drawing, judging, and what it takes to choose. A
 find counts if the honest emulator passes the same question. The aspect of the contract is left out but for
 ``--contract``, and with it the defects that only it could find: its first round alone takes as long as that of all
 others three times. So is the defect that hangs. Answers are kept in a file, and what it holds is not sought again.
@@ -16,35 +15,27 @@ import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 
 from poolproof.backends.emulator.defects import Defect, defects
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
-from poolproof.suites.running.allotment import Allotment, Budget
+from poolproof.suites.running.allotment import Allotment, Budget, Portion, cheapest_first
 from poolproof.suites.running.aspects import ASPECTS, CONTRACT
-from poolproof.suites.running.behaviour import behaviours
 from poolproof.suites.running.plans import PLANS, Block
 from poolproof.suites.running.processes import Ended, Overdue, Process
 from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW, Way
 
-WAYS: dict[str, Way | None] = {
-    "the plan's order": None,
-    "--budget": EVENLY,
-    "as much time for each": replace(WHERE_MOST_IS_NEW, learns=False),
-    "--minutes": WHERE_MOST_IS_NEW,
-}
+WAYS = ("the plan's order", "--minutes")
 PATIENCE = 240.0
 """Seconds that one seeker may take on a busy machine."""
 
@@ -64,42 +55,35 @@ class Answer:
     aspect: str = ""
 
 
-@dataclass
-class _Portions:
-    """Portions of blocks as a way gives them, by the CPU time of this process."""
+def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[tuple[Block, Sequence[Asked]]]:
+    """Blocks with some of their questions as a budget gives them, by the CPU time of this process."""
+    allotment = Allotment(folder, blocks, budget, 1, time.process_time)
 
-    blocks: Sequence[Block]
-    way: Way | None
-    budget: Budget
-    folder: Path
-
-    def __iter__(self) -> Iterator[tuple[Block, Sequence[Asked], Any]]:
-        """A block, some questions of it, and what is to be called with what they showed once they are judged."""
-        if self.way is None:
-            for block in EVENLY.ordered(self.blocks):
-                yield block, block.questions(), lambda _: None
-            return
-        allotment = Allotment(self.folder, self.blocks, self.budget, 1, time.process_time)
-        for block in self.way.ordered(self.blocks):
-            for portion in allotment.first(block):
-                yield from self._asked(allotment, portion)
+    def given() -> Iterator[Portion]:
+        for block in cheapest_first(blocks):
+            yield from allotment.first(block)
         while (portion := allotment.next()) is not None:
-            yield from self._asked(allotment, portion)
+            yield portion
 
-    def _asked(self, allotment: Allotment, portion: Any) -> Iterator[tuple[Block, Sequence[Asked], Any]]:
+    for portion in given():
         begun = time.process_time()
         block, start, stop = portion
-        took = lambda shown: allotment.took(portion, stop - start, time.process_time() - begun, shown)  # noqa: E731
-        yield block, block.first(stop)[start:], took
+        yield block, block.first(stop)[start:]
+        allotment.took(portion, stop - start, time.process_time() - begun)
 
 
-def seek(product: str, defect: str, way: Way | None, blocks: Sequence[Block], seconds: float, say: Say) -> None:
+def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Asked]]]:
+    """Blocks with all of their questions as a run without a budget asks them."""
+    return ((block, block.questions()) for block in sorted(blocks, key=lambda block: block.aspect.id))
+
+
+def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: float, say: Say) -> None:
     """Say each question before it is judged, and at the end the number of cases and whether the last one violates."""
     backend = load(product, defect)
     begun, cases = time.process_time(), 0
     with TemporaryDirectory() as folder:
-        for block, questions, took in _Portions(blocks, way, Budget(seconds, begun, way or EVENLY), Path(folder)):
-            shown = []
+        budget = Budget(seconds, begun, goes_beyond=True)
+        for block, questions in in_order(blocks) if way != "--minutes" else portions(blocks, budget, Path(folder)):
             for question in questions:
                 cases += 1
                 row = question.judge(backend)
@@ -107,15 +91,12 @@ def seek(product: str, defect: str, way: Way | None, blocks: Sequence[Block], se
                 if row["verdict"] in FAILED or spent > seconds:
                     say((spent, cases, block.aspect.id, question if row["verdict"] in FAILED else None))
                     return
-                if way is not None and way.learns:
-                    shown.append(behaviours(row))
-            took(shown)
     say((time.process_time() - begun, cases, "", None))
 
 
 def sought(defect: Defect, seed: int, way: str, blocks: Sequence[Block], seconds: float) -> Answer:
     product = defect.products[0]
-    process = Process.forked(partial(seek, product, defect.id, WAYS[way], blocks, seconds))
+    process = Process.forked(partial(seek, product, defect.id, way, blocks, seconds))
     try:
         said = process.receive(PATIENCE)
     finally:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from emulator_driver import DTYPES, FORMATS, Emulator, fresh
 from poolproof.backends.emulator import library
-from poolproof.references.contract import Answer, ContractCall, expectations, predict
+from poolproof.references.contract import ContractCall, Response, expectations, predict
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import PRODUCTS
 
@@ -87,7 +87,7 @@ def hold_contract(rows: Sequence[Row]) -> bool:
     return agreed == total
 
 
-def _spoken(answer: Answer) -> str:
+def _spoken(answer: Response) -> str:
     if answer.crashes:
         return f"a crash by {answer.clause} (else {answer.status})"
     return f"{answer.status} by {answer.clause} in phase {answer.phase}" if answer.clause else "success"

@@ -69,7 +69,7 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
     mine, theirs = (trial.first.output(name).astype(np.float64).ravel() for trial in trials)
     owed = np.ones(mine.shape, bool)
     if case.api.is_backward:
-        owed = left.admissible.demands_bits & right.admissible.demands_bits
+        owed = left.admissible.single_valued & right.admissible.single_valued
     differ = owed & (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
     if differ.any():
         cell = int(differ.argmax())

@@ -32,10 +32,10 @@ import click
 import pandas as pd
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
+from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, kinds_of
+from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.reports.suspects import NEEDED, Suspect, kinds_of, suspects
-from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
@@ -65,15 +65,15 @@ class Told:
     sentence: str
     terms: tuple[str, ...]
     fails: str
-    is_claimed: bool
+    has_condition: bool
     is_exact: bool
     cases: int
 
     @classmethod
-    def of(cls, suspect: Suspect) -> Told:
+    def of(cls, suspect: FailureCluster) -> Told:
         terms = tuple(map(str, suspect.terms))
         fails = kinds_of(suspect)
-        return cls(suspect.sentence, terms, fails, suspect.is_claimed, suspect.is_exact, len(suspect.cases))
+        return cls(suspect.sentence, terms, fails, suspect.has_condition, suspect.is_exact, len(suspect.cases))
 
 
 @dataclass(frozen=True)
@@ -127,17 +127,17 @@ class Judged:
         self.rows += map(_needed, self._sandbox.judge([question]))
         return self.rows[-1]
 
-    def suspects(self) -> tuple[Suspect, ...]:
-        return suspects(pd.DataFrame(self.rows))
+    def suspects(self) -> tuple[FailureCluster, ...]:
+        return cluster_failures(pd.DataFrame(self.rows))
 
-    def diagnose(self, found: tuple[Suspect, ...], seconds: float) -> tuple[Suspect, ...]:
+    def diagnose(self, found: tuple[FailureCluster, ...], seconds: float) -> tuple[FailureCluster, ...]:
         """What is told of them after further cases."""
         known = found
 
-        def inquiries() -> list[Inquiry]:
+        def inquiries() -> list[OpenCluster]:
             nonlocal known, found
             found, known = known or self.suspects(), ()
-            return open_ones(found)
+            return open_clusters(found)
 
         Diagnosis(inquiries, self.ask_further, self._subjects, seconds, lambda _: None).run()
         return self.suspects()
@@ -246,7 +246,7 @@ def say(results: Sequence[Result], least: int) -> None:
         named = sum(bool(each.names_trigger(getattr(each, told))) for each in triggers)
         click.echo(f"{begin}one suspect {one}, at most two {few}; first one exact {exact}; trigger named {named}")
     few = [each for each in results if each.failing < least]
-    told = [each.defect for each in few if any(suspect.is_claimed for suspect in each.found)]
+    told = [each.defect for each in few if any(suspect.has_condition for suspect in each.found)]
     click.echo(f"fewer: {', '.join(f'{each.defect} ({each.failing})' for each in few) or 'none'}")
     click.echo(f"of these with a condition all the same: {', '.join(told) or 'none'}")
 

@@ -20,8 +20,8 @@ from poolproof.references.contract import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.libraries import library_of
-from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
@@ -282,12 +282,6 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
 @click.option(
     "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
 )
-@click.option(
-    "--their-data",
-    is_flag=True,
-    help="Keep each case's geometry and take the data that the format's tool makes: other cases, with ids of their "
-    "own, of which more can be written.",
-)
 def export(
     name: str,
     path: Path,
@@ -300,7 +294,6 @@ def export(
     aspects: tuple[str, ...],
     lines: tuple[str, ...],
     lists: tuple[Path, ...],
-    their_data: bool,
 ) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 
@@ -309,15 +302,12 @@ def export(
     """
     check_replaceable(path)
     chosen = format_named(name)
-    if their_data and not chosen.has_data:
-        raise BadInput(f"--their-data: no tool makes data for {name}")
-    given = [*spelled_cases(lines), *listed_cases(lists)]
+    cases = [*spelled_cases(lines), *listed_cases(lists)]
     if not (lines or lists):
         plan = PLANS[plan_name]
         plan = plan if number is None else replace(plan, cases=number)
-        given = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
+        cases = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
     with faults_told(name):
-        cases = [replace(case, **chosen.with_their_data(case)) for case in given] if their_data else given
         rows, left_out = written(chosen, cases)
         text = chosen.document(rows) if rows else ""
     for reason, count in left_out.most_common():

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.clusters.open_clusters import open_clusters_of
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import among_ours
-from poolproof.reports.suspects.inquiry import inquiries
+from poolproof.reports.rows.text import count_of
 from poolproof.suites.judging.asked import Asked
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.interrupts import raise_lost_interrupt
@@ -46,8 +46,8 @@ def diagnose(
         first = False
 
     try:
-        with among_ours():
-            Diagnosis(partial(inquiries, folder), judge, subjects, seconds, announced, known).run()
+        with environment_errors():
+            Diagnosis(partial(open_clusters_of, folder), judge, subjects, seconds, announced, known).run()
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")

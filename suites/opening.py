@@ -20,13 +20,13 @@ from poolproof.backends.registry import UnknownBackend, canonical
 from poolproof.references.contract import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
-from poolproof.reports.rows.plugins import Kind, records_of
+from poolproof.reports.rows.io_errors import describe
+from poolproof.reports.rows.plugins import PluginKind, records_of
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import told
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import Waivers
-from poolproof.reports.waivers.plugged import choose
+from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
@@ -90,23 +90,23 @@ def begin(config: pytest.Config) -> Session:
         if not selection.mandatory():
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
-        done = recorder.what_is_done(folder)
+        done = recorder.finished_work(folder)
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
-        plugins += records_of(Kind.BACKEND, selection.surveys)
+        plugins += records_of(PluginKind.BACKEND, selection.surveys)
         record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except (*UNAVAILABLE, *BAD_INPUT) as error:
         stop(error.args[0])
     except OSError as error:
-        stop(told(error))
+        stop(describe(error))
     return Session(folder, selection, waivers, done, budget, spent)
 
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     """How many cases of each aspect are left to do."""
-    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.asked).values())
+    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.recorded).values())
     for block in selection.blocks():
         if block.id not in done.blocks:
             left[block.aspect.id] += block.count
@@ -118,7 +118,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
     `CannotGoOn` where an earlier session went beyond the plan, and this one would not.
     """
-    goes_beyond = budget is not None and budget.way.goes_beyond
+    goes_beyond = budget is not None and budget.goes_beyond
     if not goes_beyond and allotment.beyond(folder, selection.planned()):
         raise CannotGoOn(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
@@ -127,8 +127,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
     begun = {name for name, _ in done.cases}
     allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
-    spent = {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}
-    return {"budget": spent | ({"way": budget.way.told} if budget.way.told else {})}
+    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:

@@ -8,12 +8,11 @@ import pytest
 
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MOST_SECONDS
+from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.running.allotment import Budget, parse_time, seconds_of
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.given import USUAL_TIMEOUT
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
-from poolproof.suites.running.ways import EVENLY, WHERE_MOST_IS_NEW
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one suspect."""
@@ -42,16 +41,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--budget",
         metavar="TIME",
-        help="time that the session may take, such as 90s, 10m or 2h: every block of the plan is asked one case, then "
-        "as much of each as there is time for; with --resume, time for more of an earlier run",
+        help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "
+        "then all are given the same time; with --resume, time for more of an earlier run",
     )
     add(
         "--minutes",
         type=float,
         metavar="M",
-        help="minutes that the session may take, spent where most is new: each block of the plan is asked a few cases, "
-        "then those that still show behaviour which no case has shown, beyond the plan where there is time; with "
-        "--resume, time for more of an earlier run",
+        help="minutes that the session takes: as --budget, and a block whose plan is spent goes on beyond it",
     )
     add(
         "--shard",
@@ -152,16 +149,17 @@ def add_options(parser: pytest.Parser) -> None:
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:
     """The budget of a session that begins ``now``, None without one; `BadInput` for what is none."""
-    even, new = config.getoption("budget"), config.getoption("minutes")
-    if even is None and new is None:
+    budget, minutes = config.getoption("budget"), config.getoption("minutes")
+    if budget is None and minutes is None:
         return None
-    if even is not None and new is not None:
-        raise OutOfRange(f"--budget {even} and --minutes {new:g} are two ways to spend a time: take one of them")
-    given = f"--minutes {new:g}" if even is None else f"--budget {even}"
+    if budget is not None and minutes is not None:
+        raise OutOfRange(f"--budget {budget} stays within the plan, --minutes {minutes:g} goes beyond it: take one")
+    given = f"--minutes {minutes:g}" if budget is None else f"--budget {budget}"
     for option in ("case", "case_list"):
         if config.getoption(option):
             raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{_spelled(option)}")
-    return Budget(seconds_of(new), now, WHERE_MOST_IS_NEW) if even is None else Budget(parse_time(even), now, EVENLY)
+    seconds = seconds_of(minutes) if budget is None else parse_time(budget)
+    return Budget(seconds, now, goes_beyond=budget is None)
 
 
 def check_fleet(config: pytest.Config) -> None:
@@ -188,9 +186,9 @@ def check_ranges(config: pytest.Config) -> None:
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
     diagnosis = config.getoption("diagnose")
-    if not 0.0 <= diagnosis <= MOST_SECONDS:
-        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MOST_SECONDS:,.0f}")
-    if not 0.0 < timeout <= MOST_SECONDS:
+    if not 0.0 <= diagnosis <= MAX_SECONDS:
+        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
+    if not 0.0 < timeout <= MAX_SECONDS:
         raise OutOfRange(
-            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MOST_SECONDS:,.0f}"
+            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from poolproof.reports.rows.plugins import Kind, Plugin, PluginFault, installed, to_record
+from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 
 LOAD_SECONDS = 30
 """How long the import of a plugin may take."""
@@ -38,7 +38,7 @@ def each_once(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
     return kept
 
 
-def load_plugins(kind: Kind, wanted: type[T], taken: Collection[str]) -> Plugged[T]:
+def load_plugins(kind: PluginKind, wanted: type[T], taken: Collection[str]) -> Plugged[T]:
     """Every plugin of a kind: one object with a ``name``, or a tuple of them; ``taken`` are names that none may have.
 
     What counts is the ``name`` of the object, not that of the entry point.

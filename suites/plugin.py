@@ -23,9 +23,9 @@ import pytest
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports import recorder
 from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.io_errors import CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.surroundings import CannotWrite, among_ours
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.isolation.guardian import die_with
@@ -35,13 +35,12 @@ from poolproof.suites.judging.budget import share
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment
+from poolproof.suites.running.allotment import Allotment, cheapest_first
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.running.plans import Block, Subject, not_supported
 from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
 from poolproof.suites.running.spending import Spender
-from poolproof.suites.running.ways import EVENLY
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -104,7 +103,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         most_evidence=max(1, MOST_EVIDENCE // pool.size),
         memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
         judged=run.done.cases,
-        led_to=run.done.led_to,
+        led_to=run.done.unplanned,
     )
     try:
         pool.begin(given)
@@ -154,13 +153,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     selection = session.selection
     if "block" in metafunc.fixturenames:
         to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
-        to_do = (session.budget.way if session.budget else EVENLY).ordered(to_do)
+        to_do = cheapest_first(to_do) if session.budget else sorted(to_do, key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
     if "turn" in metafunc.fixturenames:
         workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
         metafunc.parametrize("turn", range(session.budget.turns * workers) if session.budget else ())
     if "question" in metafunc.fixturenames:
-        asked = selection.unanswered(session.done.asked)
+        asked = selection.unanswered(session.done.recorded)
         metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
     if "unsupported" in metafunc.fixturenames:
         missing = selection.unsupported()
@@ -205,7 +204,7 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     begun = (
         session.done.blocks
         | {block for block, _ in session.done.cases}
-        | session.selection.answered(session.done.asked)
+        | session.selection.answered(session.done.recorded)
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
@@ -275,7 +274,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
     shrinks = not config.getoption("no_shrink")
     loaded = config.stash.get(LOADED, {})
-    with among_ours():
+    with environment_errors():
         runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
     config.stash[LOADED] = {}
     yield runner
@@ -295,7 +294,7 @@ def _runner(
         timeout=config.getoption("case_timeout"),
         shrinks=shrinks,
         already_judged=session.done.cases,
-        already_led_to=session.done.led_to,
+        already_led_to=session.done.unplanned,
         most_evidence=most_evidence,
         loaded=loaded,
         shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
@@ -318,10 +317,10 @@ def spender(request: pytest.FixtureRequest, runner: Runner) -> Spender | None:
 def examine(
     runner: Runner, spender: Spender | None, rows: RowWriter, conclude: Callable[[Tally], None]
 ) -> Callable[[Block], None]:
-    """Judge a block, or within a budget the least of it; the test fails with every failure's reproducer."""
+    """Judge a block, or within a budget its first cases; the test fails with every failure's reproducer."""
 
     def examine_block(block: Block) -> None:
-        with among_ours():
+        with environment_errors():
             tally = spender.begin(block) if spender else runner.judge(block)
         if spender is None:
             rows.finish_block(block.id)
@@ -336,7 +335,7 @@ def spend(spender: Spender | None, conclude: Callable[[Tally], None]) -> Callabl
 
     def spend_a_turn() -> None:
         assert spender is not None
-        with among_ours():
+        with environment_errors():
             tally = spender.go_on()
         conclude(tally)
 
@@ -360,7 +359,7 @@ def examine_one(runner: Runner, count_cases: Callable[[Mapping[str, int], int], 
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
     def examine_question(question: Asked, backend: str) -> None:
-        with among_ours():
+        with environment_errors():
             rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
         count_cases({question.aspect.id: 1}, len(failed))

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import BUILT_IN, UnknownBackend
-from poolproof.reports.rows.plugins import Kind, Plugin, installed, to_record
+from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.terminal.painting import SafeConsole
-from poolproof.reports.waivers.plugged import choose
+from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.lists import formats_of_packages
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.plugged_standards import plugged
@@ -38,7 +38,7 @@ def plugins() -> None:
 
 
 def _backends() -> list[Record]:
-    return [to_record(plugin, _fault_of_backend(plugin)) for plugin in installed(Kind.BACKEND)]
+    return [to_record(plugin, _fault_of_backend(plugin)) for plugin in installed(PluginKind.BACKEND)]
 
 
 def _fault_of_backend(plugin: Plugin) -> str:
@@ -51,10 +51,10 @@ def _fault_of_backend(plugin: Plugin) -> str:
     return ""
 
 
-LISTED: Mapping[Kind, Callable[[], list[Record]]] = {
-    Kind.BACKEND: _backends,
-    Kind.WAIVERS: lambda: choose((), date.today())[1],
-    Kind.STANDARD: lambda: list(plugged().records),
-    Kind.CASE_LIST: lambda: list(formats_of_packages().records),
+LISTED: Mapping[PluginKind, Callable[[], list[Record]]] = {
+    PluginKind.BACKEND: _backends,
+    PluginKind.WAIVERS: lambda: choose((), date.today())[1],
+    PluginKind.STANDARD: lambda: list(plugged().records),
+    PluginKind.CASE_LIST: lambda: list(formats_of_packages().records),
 }
 """By kind of plugins: how their records are made."""

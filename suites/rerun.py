@@ -23,12 +23,12 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.bundle.verification import unpacked
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending

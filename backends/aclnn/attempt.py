@@ -1,8 +1,8 @@
-"""One low-level call, legal or not, and everything it leaves behind.
+"""Low-level calls, legal or not, and everything they leave behind.
 
-Null pointers, wrong ranks, private formats and planes of 2**31 cells are passed on exactly as they are described.
-Storages that would not fit into memory are described in full and backed by a few bytes: argument checks look at
-descriptions alone, and phase two is not run on them.
+Null pointers, wrong ranks, private formats and planes of 2**31 cells are passed on exactly as described. Storages that
+would not fit into memory are described in full and backed by a few bytes: argument checks look at descriptions alone,
+and phase two is not run on them.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ LARGEST_STORAGE = 1 << 22
 """Bytes up to which a storage is allocated as described."""
 
 _FEW = 64
-"""Bytes that stand for a storage that cannot be there."""
+"""Bytes that back a storage that cannot be allocated."""
 
 _ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
 _USUAL_ITEM_SIZE = 4
 
 _SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
-"""What the out-pointers' targets hold before the call."""
+"""Values of the out-pointers' targets before the call."""
 
 _POISON = 0xFF
 
 
 def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
-    """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is really there."""
+    """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is fully allocated."""
     with ExitStack() as stack:
         memory = {
             name: _Memory(stack.enter_context(device.memory(_allocated(tensor))), _allocated(tensor))
@@ -51,13 +51,13 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
         ends = [None if name in call.null_outputs else pointer for name, pointer in outputs.items()]
-        device.recent_error()  # forget what earlier calls left: reading it clears it
+        device.recent_error()  # clears the text of earlier errors
         phase_one = operator.first(*objects.values(), *ends)
         text = device.recent_error()
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
             return Attempt(phase_one, None, text, untouched, _outputs_untouched(device, call, memory))
-        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_there(call))
+        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_allocated(call))
         return Attempt(phase_one, phase_two, text, workspace=size.value)
 
 
@@ -67,13 +67,12 @@ class _Memory:
     size: int
 
 
-def _is_there(call: ContractCall) -> bool:
-    """Whether every storage is as long as it is described."""
+def _is_allocated(call: ContractCall) -> bool:
     return all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
 
 
 def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int, runs: bool) -> int | None:
-    """Status of phase two, None where it is not to be run and the executor is destroyed instead."""
+    """Run phase two and return its status; None where it does not run and the executor is destroyed instead."""
     if not runs:
         device.call("aclDestroyAclOpExecutor", executor)
         return None
@@ -91,13 +90,13 @@ def _described(tensor: TensorArgument) -> int:
 
 
 def _allocated(tensor: TensorArgument) -> int:
-    """Bytes that stand for a storage: those it is described with, where it can be there."""
+    """Count the bytes to allocate: those described, where they fit."""
     described = _described(tensor)
     return max(described, _FEW) if described <= LARGEST_STORAGE else _FEW
 
 
 def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:
-    """Zero for indices, the one value that is in every plane; poison elsewhere."""
+    """Fill indices with zero, the one value that is in every plane; other tensors with poison."""
     return np.full(size, 0 if name == call.signature.indices else _POISON, np.uint8)
 
 

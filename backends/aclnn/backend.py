@@ -68,7 +68,7 @@ class Aclnn(Backend):
         return self._libraries.route()
 
     def is_deterministic(self, call: Call) -> bool:
-        """Pages: forwards always are; backwards in the deterministic mode only."""
+        """Declare as the pages do: forwards always are; backwards in the deterministic mode only."""
         return call.deterministic or not call.operator.is_backward
 
     def environment(self) -> Mapping[str, str]:
@@ -105,7 +105,7 @@ class Aclnn(Backend):
             return Attempt(error.code, None, str(error))
 
     def _outcome_of(self, error: AclError) -> Outcome:
-        """The operator answers for its own status; a lack of memory or of an installation proves nothing."""
+        """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
         who = blame(error.code)
         self._usable &= who is not Blame.CONTEXT
         at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
@@ -120,7 +120,7 @@ def _product_of(device: Device) -> Product:
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:
-    """Which of ``count`` NPUs to use: the one that is named, or this worker's."""
+    """Choose one of ``count`` NPUs: the one that is named, or this worker's."""
     named = environment.get(DEVICE_VARIABLE)
     if named is None:
         return int(environment.get(WORKER_VARIABLE, "0")) % max(count, 1)
@@ -130,5 +130,5 @@ def _number(environment: Mapping[str, str], count: int) -> int:
 
 
 def npu() -> Aclnn:
-    """The NPU that the environment offers: ``--aclnn-library``, or CANN's own variables."""
+    """Create the backend from the environment: ``--aclnn-library``, or CANN's own variables."""
     return Aclnn()

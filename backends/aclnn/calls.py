@@ -1,4 +1,4 @@
-"""A `Call` in the words of the contract."""
+"""Conversion of a `Call` into a `ContractCall`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from poolproof.references.operators import Operator
 from poolproof.references.windows import SMALLEST, Windows
 
 Describe = Callable[[Tensor], TensorArgument]
-"""What the library is told of a tensor."""
+"""The description of a tensor for the library."""
 
 
 def contract_call(call: Call, describe: Describe = describe_tensor) -> ContractCall:
-    """What the contract sees of ``call``: everything but data and addresses."""
+    """Describe ``call`` without data and addresses."""
     return _call(call.operator, {name: describe(tensor) for name, tensor in call.tensors.items()}, call.attributes)
 
 
 def call_record(call: Call) -> dict[str, Any]:
-    """The call as JSON, for who makes it without this suite.
+    """Record the call as JSON, for programs that make it without this suite.
 
-    ``arguments`` are phase one's but the two results, in API order: a tensor by this suite's name of it, a list or a
-    flag. ``tensors`` says what the library is told of each, data type and format as the numbers that it takes.
+    ``arguments`` are phase one's but the two results, in API order: a tensor by this suite's name, a list or a flag.
+    ``tensors`` describe each tensor, with data type and format as the library's numbers.
     """
     described = contract_call(call)
     arguments: list[Any] = []
@@ -43,7 +43,7 @@ def _numbers(tensor: TensorArgument) -> dict[str, Any]:
 
 
 def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractCall:
-    """One window over a small plane: legal wherever the dtypes are."""
+    """Make a call with one window over a small plane: legal wherever the dtypes are."""
     spatial = (SMALLEST,) * operator.spatial_rank
     windows = operator.windows.smallest(operator.spatial_rank)
     tensors = {}

@@ -1,4 +1,4 @@
-"""One NPU through the AscendCL runtime: streams, guarded memory, options and what the device is.
+"""An NPU through the AscendCL runtime: streams, memory, options and versions.
 
 Every function that fails raises `AclError` with the library's own text.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.aclnn.libraries import Libraries
+from poolproof.backends.aclnn.libraries import AclnnLibraries
 from poolproof.backends.aclnn.prototypes import (
     DEVICE_TO_HOST,
     HBM_MEMORY,
@@ -29,7 +29,7 @@ _ALREADY_INITIALISED = 100002
 _STUB = 100039
 
 SYNCHRONISE_MILLISECONDS = 60_000
-"""How long a stream may take before `AclError` 507046; the case's own time-out is shorter or the user's choice."""
+"""Time-out of a stream, after which `AclError` 507046 is raised; the case's own is shorter or the user's choice."""
 
 
 class Device:
@@ -38,7 +38,7 @@ class Device:
     `BackendUnavailable` when the runtime is a stub, no device is there or it cannot be opened.
     """
 
-    def __init__(self, libraries: Libraries, choose: Callable[[int], int]) -> None:
+    def __init__(self, libraries: AclnnLibraries, choose: Callable[[int], int]) -> None:
         self._functions = libraries.runtime()
         self.number = self._initialise(choose)
         self.stream = self.create_stream()
@@ -50,7 +50,7 @@ class Device:
             raise AclError(function, code, self.recent_error())
 
     def status(self, function: str, *arguments: object) -> int:
-        """What a runtime function returns, whatever that is."""
+        """Call a runtime function and return its status, whatever that is."""
         return int(self._functions[function](*arguments))
 
     def handle(self, function: str, *arguments: object) -> int:
@@ -61,13 +61,13 @@ class Device:
         return int(pointer)
 
     def recent_error(self) -> str:
-        """The library's text for the last error of this thread, first line, empty when there is none."""
+        """Read and clear this thread's last error: the first line of the library's text, empty when there is none."""
         text = self._functions["aclGetRecentErrMsg"]()
         return text.decode(errors="replace").strip().splitlines()[0] if text and text.strip() else ""
 
     @property
     def soc_name(self) -> str:
-        """Name of the chip, e.g. ``Ascend910B1``."""
+        """Name of the chip, such as ``Ascend910B1``."""
         return (self._functions["aclrtGetSocName"]() or b"").decode()
 
     @property
@@ -78,17 +78,17 @@ class Device:
         return get is not None and get(ctypes.byref(mode)) == SUCCESS and mode.value == SATURATION
 
     def versions(self) -> dict[str, str]:
-        """Versions of the runtime and its packages, as far as this generation of the runtime tells them."""
+        """Read the versions of the runtime and its packages that this generation of the runtime reports."""
         found = {}
         for package in ("runtime", "driver", "opp", "compiler"):
             buffer = ctypes.create_string_buffer(128)
             get = self._functions.get("aclsysGetVersionStr")
             if get is not None and get(package.encode(), buffer) == SUCCESS:
                 found[package] = buffer.value.decode(errors="replace")
-        parts = [ctypes.c_int32() for _ in range(3)]
+        numbers = [ctypes.c_int32() for _ in range(3)]
         get = self._functions.get("aclrtGetVersion")
-        if get is not None and get(*map(ctypes.byref, parts)) == SUCCESS:
-            found["acl"] = ".".join(str(part.value) for part in parts)
+        if get is not None and get(*map(ctypes.byref, numbers)) == SUCCESS:
+            found["acl"] = ".".join(str(number.value) for number in numbers)
         return found
 
     def set_deterministic(self, enabled: bool) -> None:
@@ -97,13 +97,13 @@ class Device:
             self.call(function, OPTION_DETERMINISTIC, int(enabled))
 
     def free_memory(self) -> int:
-        """Bytes of device memory that are free."""
+        """Count the free bytes of device memory."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def context(self) -> int:
-        """The context of this thread."""
+        """Return this thread's context."""
         context = ctypes.c_void_p()
         self.call("aclrtGetCurrentContext", ctypes.byref(context))
         return int(context.value or 0)
@@ -115,7 +115,7 @@ class Device:
 
     @contextmanager
     def another_stream(self) -> Iterator[int]:
-        """A stream of its own for the duration of the block."""
+        """Create a stream for the duration of the block."""
         stream = self.create_stream()
         try:
             yield stream
@@ -127,7 +127,7 @@ class Device:
 
     @contextmanager
     def memory(self, size: int) -> Iterator[int]:
-        """``size`` bytes of device memory, freed at the end of the block; address 0 for size 0."""
+        """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
         if size == 0:
             yield 0
             return
@@ -138,7 +138,7 @@ class Device:
             self.call("aclrtFree", address)
 
     def allocate(self, size: int) -> int:
-        """The address of ``size`` bytes of device memory, more than none, which are the caller's to free."""
+        """Allocate ``size`` > 0 bytes of device memory, which the caller frees."""
         address = ctypes.c_void_p()
         self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
         return int(address.value or 0)
@@ -156,7 +156,7 @@ class Device:
             self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
 
     def timed(self, stream: int, action: Callable[[], Any]) -> float:
-        """Run ``action``, which works on ``stream``, to its end; seconds between two events around it."""
+        """Run ``action``, which works on ``stream``, to its end; return the seconds between two events around it."""
         events = [ctypes.c_void_p(), ctypes.c_void_p()]
         for event in events:
             self.call("aclrtCreateEvent", ctypes.byref(event))
@@ -173,7 +173,7 @@ class Device:
                 self.call("aclrtDestroyEvent", event)
 
     def _initialise(self, choose: Callable[[int], int]) -> int:
-        """Open a device; its number."""
+        """Open a device; return its number."""
         code = self._functions["aclInit"](None)
         if code == _STUB:
             raise BackendUnavailable(

@@ -1,7 +1,7 @@
 """The two-phase call: operands on the device, phase one, an exact workspace, phase two, everything back.
 
-Device buffers hold the caller's guard bands around each storage, and a workspace lies between guard bands of its
-own, so a kernel that leaves its tensors is seen wherever it goes first.
+Device buffers hold the caller's guard bands around each storage, and a workspace lies between guard bands of its own,
+so that out-of-bounds writes are seen in each.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
 
 _WORKSPACE_POISON = 0xFF
-"""NaN in every float dtype: a kernel that takes its workspace for zero shows at once."""
+"""NaN in every float dtype, which exposes a kernel that takes its workspace for zero."""
 
 
 POISONED_END = 1 << 18
-"""How much of a long workspace is poisoned at either end; sums begin at its start, or after the runtime's own part."""
+"""Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
 
 
 @dataclass(frozen=True)
 class Operands:
     """One call's tensors on the device.
 
-    ``objects`` are phase one's arguments up to the two results, ``addresses`` those of the storages; both go by the
-    library's names. ``allocations`` (of the buffers with their guard bands) go by this suite's.
+    ``objects`` are phase one's arguments up to the two results, ``addresses`` those of the storages, both by the
+    library's names; ``allocations`` those of the buffers with their guard bands, by this suite's.
     """
 
     call: Call
@@ -61,16 +61,13 @@ class TwoPhase:
 
     @contextmanager
     def operands(self, call: Call, describe: Describe = describe_tensor) -> Iterator[Operands]:
-        """The call's tensors and lists, uploaded and wrapped, until the end of the block.
-
-        ``describe`` says what the library is told of each tensor.
-        """
+        """Upload and wrap the call's tensors and lists until the end of the block."""
         with self.uploaded(call) as allocations, self.wrapped(call, allocations, describe) as operands:
             yield operands
 
     @contextmanager
     def uploaded(self, call: Call) -> Iterator[dict[str, int]]:
-        """The buffers of the call's tensors on the device, by this suite's names, until the end of the block."""
+        """Upload the tensors' buffers, by this suite's names, until the end of the block."""
         with ExitStack() as stack:
             allocations = {}
             for name, tensor in call.tensors.items():
@@ -82,7 +79,7 @@ class TwoPhase:
     def wrapped(
         self, call: Call, allocations: Mapping[str, int], describe: Describe = describe_tensor
     ) -> Iterator[Operands]:
-        """Tensors and lists of the call, whose buffers are on the device, until the end of the block."""
+        """Wrap tensors, whose buffers are on the device, and lists until the end of the block."""
         described = contract_call(call, describe)
         names = described.signature.names
         addresses = {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
@@ -90,7 +87,7 @@ class TwoPhase:
             yield Operands(call, objects, addresses, allocations)
 
     def prepare(self, operands: Operands) -> tuple[int, int]:
-        """Phase one: (workspace size in bytes, executor)."""
+        """Run phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         code = self.first(*operands.objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
@@ -98,35 +95,35 @@ class TwoPhase:
         return size.value, int(executor.value or 0)
 
     def run(self, workspace: int, size: int, executor: int, stream: int) -> None:
-        """Phase two: enqueue on ``stream``."""
+        """Run phase two, which enqueues on ``stream``."""
         code = self.second(workspace, size, executor, stream)
         if code != SUCCESS:
             raise AclError(self._name, code, self._device.recent_error())
 
     def second(self, workspace: int, size: int, executor: int, stream: int) -> int:
-        """What phase two returns, whatever that is; 0 stands for a null pointer."""
+        """Run phase two and return its status, whatever that is; 0 stands for a null pointer."""
         return int(self._second(workspace or None, size, executor or None, stream or None))
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
-    """One call from upload to download."""
+    """Make one call from upload to download."""
     with operator.operands(call) as operands:
         size, executor = operator.prepare(operands)
         with workspace_for(device, executor, size) as workspace:
             seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-            complaints = workspace.complaints()
+            guard_violations = workspace.guard_violations()
         operands.download(device)
-    return completed(call, seconds, complaints)
+    return completed(call, seconds, guard_violations)
 
 
-def completed(call: Call, seconds: float, complaints: tuple[str, ...]) -> Outcome:
+def completed(call: Call, seconds: float, guard_violations: tuple[str, ...]) -> Outcome:
     results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
-    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, complaints=complaints)
+    return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, guard_violations=guard_violations)
 
 
 @contextmanager
 def workspace_for(device: Device, executor: int, size: int) -> Iterator[GuardedWorkspace]:
-    """The workspace of an executor, which is destroyed when there is no memory for it: phase two will not do it."""
+    """Allocate an executor's workspace; without memory for it destroy the executor, as phase two would."""
     with ExitStack() as stack:
         try:
             workspace = stack.enter_context(guarded_workspace(device, size))
@@ -138,7 +135,7 @@ def workspace_for(device: Device, executor: int, size: int) -> Iterator[GuardedW
 
 @contextmanager
 def guarded_workspace(device: Device, size: int) -> Iterator[GuardedWorkspace]:
-    """A poisoned workspace of exactly ``size`` bytes between guard bands; no memory at all for size 0."""
+    """Allocate a poisoned workspace of exactly ``size`` bytes between guard bands; none for size 0."""
     with device.memory(size + 2 * WORKSPACE_GUARD if size else 0) as allocation:
         workspace = GuardedWorkspace(device, allocation, size)
         workspace.poison()
@@ -163,8 +160,8 @@ class GuardedWorkspace:
             self.device.fill(self.allocation, POISONED_END, _WORKSPACE_POISON)
             self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
 
-    def complaints(self) -> tuple[str, ...]:
-        """What was written outside the workspace, in words."""
+    def guard_violations(self) -> tuple[str, ...]:
+        """Describe writes outside the workspace."""
         if not self.size:
             return ()
         sides = (("before", self.allocation), ("past", self.address + self.size))
@@ -174,8 +171,8 @@ class GuardedWorkspace:
             if self._is_written(address, WORKSPACE_GUARD)
         )
 
-    def complaints_of_disuse(self) -> tuple[str, ...]:
-        """Whether a workspace that is not in use was written, as far as it is poisoned, in words."""
+    def disuse_violations(self) -> tuple[str, ...]:
+        """Describe writes into a workspace that is not in use, as far as it is poisoned."""
         if not self.size or not self._is_written(self.address, min(self.size, POISONED_END - WORKSPACE_GUARD)):
             return ()
         return (f"a workspace of {self.size} bytes that an earlier run was given was written",)

@@ -1,8 +1,8 @@
-"""Which shared objects an aclnn call needs, where they are, and the symbols in them.
+"""The shared objects of an aclnn call: where they are, and their symbols.
 
-The order is the one that torch_npu follows, because that is what users have working: what the user names, then
-custom operators, then the installed vendors' packages, then CANN itself, split libraries before the monolithic
-one. The two generations of CANN's own operator library are never loaded into one process.
+The order is torch_npu's, which works for users: what the user names, custom operators, the installed vendors' packages,
+then CANN itself, split libraries before the monolithic one. The two generations of CANN's own operator library are
+never loaded into one process.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ROUTE = ("poolproof_emulator_last_route", (ctypes.c_char_p, ()))
 
 
 @dataclass(frozen=True)
-class Libraries:
+class AclnnLibraries:
     """Loaded libraries, searched in order."""
 
     paths: tuple[Path, ...]
     handles: tuple[ctypes.CDLL, ...]
 
     def function(self, name: str, prototype: Prototype) -> Any:
-        """The first library's symbol of that name, typed. `BackendUnavailable` names it when no library has it."""
+        """Find the first library's symbol of that name, typed; `BackendUnavailable` when no library has it."""
         function = self.find(name, prototype)
         if function is None:
             places = ", ".join(map(str, self.paths))
@@ -55,7 +55,7 @@ class Libraries:
         return None
 
     def runtime(self) -> dict[str, Any]:
-        """AscendCL and the aclnn base, optional functions where they exist."""
+        """Find the functions of AscendCL and the aclnn base, optional ones where they exist."""
         functions = {name: self.function(name, prototype) for name, prototype in (RUNTIME | BASE).items()}
         for name, prototype in OPTIONAL_RUNTIME.items():
             function = self.find(name, prototype)
@@ -64,19 +64,19 @@ class Libraries:
         return functions
 
     def route(self) -> str:
-        """The branch that the latest launch took, for libraries that tell; CANN's do not."""
+        """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
         function = self.find(*_ROUTE)
         return "" if function is None else (function() or b"").decode()
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
-        """(phase one, phase two) of an operator, or None if the libraries do not have it."""
+        """Find (phase one, phase two) of an operator; None if the libraries do not have it."""
         prototypes = operator_prototypes(operator)
         phases = [self.find(name, prototype) for name, prototype in prototypes.items()]
         return None if None in phases else (phases[0], phases[1])
 
 
-def load(environment: Mapping[str, str] = os.environ) -> Libraries:
-    """Find and load what the environment offers; `BackendUnavailable` says what is missing and where it was sought."""
+def load(environment: Mapping[str, str] = os.environ) -> AclnnLibraries:
+    """Find and load the libraries; `BackendUnavailable` says what is missing and where it was sought."""
     try:
         paths = discover(environment)
     except OSError as error:
@@ -87,11 +87,11 @@ def load(environment: Mapping[str, str] = os.environ) -> Libraries:
             handles.append(ctypes.CDLL(str(path.absolute()), mode=ctypes.RTLD_GLOBAL))
         except OSError as error:
             raise BackendUnavailable(f"library {path} cannot be loaded: {error}") from error
-    return Libraries(tuple(paths), tuple(handles))
+    return AclnnLibraries(tuple(paths), tuple(handles))
 
 
 def discover(environment: Mapping[str, str]) -> list[Path]:
-    """The files to load, in order: runtime and base first, then operator libraries by priority."""
+    """List the files to load, in order: runtime and base first, then operator libraries by priority."""
     named = [Path(entry) for entry in environment.get(LIBRARY_VARIABLE, "").split(os.pathsep) if entry]
     for path in named:
         if not (path.is_file() or path.is_dir()):
@@ -124,7 +124,7 @@ def _installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _custom_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
-    """User-built operators, then the vendors' packages in the order of their own configuration."""
+    """List user-built operators, then the vendors' packages in the order of their own configuration."""
     for entry in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep):
         if entry:
             yield from _existing(Path(entry) / "op_api" / "lib" / _CUSTOM_NAME)
@@ -134,7 +134,7 @@ def _custom_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _vendor_order(configuration: Path) -> list[str]:
-    """Vendors by priority, from the line ``load_priority=a,b``."""
+    """List vendors by priority, from the line ``load_priority=a,b``."""
     if not configuration.is_file():
         return []
     for line in configuration.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
@@ -145,7 +145,7 @@ def _vendor_order(configuration: Path) -> list[str]:
 
 
 def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
-    """CANN's own operators from the first folder that has any: the split libraries, else the monolithic one."""
+    """Find CANN's own operators in the first folder that has any: the split libraries, else the monolithic one."""
     for folder in folders:
         split = [folder / name for name in _SPLIT_NAMES if (folder / name).is_file()]
         if folder / _SPLIT_NAMES[1] in split:
@@ -156,7 +156,7 @@ def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
 
 
 def _base(folders: Sequence[Path], operators: Sequence[Path]) -> Path | None:
-    """The aclnn base beside the operators; a monolithic library without one has it in itself or brings it along."""
+    """Find the aclnn base beside the operators; a monolithic library may contain it or load it itself."""
     if operators and operators[0].name == _MONOLITHIC_NAME:
         return _first([operators[0].parent], (_BASE_NAME,))
     return _first([path.parent for path in operators[:1]] + list(folders), (_BASE_NAME,))

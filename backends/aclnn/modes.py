@@ -1,4 +1,4 @@
-"""Other ways to make a call, none of which may change its result."""
+"""Modes of execution, none of which may change a call's result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poolproof.references.contract.vocabulary import Role
 Mode = Callable[[Device, TwoPhase, Call], Outcome]
 
 _BUSY_CALLS = 8
-"""How often the load is enqueued on the other stream."""
+"""Calls that are enqueued on the other stream."""
 
 
 def plain(device: Device, operator: TwoPhase, call: Call) -> Outcome:
@@ -24,16 +24,16 @@ def plain(device: Device, operator: TwoPhase, call: Call) -> Outcome:
 
 
 def other_stream(device: Device, operator: TwoPhase, call: Call) -> Outcome:
-    """On a stream made for it."""
+    """Execute on a stream of its own."""
     with device.another_stream() as stream:
         return execute(device, operator, call, stream)
 
 
 def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome:
-    """By an executor that has run before, on other addresses and in another workspace.
+    """Execute by an executor that has run before, on other addresses and in another workspace.
 
-    ``unavailable`` where the library does not let this executor be repeated, because it copies. One from its cache may
-    not be repeated either: the storages are described in a way of their own, so that the cache does not know the call.
+    ``unavailable`` where the library does not let this executor repeat, because it copies. Neither may one from its
+    cache: storages are described so that the cache does not know the call.
     """
     stream = device.stream
     with operator.operands(call, uncached) as first, operator.operands(call, uncached) as second:
@@ -52,21 +52,21 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
                     for index, name in enumerate(signature.of_role(role)):
                         device.call(setter, executor, index, first.objects[name], second.addresses[name])
                 seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-                complaints = (*workspace.complaints(), *earlier.complaints_of_disuse())
+                guard_violations = (*workspace.guard_violations(), *earlier.disuse_violations())
         finally:
             device.call("aclDestroyAclOpExecutor", executor)
         second.download(device)
-    return completed(call, seconds, complaints)
+    return completed(call, seconds, guard_violations)
 
 
 def uncached(tensor: Tensor) -> TensorArgument:
-    """The same storage as a column: as many elements, another shape."""
+    """Describe the storage as a column: as many elements, another shape."""
     described = describe_tensor(tensor)
     return replace(described, storage=(*described.storage, 1))
 
 
 def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
-    """While the same operator keeps another stream busy."""
+    """Execute while the same operator keeps another stream busy."""
     with device.another_stream() as busy, operator.operands(call) as load:
         launches = [operator.prepare(load) for _ in range(_BUSY_CALLS)]
         with device.memory(max(size for size, _ in launches)) as workspace:

@@ -1,7 +1,7 @@
 """The opaque objects of an aclnn call, each destroyed when its block ends.
 
-The library copies dimension lists when an object is created, and keeps a pointer to the object itself until the
-second phase has run: objects outlive the call, lists do not need to.
+The library copies dimension lists when it creates an object, and keeps a pointer to the object until phase two has run:
+objects outlive the call, lists do not need to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def format_tag(rank: int) -> str:
 
 
 def describe_tensor(tensor: Tensor) -> TensorArgument:
-    """What the library is told of a tensor: its view and the extent of its storage."""
+    """Describe a tensor's view and the extent of its storage."""
     order = _AXIS_ORDERS.get(tensor.tag, range(len(tensor.shape)))
     return TensorArgument(
         shape=tuple(tensor.shape[axis] for axis in order),
@@ -54,7 +54,7 @@ def describe_tensor(tensor: Tensor) -> TensorArgument:
 def argument_objects(
     device: Device, call: ContractCall, addresses: Mapping[str, int]
 ) -> Iterator[dict[str, int | bool | None]]:
-    """Phase one's arguments but the two results, in API order; the storage of each tensor begins at its address."""
+    """Create phase one's arguments but the two results, in API order; each tensor's storage begins at its address."""
     with ExitStack() as stack:
         objects: dict[str, int | bool | None] = {}
         for name, value in call.values().items():
@@ -72,7 +72,7 @@ def argument_objects(
 
 @contextmanager
 def tensor_object(device: Device, tensor: TensorArgument, address: int) -> Iterator[int]:
-    """An aclTensor whose storage begins at ``address``."""
+    """Create an aclTensor whose storage begins at ``address``."""
     handle = device.handle(
         "aclCreateTensor",
         int64_array(tensor.shape),
@@ -93,7 +93,7 @@ def tensor_object(device: Device, tensor: TensorArgument, address: int) -> Itera
 
 @contextmanager
 def list_object(device: Device, values: Sequence[int]) -> Iterator[int]:
-    """An aclIntArray; an empty one is legal and means the default."""
+    """Create an aclIntArray; an empty one is legal and means the default."""
     handle = device.handle("aclCreateIntArray", int64_array(tuple(values)), len(values))
     try:
         yield handle

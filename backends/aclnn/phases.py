@@ -1,8 +1,4 @@
-"""The ways through the two phases of a call, as callers go them.
-
-Only the ways of `poolproof.references.contract.phase_two` that some source defines are here: the others may end a
-process or lose a card.
-"""
+"""Scenarios of the two phases of a call (`poolproof.references.contract.scenarios`), as callers run them."""
 
 from __future__ import annotations
 
@@ -17,9 +13,9 @@ from poolproof.backends.aclnn.execution import Operands, TwoPhase, execute, guar
 from poolproof.backends.aclnn.modes import uncached
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams, Queue
-from poolproof.backends.base import Call, Outcome, Passage, Status
-from poolproof.references.contract import phase_two as ways
-from poolproof.references.contract.phase_two import Way
+from poolproof.backends.base import Call, Outcome, ScenarioResult, Status
+from poolproof.references.contract import scenarios
+from poolproof.references.contract.scenarios import ExecutorScenario
 
 _POISON = 0xFF
 """Fills outputs between two runs of one executor: what the second leaves unwritten shows."""
@@ -34,8 +30,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Traveller:
-    """Who goes a way: with one operator, two calls of it, and the stream of the device."""
+class ScenarioContext:
+    """The operator, two calls of it, and the device's stream, of one scenario."""
 
     device: Device
     operator: TwoPhase
@@ -49,16 +45,16 @@ class Traveller:
             self.operator.run(workspace.address, size, executor, stream)
             self.device.synchronise(stream)
 
-    def passed(self, status: int, operands: Operands) -> Passage:
-        """The stream's work is waited for and brought back where there is any; else the library says why not."""
+    def passed(self, status: int, operands: Operands) -> ScenarioResult:
+        """Wait for the stream's work and bring it back after success; else report the library's text."""
         if status != SUCCESS:
-            return Passage(status, self.device.recent_error())
+            return ScenarioResult(status, self.device.recent_error())
         self.device.synchronise(self.device.stream)
         operands.download(self.device)
-        return Passage(status, ran=1)
+        return ScenarioResult(status, ran=1)
 
-    def elsewhere(self, work: Callable[[], T]) -> T:
-        """What ``work`` gives in another thread with the same context."""
+    def in_other_thread(self, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns in another thread with the same context."""
         context = self.device.context()
 
         def in_context() -> T:
@@ -70,197 +66,197 @@ class Traveller:
 
     @contextmanager
     def prepared(self) -> Iterator[tuple[Operands, int, int]]:
-        """(operands, workspace size, executor) of the call after phase one."""
+        """Run phase one of the call: (operands, workspace size, executor)."""
         with self.operator.operands(self.call) as operands:
             yield operands, *self.operator.prepare(operands)
 
 
-def _workspace_null(at: Traveller) -> Passage:
-    with at.prepared() as (operands, size, executor):
+def _workspace_null(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (operands, size, executor):
         if not size:
-            return _no_occasion(at, executor, "phase one asks for no workspace")
-        return at.passed(at.operator.second(0, size, executor, at.device.stream), operands)
+            return _not_applicable(context, executor, "phase one asks for no workspace")
+        return context.passed(context.operator.second(0, size, executor, context.device.stream), operands)
 
 
-def _workspace_null_unasked(at: Traveller) -> Passage:
-    with at.prepared() as (operands, size, executor):
+def _workspace_null_unasked(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (operands, size, executor):
         if size:
-            return _no_occasion(at, executor, "phase one asks for a workspace")
-        return at.passed(at.operator.second(0, 0, executor, at.device.stream), operands)
+            return _not_applicable(context, executor, "phase one asks for a workspace")
+        return context.passed(context.operator.second(0, 0, executor, context.device.stream), operands)
 
 
-def _workspace_understated(at: Traveller) -> Passage:
-    with at.prepared() as (operands, size, executor):
+def _workspace_understated(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (operands, size, executor):
         if not size:
-            return _no_occasion(at, executor, "phase one asks for no workspace")
-        with workspace_for(at.device, executor, size) as workspace:
-            status = at.operator.second(workspace.address, _UNDERSTATED, executor, at.device.stream)
-            return at.passed(status, operands)
+            return _not_applicable(context, executor, "phase one asks for no workspace")
+        with workspace_for(context.device, executor, size) as workspace:
+            status = context.operator.second(workspace.address, _UNDERSTATED, executor, context.device.stream)
+            return context.passed(status, operands)
 
 
-def _no_occasion(at: Traveller, executor: int, why: str) -> Passage:
-    at.device.call("aclDestroyAclOpExecutor", executor)
-    return Passage(None, why, occasion=False)
+def _not_applicable(context: ScenarioContext, executor: int, reason: str) -> ScenarioResult:
+    context.device.call("aclDestroyAclOpExecutor", executor)
+    return ScenarioResult(None, reason, applicable=False)
 
 
-def _executor_null(at: Traveller) -> Passage:
-    return Passage(at.operator.second(0, 0, 0, at.device.stream), at.device.recent_error())
+def _executor_null(context: ScenarioContext) -> ScenarioResult:
+    return ScenarioResult(context.operator.second(0, 0, 0, context.device.stream), context.device.recent_error())
 
 
-def _repeatable_null(at: Traveller) -> Passage:
-    return Passage(at.device.status("aclSetAclOpExecutorRepeatable", None), at.device.recent_error())
+def _repeatable_null(context: ScenarioContext) -> ScenarioResult:
+    return ScenarioResult(context.device.status("aclSetAclOpExecutorRepeatable", None), context.device.recent_error())
 
 
-def _destroy_null(at: Traveller) -> Passage:
-    return Passage(at.device.status("aclDestroyAclOpExecutor", None), at.device.recent_error())
+def _destroy_null(context: ScenarioContext) -> ScenarioResult:
+    return ScenarioResult(context.device.status("aclDestroyAclOpExecutor", None), context.device.recent_error())
 
 
-def _repeatable_run_again(at: Traveller) -> Passage:
-    device = at.device
-    with at.operator.operands(at.call, uncached) as operands:
-        size, executor = at.operator.prepare(operands)
+def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult:
+    device = context.device
+    with context.operator.operands(context.call, uncached) as operands:
+        size, executor = context.operator.prepare(operands)
         try:
             status = device.status("aclSetAclOpExecutorRepeatable", executor)
             if status != SUCCESS:
-                return Passage(None, f"not repeatable: {device.recent_error()}", occasion=False)
+                return ScenarioResult(None, f"not repeatable: {device.recent_error()}", applicable=False)
             with guarded_workspace(device, size) as workspace:
                 for _ in range(_RUNS):
-                    for name in at.call.operator.outputs:
-                        device.fill(operands.allocations[name], len(at.call.tensors[name].buffer), _POISON)
-                    at.operator.run(workspace.address, size, executor, device.stream)
+                    for name in context.call.operator.outputs:
+                        device.fill(operands.allocations[name], len(context.call.tensors[name].buffer), _POISON)
+                    context.operator.run(workspace.address, size, executor, device.stream)
                     device.synchronise(device.stream)
         finally:
             device.call("aclDestroyAclOpExecutor", executor)
         operands.download(device)
-    return Passage(SUCCESS, ran=1)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _repeatable_from_cache(at: Traveller) -> Passage:
-    device = at.device
-    execute(device, at.operator, at.call, device.stream)
-    with at.prepared() as (operands, size, executor):
+def _repeatable_from_cache(context: ScenarioContext) -> ScenarioResult:
+    device = context.device
+    execute(device, context.operator, context.call, device.stream)
+    with context.prepared() as (operands, size, executor):
         status = device.status("aclSetAclOpExecutorRepeatable", executor)
         text = device.recent_error()
-        at.run(size, executor, device.stream)
+        context.run(size, executor, device.stream)
         if status == SUCCESS:
             device.call("aclDestroyAclOpExecutor", executor)
         operands.download(device)
-    return Passage(status, text, ran=1)
+    return ScenarioResult(status, text, ran=1)
 
 
-def _destroyed_unused(at: Traveller) -> Passage:
-    with at.prepared() as (_, _, executor):
-        status = at.device.status("aclDestroyAclOpExecutor", executor)
-    text = at.device.recent_error()
-    execute(at.device, at.operator, at.call, at.device.stream)
-    return Passage(status, text, ran=1)
+def _destroyed_unused(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (_, _, executor):
+        status = context.device.status("aclDestroyAclOpExecutor", executor)
+    text = context.device.recent_error()
+    execute(context.device, context.operator, context.call, context.device.stream)
+    return ScenarioResult(status, text, ran=1)
 
 
-def _default_stream(at: Traveller) -> Passage:
-    execute(at.device, at.operator, at.call, 0)
-    return Passage(SUCCESS, ran=1)
+def _default_stream(context: ScenarioContext) -> ScenarioResult:
+    execute(context.device, context.operator, context.call, 0)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _stream_made_between(at: Traveller) -> Passage:
-    with at.prepared() as (operands, size, executor), at.device.another_stream() as stream:
-        at.run(size, executor, stream)
-        operands.download(at.device)
-    return Passage(SUCCESS, ran=1)
+def _stream_made_between(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (operands, size, executor), context.device.another_stream() as stream:
+        context.run(size, executor, stream)
+        operands.download(context.device)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _other_thread(at: Traveller) -> Passage:
-    with at.prepared() as (operands, size, executor):
-        at.elsewhere(lambda: at.run(size, executor, at.device.stream))
-        operands.download(at.device)
-    return Passage(SUCCESS, ran=1)
+def _other_thread(context: ScenarioContext) -> ScenarioResult:
+    with context.prepared() as (operands, size, executor):
+        context.in_other_thread(lambda: context.run(size, executor, context.device.stream))
+        operands.download(context.device)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _phase_one_in_other_thread(at: Traveller) -> Passage:
-    with at.operator.operands(at.call) as operands:
-        size, executor = at.elsewhere(lambda: at.operator.prepare(operands))
-        at.run(size, executor, at.device.stream)
-        operands.download(at.device)
-    return Passage(SUCCESS, ran=1)
+def _phase_one_in_other_thread(context: ScenarioContext) -> ScenarioResult:
+    with context.operator.operands(context.call) as operands:
+        size, executor = context.in_other_thread(lambda: context.operator.prepare(operands))
+        context.run(size, executor, context.device.stream)
+        operands.download(context.device)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _data_after_phase_one(at: Traveller) -> Passage:
-    device, tensors = at.device, at.call.tensors
-    with at.operator.operands(at.call) as operands:
-        for name in at.call.operator.inputs:
+def _data_after_phase_one(context: ScenarioContext) -> ScenarioResult:
+    device, tensors = context.device, context.call.tensors
+    with context.operator.operands(context.call) as operands:
+        for name in context.call.operator.inputs:
             device.fill(operands.allocations[name], len(tensors[name].buffer), 0)
-        size, executor = at.operator.prepare(operands)
-        for name in at.call.operator.inputs:
+        size, executor = context.operator.prepare(operands)
+        for name in context.call.operator.inputs:
             device.upload(operands.allocations[name], tensors[name].buffer)
-        at.run(size, executor, device.stream)
+        context.run(size, executor, device.stream)
         operands.download(device)
-    return Passage(SUCCESS, ran=1)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _destroyed_behind(at: Traveller) -> Passage:
-    device, stream = at.device, at.device.stream
-    with at.operator.uploaded(at.call) as allocations, ExitStack() as kept:
-        with at.operator.wrapped(at.call, allocations) as operands:
-            size, executor = at.operator.prepare(operands)
-            workspace = kept.enter_context(workspace_for(device, executor, size))
-            at.queue.hold_up()
-            at.operator.run(workspace.address, size, executor, stream)
+def _destroyed_behind(context: ScenarioContext) -> ScenarioResult:
+    device, stream = context.device, context.device.stream
+    with context.operator.uploaded(context.call) as allocations, ExitStack() as cleanup:
+        with context.operator.wrapped(context.call, allocations) as operands:
+            size, executor = context.operator.prepare(operands)
+            workspace = cleanup.enter_context(workspace_for(device, executor, size))
+            context.queue.hold_up()
+            context.operator.run(workspace.address, size, executor, stream)
         device.synchronise(stream)
         operands.download(device)
-    return Passage(SUCCESS, ran=1)
+    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _interleaved(at: Traveller) -> Passage:
-    device, operator = at.device, at.operator
-    with operator.operands(at.call) as operands, operator.operands(at.other) as others:
+def _interleaved(context: ScenarioContext) -> ScenarioResult:
+    device, operator = context.device, context.operator
+    with operator.operands(context.call) as operands, operator.operands(context.other) as others:
         first, second = operator.prepare(operands), operator.prepare(others)
-        at.run(*second, device.stream)
-        at.run(*first, device.stream)
-        for each in (operands, others):
-            each.download(device)
-    return Passage(SUCCESS, ran=2)
+        context.run(*second, device.stream)
+        context.run(*first, device.stream)
+        operands.download(device)
+        others.download(device)
+    return ScenarioResult(SUCCESS, ran=2)
 
 
-TAKEN: Mapping[Way, Callable[[Traveller], Passage]] = {
-    ways.WORKSPACE_NULL: _workspace_null,
-    ways.WORKSPACE_NULL_UNASKED: _workspace_null_unasked,
-    ways.WORKSPACE_UNDERSTATED: _workspace_understated,
-    ways.EXECUTOR_NULL: _executor_null,
-    ways.REPEATABLE_NULL: _repeatable_null,
-    ways.DESTROY_NULL: _destroy_null,
-    ways.REPEATABLE_RUN_AGAIN: _repeatable_run_again,
-    ways.REPEATABLE_FROM_CACHE: _repeatable_from_cache,
-    ways.DESTROYED_UNUSED: _destroyed_unused,
-    ways.DEFAULT_STREAM: _default_stream,
-    ways.STREAM_MADE_BETWEEN: _stream_made_between,
-    ways.OTHER_THREAD: _other_thread,
-    ways.PHASE_ONE_IN_OTHER_THREAD: _phase_one_in_other_thread,
-    ways.DATA_AFTER_PHASE_ONE: _data_after_phase_one,
-    ways.DESTROYED_BEHIND: _destroyed_behind,
-    ways.INTERLEAVED: _interleaved,
+RUNNERS: Mapping[ExecutorScenario, Callable[[ScenarioContext], ScenarioResult]] = {
+    scenarios.WORKSPACE_NULL: _workspace_null,
+    scenarios.WORKSPACE_NULL_UNASKED: _workspace_null_unasked,
+    scenarios.WORKSPACE_UNDERSTATED: _workspace_understated,
+    scenarios.EXECUTOR_NULL: _executor_null,
+    scenarios.REPEATABLE_NULL: _repeatable_null,
+    scenarios.DESTROY_NULL: _destroy_null,
+    scenarios.REPEATABLE_RUN_AGAIN: _repeatable_run_again,
+    scenarios.REPEATABLE_FROM_CACHE: _repeatable_from_cache,
+    scenarios.DESTROYED_UNUSED: _destroyed_unused,
+    scenarios.DEFAULT_STREAM: _default_stream,
+    scenarios.STREAM_MADE_BETWEEN: _stream_made_between,
+    scenarios.OTHER_THREAD: _other_thread,
+    scenarios.PHASE_ONE_IN_OTHER_THREAD: _phase_one_in_other_thread,
+    scenarios.DATA_AFTER_PHASE_ONE: _data_after_phase_one,
+    scenarios.DESTROYED_BEHIND: _destroyed_behind,
+    scenarios.INTERLEAVED: _interleaved,
 }
 
 
 class AclnnPhases:
-    """`poolproof.backends.base.Phases` of one device. ``failed`` says what a status that is not 0 comes to."""
+    """`poolproof.backends.base.Phases` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
     def __init__(
         self,
         device: Device,
         operators: Mapping[str, TwoPhase],
         streams: AclnnStreams,
-        failed: Callable[[AclError], Outcome],
+        outcome_of: Callable[[AclError], Outcome],
     ) -> None:
         self._device = device
         self._operators = operators
         self._streams = streams
-        self._failed = failed
+        self._outcome_of = outcome_of
 
-    def take(self, way: Way, call: Call, other: Call) -> Passage:
+    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         try:
             self._device.set_deterministic(call.deterministic)
             self._device.recent_error()  # forget what earlier calls left: reading it clears it
             operator = self._operators[call.operator.name]
-            return TAKEN[way](Traveller(self._device, operator, self._streams.queue, call, other))
+            return RUNNERS[scenario](ScenarioContext(self._device, operator, self._streams.queue, call, other))
         except AclError as error:
-            is_answer = error.code != SUCCESS and self._failed(error).status is Status.REFUSED
-            return Passage(error.code if is_answer else None, str(error))
+            is_answer = error.code != SUCCESS and self._outcome_of(error).status is Status.REFUSED
+            return ScenarioResult(error.code if is_answer else None, str(error))

@@ -1,6 +1,6 @@
-"""The C prototypes of everything that is called, as ctypes types.
+"""C prototypes of all functions that are called, as ctypes types.
 
-Everything is spelled out, because ctypes would otherwise cut pointers and 64-bit sizes to int.
+Without them ctypes would truncate pointers and 64-bit sizes to int.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OPTIONAL_RUNTIME: dict[str, Prototype] = {
     "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
     "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
 }
-"""Only some generations of the runtime have these."""
+"""Functions of only some generations of the runtime."""
 
 BASE: dict[str, Prototype] = {
     "aclCreateTensor": (
@@ -78,9 +78,9 @@ _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
 
 
 def operator_prototypes(operator: Operator) -> dict[str, Prototype]:
-    """Both phases of an operator. Phase one takes a handle for every argument but flags."""
+    """Declare both phases of an operator. Phase one takes a handle for every argument but flags."""
     name = f"aclnn{operator.name}"
-    arguments = (c_bool if each.role is Role.FLAG else _Handle for each in SIGNATURES[name].arguments)
+    arguments = (c_bool if argument.role is Role.FLAG else _Handle for argument in SIGNATURES[name].arguments)
     return {f"{name}GetWorkspaceSize": (Status, (*arguments, *_ENDING)), name: (Status, _SECOND_PHASE)}
 
 

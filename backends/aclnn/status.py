@@ -1,4 +1,4 @@
-"""Status numbers of AscendCL and aclnn: their names, and what they say about who is at fault.
+"""Status numbers of AscendCL and aclnn: their names, and who is at fault.
 
 Sources: the library's page on aclnn return codes and the runtime's error code header.
 """
@@ -86,7 +86,7 @@ NAMES = {
 
 
 class Blame(Enum):
-    """Whom a status points at."""
+    """Who is at fault by a status."""
 
     OPERATOR = "operator"
     ENVIRONMENT = "environment"
@@ -100,7 +100,7 @@ _CONTEXT = {507014, 507015, 507018, 507034, 507035, 507046, 507053}
 
 
 def blame(code: int) -> Blame:
-    """The environment (not installed, no device), its memory, a context that is lost, or else the operator itself."""
+    """Blame the environment (not installed, no device), its memory, a lost context, or else the operator itself."""
     if code in _ENVIRONMENT:
         return Blame.ENVIRONMENT
     if code in _MEMORY:
@@ -109,14 +109,14 @@ def blame(code: int) -> Blame:
 
 
 def describe(code: int) -> str:
-    """``161002 (invalid argument)``."""
+    """Spell a status: ``161002 (invalid argument)``."""
     return f"{code} ({NAMES.get(code, 'unknown status')})"
 
 
 class AclError(Exception):
     """A call that reported anything but success.
 
-    ``code`` is its status, ``function`` the C function, ``text`` what the library says about it, may be empty.
+    ``code`` is its status, ``function`` the C function, ``text`` the library's message, which may be empty.
     """
 
     def __init__(self, function: str, code: int, text: str = "") -> None:

@@ -1,8 +1,8 @@
-"""Calls among other work on streams: nothing but the order on a stream, and events, says what comes first.
+"""Calls among other work on streams, where only the order on a stream, and events, say what comes first.
 
-Whatever is queued in front of a call is long compared to the time that queueing takes, and what is queued behind it is
-short. A library that reads, writes or computes anywhere but at its place on the stream that it was given is then early
-or late by a margin: it meets inputs of zeros, or leaves outputs that were read before it wrote them.
+Work queued before a call takes long compared to queueing, and work behind it is short. A library that reads, writes or
+computes anywhere but at its place on its stream is then early or late by a margin: it reads zeros as inputs, or writes
+outputs after they were read.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _BLOCK = 1 << 22
 """Bytes of one copy of a delay."""
 
 _DELAY_SECONDS = 2e-3
-"""How long a delay lasts: many times what the host takes to queue a call."""
+"""Length of a delay: many times what the host takes to queue a call."""
 
 _MOST_COPIES = 128
-"""Of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
+"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
 
 _ROUNDS = 16
-"""How often either of two calls is queued that run at once."""
+"""How often each of two concurrent calls is queued."""
 
 DEFAULT_STREAM = 0
 
@@ -58,7 +58,7 @@ class Queue:
     delay: Delay
 
     def hold_up(self) -> None:
-        """Keep the stream busy for a while."""
+        """Keep the stream busy for one delay."""
         for _ in range(self.delay.copies):
             self.copy(self.delay.block, self.delay.block + _BLOCK, _BLOCK)
 
@@ -71,7 +71,7 @@ class Queue:
             self.device.call("aclrtMemsetAsync", address, size, 0, size, self.stream)
 
     def await_all_of(self, other: Queue, event: int) -> None:
-        """What is queued here from now on runs after all that ``other`` holds now."""
+        """Order what is queued here from now on after all that ``other`` holds now."""
         self.device.call("aclrtRecordEvent", event, other.stream)
         self.device.call("aclrtStreamWaitEvent", self.stream, event)
 
@@ -88,18 +88,18 @@ class Launches:
         self.workspace = workspace
 
     def enqueue(self, stream: int) -> None:
-        """Phase two of the next."""
+        """Run phase two of the next executor."""
         size, executor = self._waiting.pop()
         self._operator.run(self.workspace.address if size else 0, size, executor, stream)
 
 
 @contextmanager
 def _launches(device: Device, operator: TwoPhase, operands: Sequence[Operands]) -> Iterator[Launches]:
-    """An executor for each of ``operands``, the last of them first; those that have not run are destroyed."""
+    """Prepare an executor for each of ``operands``, the last of them first; destroy those that have not run."""
     waiting: list[tuple[int, int]] = []
     try:
-        for each in operands:
-            waiting.append(operator.prepare(each))
+        for prepared in operands:
+            waiting.append(operator.prepare(prepared))
         with guarded_workspace(device, max(size for size, _ in waiting)) as workspace:
             yield Launches(operator, waiting, workspace)
     finally:
@@ -109,7 +109,7 @@ def _launches(device: Device, operator: TwoPhase, operands: Sequence[Operands]) 
 
 @contextmanager
 def _drained(device: Device) -> Iterator[None]:
-    """Whatever happens in the block, and wherever the library works, nothing is left running when its memory goes."""
+    """Wait for the whole device before the block's memory is freed, whatever happens in it."""
     try:
         yield
     finally:
@@ -119,7 +119,7 @@ def _drained(device: Device) -> Iterator[None]:
 
 @contextmanager
 def _spare(device: Device, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Device memory of those sizes, by the same names."""
+    """Allocate device memory of those sizes, by the same names."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
 
@@ -139,7 +139,7 @@ def _sizes(call: Call, names: Sequence[str]) -> dict[str, int]:
 
 
 def _produce(queue: Queue, operands: Operands, made: Mapping[str, int]) -> None:
-    """Queue what makes the inputs: a delay, and copies of them from where they lie ready."""
+    """Queue the production of the inputs: a delay, and copies from where they lie ready."""
     queue.hold_up()
     for name, size in _sizes(operands.call, tuple(made)).items():
         queue.copy(operands.allocations[name], made[name], size)
@@ -147,7 +147,7 @@ def _produce(queue: Queue, operands: Operands, made: Mapping[str, int]) -> None:
 
 @contextmanager
 def _unmade(device: Device, operands: Operands) -> Iterator[dict[str, int]]:
-    """Where the inputs lie ready while the tensors of the call hold zeros, which are indices in any plane."""
+    """Upload the inputs elsewhere while the call's tensors hold zeros, which are indices in any plane."""
     sizes = _sizes(operands.call, operands.call.operator.inputs)
     with _spare(device, sizes) as made:
         for name, size in sizes.items():
@@ -236,11 +236,11 @@ def _workspace_of_the_call_before(queue: Queue, operator: TwoPhase, call: Call) 
 
 
 def _result(queue: Queue, operands: Operands, launches: Launches) -> Outcome:
-    """What the call has come to, once its stream has run it."""
+    """Wait for the call's stream and return its outcome."""
     queue.drain()
-    complaints = launches.workspace.complaints()
+    guard_violations = launches.workspace.guard_violations()
     operands.download(queue.device)
-    return completed(operands.call, 0.0, complaints)
+    return completed(operands.call, 0.0, guard_violations)
 
 
 HAZARDS: dict[Hazard, Callable[[Queue, TwoPhase, Call], Outcome]] = {
@@ -253,30 +253,30 @@ HAZARDS: dict[Hazard, Callable[[Queue, TwoPhase, Call], Outcome]] = {
 
 
 class AclnnStreams:
-    """`poolproof.backends.base.Streams` of one device. ``failed`` says what a status that is not 0 comes to."""
+    """`poolproof.backends.base.Streams` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
     hazards = tuple(HAZARDS)
 
     def __init__(
-        self, device: Device, operators: Mapping[str, TwoPhase], failed: Callable[[AclError], Outcome]
+        self, device: Device, operators: Mapping[str, TwoPhase], outcome_of: Callable[[AclError], Outcome]
     ) -> None:
         self._device = device
         self._operators = operators
-        self._failed = failed
+        self._outcome_of = outcome_of
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         try:
             self._device.set_deterministic(call.deterministic)
             return HAZARDS[hazard](self.queue, self._operators[call.operator.name], call)
         except AclError as error:
-            return self._failed(error)
+            return self._outcome_of(error)
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         try:
             self._device.set_deterministic(first.deterministic)
             return self._at_once(self.queue, first, second)
         except AclError as error:
-            outcome = self._failed(error)
+            outcome = self._outcome_of(error)
             return outcome, outcome
 
     def _at_once(self, queue: Queue, first: Call, second: Call) -> tuple[Outcome, Outcome]:
@@ -301,13 +301,13 @@ class AclnnStreams:
 
     @cached_property
     def queue(self) -> Queue:
-        """The device's own stream. The memory for delays is kept, and measured in, once and for all."""
+        """The device's own stream, with memory for delays that is allocated and measured once."""
         block = self._device.allocate(2 * _BLOCK)
         return Queue(self._device, self._device.stream, Delay(block, _copies(self._device, block)))
 
 
 def _copies(device: Device, block: int) -> int:
-    """How many copies of a block last `_DELAY_SECONDS` here, measured after one that warms up."""
+    """Measure how many copies of a block last `_DELAY_SECONDS` here, after one that warms up."""
     queue = Queue(device, device.stream, Delay(block, 1))
     queue.hold_up()
     seconds = device.timed(queue.stream, queue.hold_up)

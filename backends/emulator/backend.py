@@ -1,4 +1,4 @@
-"""The emulator as backends, one per product: the aclnn binding on a library that is built here."""
+"""The emulator as backends, one per product: the aclnn binding on a library that is built on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.products import Product
 
 KNOWN_PRODUCTS = ("A2", "A3", "950", "910", "310P", "310B")
-"""What ``ascendcl/product.cpp`` can be."""
+"""Products of ``ascendcl/product.cpp``."""
 
 PRODUCT_VARIABLE = "POOLPROOF_EMULATOR_PRODUCT"
 SYSTEM_WORKSPACE_VARIABLE = "POOLPROOF_EMULATOR_SYSTEM_WORKSPACE"
@@ -24,7 +24,7 @@ ACCUMULATION_VARIABLE = "POOLPROOF_EMULATOR_ACCUMULATION"
 
 
 class Emulated(Aclnn):
-    """The emulator, which declares the accumulation that it was told to have."""
+    """The emulator, which declares the accumulation that the environment sets."""
 
     def __init__(self, product: Product) -> None:
         chosen = {name: os.environ[name] for name in (DEVICE_VARIABLE, WORKER_VARIABLE) if name in os.environ}
@@ -47,10 +47,10 @@ def prepare(tell: Tell) -> None:
 
 
 def emulated(product: Product) -> Emulated:
-    """The emulator as ``product``, whatever else is installed; BackendUnavailable without a C++ compiler.
+    """Create the emulator of ``product``, whatever else is installed; BackendUnavailable without a C++ compiler.
 
     A product that the emulator does not know is emulated by the nearest that it is like. The library reads its product
-    once: a process can have one of them.
+    once, so a process can have only one.
     """
     os.environ[PRODUCT_VARIABLE] = _stand_in(product)
     os.environ.setdefault(SYSTEM_WORKSPACE_VARIABLE, str(_SMALL_SYSTEM_WORKSPACE))
@@ -61,7 +61,7 @@ def emulated(product: Product) -> Emulated:
 
 
 def _stand_in(product: Product) -> str:
-    names = [each.name for each in product.lineage if each.name in KNOWN_PRODUCTS]
+    names = [known.name for known in product.lineage if known.name in KNOWN_PRODUCTS]
     if not names:
         known = ", ".join(KNOWN_PRODUCTS)
         raise BackendUnavailable(f"the emulator is no {product.name}, nor anything that it is like, only {known}")

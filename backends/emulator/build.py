@@ -1,8 +1,8 @@
-"""Builds the emulator with the system's C++ compiler on first use, and finds it in the user's cache afterwards.
+"""The build of the emulator by the system's C++ compiler on first use, with a cache in the user's folder.
 
-A build is keyed by everything that can change it: the sources, the flags and the compiler's own version. Object
-files are shared by all layouts. Of several processes that want the same build one makes it, and the others wait; where
-files cannot be locked each makes its own, for nothing is ever changed in place.
+A build is keyed by the sources, the flags and the compiler's version. All layouts share object files. Only one process
+at a time makes a build, and others wait; where files cannot be locked each makes its own, for nothing is changed in
+place.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SINGLE_NAME = "libpoolproof_emulator.so"
 LIBRARY_FOLDER = "lib64"
 
 _SOURCES = Path(__file__).parent
-_PARTS = ("ascendcl", "nnopbase", "opapi")
+_COMPONENTS = ("ascendcl", "nnopbase", "opapi")
 
 _LAYOUTS: dict[Layout, dict[str, tuple[str, ...]]] = {
-    "single": {SINGLE_NAME: _PARTS},
+    "single": {SINGLE_NAME: _COMPONENTS},
     "split": {"libascendcl.so": ("ascendcl",), "libnnopbase.so": ("nnopbase",), "libopapi_nn.so": ("opapi",)},
     "monolithic": {"libascendcl.so": ("ascendcl",), "libopapi.so": ("nnopbase", "opapi")},
 }
-"""Libraries of each layout, in link order: each may need those before it. Folders of sources are parts of it."""
+"""Libraries of each layout, in link order: each may need those before it; and their folders of sources."""
 
 _FLAGS = (
     "-std=c++17",
@@ -49,20 +49,20 @@ _FLAGS = (
 )
 
 _EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *; };"
-"""What a library of several shows: the ABI, and the emulator's own names for its sister libraries."""
+"""Exports of one of several libraries: the ABI, and the emulator's own names for its sister libraries."""
 
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
 
 
-_MOST_IN_A_UNIT = 16
-"""Sources that are compiled as one: reading the standard library's headers is most of what each costs by itself. So
-names of a part are used once in it, those of unnamed namespaces as well; the compiler says where one is not."""
+_MAX_PER_UNIT = 16
+"""Sources that are compiled as one, so that the standard library's headers are read once. Names, also those in unnamed
+namespaces, are therefore unique in a component; the compiler rejects duplicates."""
 
 _CPU_SECONDS = 20
-"""What compiling takes on one core that has nothing else to do (measured: 18, by g++ on x86)."""
+"""Time of compiling on one idle core (measured: 18, by g++ on x86)."""
 
 Tell = Callable[[str], object]
-"""Takes a sentence about what takes long, for a person who waits."""
+"""A function that takes a sentence about what takes long, for a person who waits."""
 
 
 class CompilerMissing(Exception):
@@ -70,14 +70,14 @@ class CompilerMissing(Exception):
 
 
 class BuildFailed(Exception):
-    """The compiler refused, which is told in its words, or was to be told what it cannot."""
+    """The compiler failed, with its own text, or an option is invalid."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
-    """Build the emulator if need be, and ``tell`` that this is what takes long.
+    """Build the emulator if need be, and ``tell`` that this takes long.
 
-    For ``single`` the path of the one library. For the other layouts the root of an installation, with the
-    libraries in ``lib64``, as ``ASCEND_HOME_PATH`` names one. Without ``sanitizer`` the environment variable
+    Returns the path of the one library for ``single``; for the other layouts the root of an installation, with the
+    libraries in ``lib64``, as in ``ASCEND_HOME_PATH``. Without ``sanitizer`` the environment variable
     POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
     """
     root = _installation(layout, sanitizer or _environment_sanitizer(), tell)
@@ -85,7 +85,7 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
 
 
 def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
-    """The sanitizer's own library: a program that loads an instrumented emulator needs it in ``LD_PRELOAD``."""
+    """Find the sanitizer's own library, which a program that loads an instrumented emulator needs in ``LD_PRELOAD``."""
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
     found = _run([_compiler(), f"-print-file-name={name}"]).strip()
     return Path(found).resolve()
@@ -110,7 +110,7 @@ def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Pa
 
 @contextmanager
 def _alone(build: Path, tell: Tell) -> Iterator[None]:
-    """Keep other processes out of a build, or wait until they are done; the system's lock ends with its process."""
+    """Lock a build against other processes, or wait until they are done; the lock ends with its process."""
     build.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(build, os.O_RDONLY)
     try:
@@ -134,15 +134,15 @@ def _cache() -> Path:
 @lru_cache
 def _fingerprint(flags: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for part in (_run([_compiler(), "--version"]), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
-        digest.update(part.encode())
-    for source in sorted(path for part in _PARTS for path in (_SOURCES / part).iterdir()):
+    for text in (_run([_compiler(), "--version"]), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
+        digest.update(text.encode())
+    for source in sorted(path for component in _COMPONENTS for path in (_SOURCES / component).iterdir()):
         digest.update(f"{source.parent.name}/{source.name}\0".encode() + source.read_bytes())
     return digest.hexdigest()[:24]
 
 
 def _once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """``folder``, filled elsewhere and moved into place; where another process was faster, its result stands."""
+    """Fill ``folder`` elsewhere and move it into place; where another process was faster, its result stands."""
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -174,12 +174,12 @@ def _compile_unit(target: Path, flags: Sequence[str], sources: Sequence[Path]) -
 
 
 def _units() -> dict[str, list[Path]]:
-    """Sources that are compiled together, of one part each, by the name of their object file."""
+    """List sources of one component that are compiled together, by the name of their object file."""
     units: dict[str, list[Path]] = {}
-    for part in _PARTS:
-        sources = sorted((_SOURCES / part).glob("*.cpp"))
-        count = math.ceil(len(sources) / _MOST_IN_A_UNIT)
-        units |= {f"{part}.{number}": sources[number::count] for number in range(count)}
+    for component in _COMPONENTS:
+        sources = sorted((_SOURCES / component).glob("*.cpp"))
+        count = math.ceil(len(sources) / _MAX_PER_UNIT)
+        units |= {f"{component}.{number}": sources[number::count] for number in range(count)}
     return units
 
 
@@ -189,8 +189,8 @@ def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> 
     exports = folder / "exports.map"
     exports.write_text(_ABI_ONLY if layout == "single" else _EXPORTS)
     earlier: list[str] = []
-    for name, parts in _LAYOUTS[layout].items():
-        inputs = [str(path) for part in parts for path in sorted(objects.glob(f"{part}.*.o"))]
+    for name, components in _LAYOUTS[layout].items():
+        inputs = [str(path) for component in components for path in sorted(objects.glob(f"{component}.*.o"))]
         options = [
             "-shared",
             "-pthread",

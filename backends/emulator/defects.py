@@ -1,4 +1,4 @@
-"""The seeded defects as data, read from the table that the emulator itself is compiled from."""
+"""Seeded defects as data, read from the table that the emulator is compiled from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 VARIABLE = "POOLPROOF_EMULATOR_DEFECTS"
-"""Environment variable with the ids, separated by commas, of the defects that a process shall have."""
+"""Environment variable with the ids of a process's defects, separated by commas."""
 
 _TABLE = Path(__file__).parent / "ascendcl" / "seeds.def"
 _ROW = re.compile(r"^DEFECT\((\w+),\s*(.*?)\)$", re.MULTILINE | re.DOTALL)
@@ -17,11 +17,11 @@ _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|(\d+)')
 
 @dataclass(frozen=True)
 class Defect:
-    """One fault that the emulator can be given.
+    """One fault that the emulator can have.
 
-    ``group`` is its class in words; ``clause`` the sentence that it breaks; ``trigger`` what it takes to show;
-    ``difficulty`` goes from 1 (any case shows it) to 5 (only a case aimed at it). It exists on ``products``, and is
-    at home on the first of them.
+    ``group`` is its class in words; ``clause`` the sentence that it breaks; ``trigger`` what exposes it;
+    ``difficulty`` goes from 1 (any case exposes it) to 5 (only a case aimed at it). It exists on ``products``, the
+    first of which is the typical one.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Defect:
 
 @cache
 def defects() -> dict[str, Defect]:
-    """Every defect by its id, in the order of the table."""
+    """Read every defect by its id, in the order of the table."""
     table = {}
     for match in _ROW.finditer(_TABLE.read_text()):
         group, clause, trigger, severity, difficulty, products = (

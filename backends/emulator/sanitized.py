@@ -1,12 +1,12 @@
-"""Runs a command with the emulator built under a sanitizer.
+"""A command with the emulator built under a sanitizer.
 
 usage: python -m poolproof.backends.emulator.sanitized {address,thread} COMMAND...
 
 Example: python -m poolproof.backends.emulator.sanitized address python -m pytest meta_tests/backends/test_emulator.py
 
-The sanitizer's library goes into LD_PRELOAD, because python itself is not instrumented. Leak checking is off: what
-the interpreter keeps until it exits would drown everything else, and the emulator counts its own objects. The thread
-sanitizer needs a predictable address space, so that its command runs under ``setarch -R``.
+The sanitizer's library goes into LD_PRELOAD, because python itself is not instrumented. Leak checking is off, because
+the interpreter keeps much until it exits, and the emulator counts its own objects. The thread sanitizer needs a
+predictable address space, so its command runs under ``setarch -R``.
 """
 
 from __future__ import annotations

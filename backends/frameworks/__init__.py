@@ -1,1 +1,1 @@
-"""Frameworks with arrays of their own: what they have in common, and a small file for each."""
+"""Backends of frameworks with arrays of their own: a common base, and a small file for each."""

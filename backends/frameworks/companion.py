@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.frameworks import companion_program
-from poolproof.backends.frameworks.copying import CopyingBackend, Question, Refused
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, Refused
 
 _MOST_PRINTED = 1 << 16
 """Bytes that are kept of what a framework prints."""
@@ -52,11 +52,11 @@ class CompanionBackend(CopyingBackend):
         super().__init__()
         self._companion = Companion(self.framework, self.calls)
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
+    def forward(self, question: ArrayCall) -> tuple[NDArray, NDArray]:
         made = self._put("forward", question, {"index_dtype": question.index_dtype}, values=question.values)
         return made["out"], made["indices"]
 
-    def backward(self, question: Question) -> NDArray:
+    def backward(self, question: ArrayCall) -> NDArray:
         assert question.gradient is not None
         assert question.indices is not None
         given = {"values": question.values, "gradient": question.gradient, "indices": question.indices}
@@ -65,7 +65,7 @@ class CompanionBackend(CopyingBackend):
     def environment(self) -> Mapping[str, str]:
         return self._companion.versions
 
-    def _put(self, call: str, question: Question, named: dict[str, str], **arrays: NDArray) -> Mapping[str, NDArray]:
+    def _put(self, call: str, question: ArrayCall, named: dict[str, str], **arrays: NDArray) -> Mapping[str, NDArray]:
         given = {name: getattr(question, name) for name in _WINDOWS} | named
         said, made = self._companion.ask({"call": call, "given": given}, **arrays)
         if "fault" in said:

@@ -7,7 +7,7 @@ Started by `poolproof.backends.frameworks.companion` as ``python companion_progr
     forward(ask, values, index_dtype, **windows) -> (maxima, indices)
     backward(ask, values, gradient, indices, **windows) -> grad_input
 
-in numpy arrays, as `poolproof.backends.frameworks.copying.Question` has them; ``windows`` are its lists and its
+in numpy arrays, as `poolproof.backends.frameworks.copying.ArrayCall` has them; ``windows`` are its lists and its
 ``ceil_mode``. ``ask(function, *arguments)`` calls the framework: its time counts, and what it raises is a refusal. What
 is raised elsewhere is the fault of CALLS.py.
 

@@ -1,8 +1,8 @@
-"""A base for frameworks that take arrays and return arrays: everything but the framework's own calls.
+"""The base of backends for frameworks that take and return arrays: everything but the framework's own calls.
 
-A subclass says what it has not, and asks the framework: about twenty lines. It is given batched contiguous arrays and
-attributes of full length, and returns arrays; those are copied into the call's tensors, and their shapes and dtypes
-reported. What the framework itself raises is a refusal; what the adapter raises is the adapter's fault.
+A subclass declares what it lacks, and invokes the framework: about twenty lines. It gets batched contiguous arrays and
+attributes of full length, and returns arrays, which are copied into the call's tensors. What the framework raises is a
+refusal; what the adapter raises is the adapter's fault.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from poolproof.references.windows import Adaptive, Lengths, Windowed
 
 
 class IndexBase(StrEnum):
-    """What a framework's indices count.
+    """What the indices of a framework count.
 
     ``plane``: cells of one (n, c), as in the operator library. ``tensor``: elements of the whole tensor in (N, C, ...)
     order. ``channels-last``: elements of one batch item in (..., C) order.
@@ -37,13 +37,13 @@ class IndexBase(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """One call as a framework can be asked it.
+class ArrayCall:
+    """One call in arrays.
 
     Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
-    of shape ``(N, C, *windows)``, the last counted from the framework's `IndexBase`; a forward has neither, and is
-    asked for indices of ``index_dtype``. Of the lists each has a length for every spatial axis; of windowed and
-    adaptive operators the other kind's are empty. ``mode`` is the one of `Backend.variants` to ask in.
+    of shape ``(N, C, *windows)``, the last in the framework's `IndexBase`; a forward has neither, and returns indices
+    of ``index_dtype``. Each list has a length for every spatial axis; those of the other kind of windows are empty.
+    ``mode`` is one of `Backend.variants`, or empty.
     """
 
     operator: Operator
@@ -61,7 +61,7 @@ class Question:
 
 
 class Refused(Exception):
-    """The framework turned a call down; the text is its own."""
+    """The framework refused a call; the text is its own."""
 
 
 P = ParamSpec("P")
@@ -71,8 +71,8 @@ R = TypeVar("R")
 class CopyingBackend(Backend):
     """Override `unsupported`, and `forward`, `backward` or both.
 
-    ``without``: the abilities of every operator, of which layouts and tensors without a batch axis are always taken
-    away: they never reach the framework.
+    ``without``: the abilities of every operator; layouts and tensors without a batch axis never reach the framework,
+    and are removed from them.
     """
 
     index_base = IndexBase.PLANE
@@ -84,16 +84,16 @@ class CopyingBackend(Backend):
     def abilities(self, operator: Operator) -> Abilities:  # noqa: ARG002
         return replace(self.without, layouts=(), unbatched=False)
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        """(maxima, indices), by `ask`."""
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        """Compute (maxima, indices), by `invoke`."""
         raise NotImplementedError
 
-    def backward(self, question: Question) -> NDArray:
-        """grad_input, by `ask`."""
+    def backward(self, call: ArrayCall) -> NDArray:
+        """Compute grad_input, by `invoke`."""
         raise NotImplementedError
 
-    def ask(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the framework: its time counts, and what it raises is its refusal."""
+    def invoke(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function of the framework: its time counts, and what it raises is a refusal."""
         started = time.perf_counter()
         try:
             return function(*args, **kwargs)
@@ -103,13 +103,13 @@ class CopyingBackend(Backend):
             self._seconds += time.perf_counter() - started
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        question, self._seconds = replace(self._question(call), mode=mode), 0.0
+        given, self._seconds = replace(self._array_call(call), mode=mode), 0.0
         try:
             if call.operator.is_backward:
-                made: tuple[NDArray, ...] = (self.backward(question),)
+                made: tuple[NDArray, ...] = (self.backward(given),)
             else:
-                maxima, indices = self.forward(question)
-                made = maxima, self._to_plane(indices, question)
+                maxima, indices = self.forward(given)
+                made = maxima, self._to_plane(indices, given)
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
         results = {}
@@ -117,30 +117,27 @@ class CopyingBackend(Backend):
             results[name] = _put(array, call, name)
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)
 
-    def _question(self, call: Call) -> Question:
+    def _array_call(self, call: Call) -> ArrayCall:
         rank, arrays = call.operator.spatial_rank, {}
         for name in call.operator.inputs:
             array = call.tensors[name].array
             batched = array if array.ndim == rank + 2 else array[np.newaxis]
             arrays[name] = np.ascontiguousarray(batched)
         given = arrays["self"], arrays.get("grad_output"), None, call.index_dtype
-        question = Question(call.operator, *given, **_full_length(call))
-        if "indices" in arrays:
-            question = replace(question, indices=self._from_plane(arrays["indices"], question))
-        return question
+        made = ArrayCall(call.operator, *given, **_full_length(call))
+        if "indices" not in arrays:
+            return made
+        scale, starts = self._places(made)
+        return replace(made, indices=(arrays["indices"] * scale + starts).astype(arrays["indices"].dtype))
 
-    def _from_plane(self, indices: NDArray, question: Question) -> NDArray:
-        scale, starts = self._places(question)
-        return (indices * scale + starts).astype(indices.dtype)
-
-    def _to_plane(self, indices: NDArray, question: Question) -> NDArray:
-        """-1 stays what it is: no cell."""
-        scale, starts = self._places(question)
+    def _to_plane(self, indices: NDArray, call: ArrayCall) -> NDArray:
+        """Convert indices to those of the plane; -1, which is no cell, stays."""
+        scale, starts = self._places(call)
         return np.where(indices < 0, indices, (indices - starts) // scale).astype(indices.dtype)
 
-    def _places(self, question: Question) -> tuple[int, NDArray]:
-        """By how much an index grows from cell to cell, and where those of each plane begin."""
-        values, rank = question.values, question.operator.spatial_rank
+    def _places(self, call: ArrayCall) -> tuple[int, NDArray]:
+        """Return the step of indices from cell to cell, and the first index of each plane."""
+        values, rank = call.values, call.operator.spatial_rank
         batch, channels = values.shape[:2]
         ones = (1,) * rank
         match self.index_base:
@@ -170,7 +167,7 @@ def _full_length(call: Call) -> dict[str, Any]:
 
 
 def _put(array: NDArray, call: Call, name: str) -> tuple[tuple[int, ...], str]:
-    """Copy a result into its tensor where it fits; its shape, without the batch axis that was added, and its dtype."""
+    """Copy a result into its tensor where it fits; return its shape, without an added batch axis, and its dtype."""
     tensor = call.tensors[name]
     shape = array.shape if len(tensor.shape) == array.ndim else array.shape[1:]
     if shape == tensor.shape:

@@ -1,6 +1,6 @@
-"""What frameworks declare whose threads take subnormal numbers for zero, in comparisons as in sums.
+"""Declarations of frameworks whose threads take subnormal numbers for zero, in comparisons and in sums.
 
-As the probe found it of JAX and TensorFlow. float16, whose arithmetic is emulated in a wider dtype, does not feel it.
+The probe found this of JAX and TensorFlow. float16, whose arithmetic is emulated in a wider dtype, is not affected.
 """
 
 from __future__ import annotations
@@ -16,5 +16,4 @@ SUMS = {
 
 
 def flushes(dtype: str) -> bool:
-    """Whether subnormal cells count as zero."""
     return dtype != "float16"

@@ -1,7 +1,7 @@
 """JAX on the CPU: the gradient of a maximum over windows, which finds the maxima itself.
 
-``reduce_window`` with ``max`` has no indices; its gradient selects and scatters (``select_and_scatter_add``). A call
-of another shape is compiled anew, which takes most of the time.
+``reduce_window`` with ``max`` has no indices; its gradient selects and scatters (``select_and_scatter_add``). Each
+further shape is compiled anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import CopyingBackend, Question
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
 from poolproof.backends.frameworks.flushing import SUMS, flushes
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
@@ -44,17 +44,17 @@ class Jax(CopyingBackend):
             return "JAX has gradients of maxima over windows alone"
         return None if index_dtype == "int64" else "no indices are given to JAX: one dtype of them is enough"
 
-    def backward(self, question: Question) -> NDArray:
-        padding = ((0, 0), (0, 0), *((before, before) for before in question.padding))
-        windows = (1, 1, *question.kernel_size), (1, 1, *question.stride), padding
-        with jax.disable_jit(question.mode == _OP_BY_OP):
-            return np.asarray(self.ask(_gradient, question.values, question.gradient, windows))
+    def backward(self, call: ArrayCall) -> NDArray:
+        padding = ((0, 0), (0, 0), *((before, before) for before in call.padding))
+        windows = (1, 1, *call.kernel_size), (1, 1, *call.stride), padding
+        with jax.disable_jit(call.mode == _OP_BY_OP):
+            return np.asarray(self.invoke(_gradient, call.values, call.gradient, windows))
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """``select_and_scatter`` keeps what it selected while that is ``ge``, which no NaN is, and nothing to NaN."""
+        """Declare that NaN yields: ``select_and_scatter`` keeps its selection while that is ``ge``, which no NaN is."""
         return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=flushes(call.dtype))
 
     def environment(self) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ class Jax(CopyingBackend):
 
 @partial(jax.jit, static_argnums=2)
 def _gradient(values: jax.Array, gradient: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
-    """``windows``: sizes, strides and padding of `lax.reduce_window`."""
+    """Differentiate the maxima; ``windows`` are sizes, strides and padding of `lax.reduce_window`."""
     _, pull = jax.vjp(partial(_maxima, windows=windows), values)
     (made,) = pull(gradient)
     return made

@@ -1,6 +1,6 @@
-"""MindSpore on the CPU: all pools with indices, forward and backward, in the environment that it needs.
+"""MindSpore on the CPU: all pools with indices, forward and backward, in an environment of its own.
 
-It takes numpy below 2, so that its calls are made by a companion. Indices count cells of the plane, in either dtype.
+It needs numpy below 2, so that a companion makes its calls. Indices count cells of the plane, in either dtype.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MindSpore(CompanionBackend):
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """As the probe found it: its threads flush, which float16, whose arithmetic is emulated, does not feel."""
+        """Declare what the probe found: its threads flush, but for float16, whose arithmetic is emulated."""
         if call.dtype != "float16":
             return AccumulationModel("acc32", flushes_subnormals=True)
         is_wide = call.operator.windows is Adaptive and call.operator.spatial_rank == 3

@@ -1,4 +1,4 @@
-"""The calls of MindSpore, for its companion (`companion_program`); what they have and have not, `mindspore.py` says."""
+"""The calls of MindSpore, for its companion (`companion_program`); `mindspore.py` declares what they lack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("GLOG_v", "3")  # its warnings are one for each call
+os.environ.setdefault("GLOG_v", "3")  # it warns at each call
 
 import mindspore
 import numpy as np
@@ -49,6 +49,6 @@ def _forward(rank: int, index_type: Any, output_size: tuple[int, ...], **windows
 
 
 def _made(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The arrays that a function gives; it is computed when they are asked for."""
+    """Call a function on tensors; reading its arrays waits for the computation."""
     made = function(*map(Tensor, arrays))
-    return tuple(each.asnumpy() for each in (made if isinstance(made, tuple) else (made,)))
+    return tuple(tensor.asnumpy() for tensor in (made if isinstance(made, tuple) else (made,)))

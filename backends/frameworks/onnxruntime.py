@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Windowed
@@ -24,9 +24,9 @@ except ImportError as error:
     raise BackendUnavailable("ONNX Runtime is not installed: pip install 'poolproof[onnxruntime]'") from error
 
 _RULE = ForwardRule(nans=Nans.LEADING, empty_is_lowest=True)
-"""As the probe found it: its running maximum begins with the first cell (``pool_functors.h``, MaxPool)."""
+"""The rule that the probe found: the running maximum begins with the first cell (``pool_functors.h``, MaxPool)."""
 
-_OPSET = 12  # the first with 8-bit integers; what later ones add is no dtype that is asked here
+_OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is used here
 
 
 class OnnxRuntime(CopyingBackend):
@@ -40,10 +40,10 @@ class OnnxRuntime(CopyingBackend):
             return "ONNX Runtime has no kernel for these dtypes on the CPU"
         return None
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        windows = (question.kernel_size, question.stride, question.padding, question.dilation, question.ceil_mode)
-        session = self.ask(_session, question.values.dtype, question.values.ndim, *windows)
-        maxima, indices = self.ask(session.run, None, {"x": question.values})
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        windows = (call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode)
+        session = self.invoke(_session, call.values.dtype, call.values.ndim, *windows)
+        maxima, indices = self.invoke(session.run, None, {"x": call.values})
         return maxima, indices
 
     def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
@@ -63,7 +63,7 @@ def _session(
     dilation: tuple[int, ...],
     ceil_mode: bool,
 ) -> onnxruntime.InferenceSession:
-    """A model of one node."""
+    """Make a session for a model of one node."""
     windows = {"kernel_shape": kernel, "strides": stride, "pads": padding * 2, "dilations": dilation}
     node = onnx.helper.make_node("MaxPool", ["x"], ["out", "indices"], ceil_mode=int(ceil_mode), **windows)
     element = onnx.helper.np_dtype_to_tensor_dtype(dtype)

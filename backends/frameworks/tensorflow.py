@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
 from poolproof.backends.frameworks.flushing import SUMS, flushes
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
@@ -36,16 +36,16 @@ class TensorFlow(CopyingBackend):
             return "TensorFlow has a pool with indices in 2-D alone"
         return None if index_dtype == "int64" else "the gradient has a kernel for int64 indices alone"
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        values, (size, strides) = tf.constant(_last(question.values)), _windows(question)
-        made = self.ask(tf.nn.max_pool_with_argmax, values, size, strides, "VALID", output_dtype=tf.int64)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        values, (size, strides) = tf.constant(_last(call.values)), _windows(call)
+        made = self.invoke(tf.nn.max_pool_with_argmax, values, size, strides, "VALID", output_dtype=tf.int64)
         return _first(made.output.numpy()), _first(made.argmax.numpy())
 
-    def backward(self, question: Question) -> NDArray:
-        given = [tf.constant(_last(each)) for each in (question.values, question.gradient, question.indices)]
-        windows = dict(zip(("ksize", "strides"), _windows(question), strict=True))
+    def backward(self, call: ArrayCall) -> NDArray:
+        given = [tf.constant(_last(array)) for array in (call.values, call.gradient, call.indices)]
+        windows = dict(zip(("ksize", "strides"), _windows(call), strict=True))
         names = dict(zip(("input", "grad", "argmax"), given, strict=True))
-        made = self.ask(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
+        made = self.invoke(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
         return _first(made.numpy())
 
     def accumulation(self, call: Call) -> AccumulationModel:
@@ -58,8 +58,8 @@ class TensorFlow(CopyingBackend):
         return {"tensorflow": tf.__version__}
 
 
-def _windows(question: Question) -> tuple[Lengths, Lengths]:
-    return (1, *question.kernel_size, 1), (1, *question.stride, 1)
+def _windows(call: ArrayCall) -> tuple[Lengths, Lengths]:
+    return (1, *call.kernel_size, 1), (1, *call.stride, 1)
 
 
 def _last(array: NDArray | None) -> NDArray:

@@ -1,7 +1,7 @@
-"""Torch's pools of oneDNN: of a tensor of the layout that `Tensor.to_mkldnn` makes, the gradient is computed by oneDNN.
+"""Torch's oneDNN pools: oneDNN computes the gradient for tensors in the layout of `Tensor.to_mkldnn`.
 
-No indices are given, nor taken: the backward finds the maxima again, of the values. float16 and float64 have no such
-pool, and adaptive pools go on to the pool without it.
+It neither returns nor takes indices: the backward finds the maxima again. float16 and float64 have no such pool, and
+adaptive pools fall back to the pool without oneDNN.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import Question
+from poolproof.backends.frameworks.copying import ArrayCall
 from poolproof.backends.frameworks.torch_routes import TorchRoute, array_of, pool_of
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
@@ -38,25 +38,25 @@ class TorchMkldnn(TorchRoute):
             return "torch has no pool of oneDNN for this dtype"
         return None if index_dtype == "int64" else "no indices are given to oneDNN: one dtype of them is enough"
 
-    def backward(self, question: Question) -> NDArray:
-        assert question.gradient is not None
-        values = self.tensor(question.values, question).requires_grad_()
-        out = self.ask(pool_of(self.torch, question), values.to_mkldnn()).to_dense()
-        self.ask(out.backward, self.tensor(question.gradient, question))
+    def backward(self, call: ArrayCall) -> NDArray:
+        assert call.gradient is not None
+        values = self.tensor(call.values, call).requires_grad_()
+        out = self.invoke(pool_of(self.torch, call), values.to_mkldnn()).to_dense()
+        self.invoke(out.backward, self.tensor(call.gradient, call))
         assert values.grad is not None
         return array_of(self.torch, values.grad)
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """As the probe found it, on a processor that converts to bfloat16, and flushes where it does."""
+        """Declare what the probe found on a processor that converts to bfloat16, where it flushes."""
         return AccumulationModel("acc32", flushes_subnormals=call.dtype == "bfloat16")
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """A running maximum from the lowest number on, which NaN does not replace, and the first cell until it is."""
+        """Declare an initial maximum of the lowest number and the first cell, which NaN does not replace."""
         return ForwardRule(nans=Nans.IGNORED, flushes_subnormals=call.dtype == "bfloat16" and self._flushes)
 
     @cached_property
     def _flushes(self) -> bool:
-        """Whether a subnormal number in bfloat16 is none any more behind a pool: that depends on the processor."""
+        """Whether a pool flushes subnormal bfloat16 numbers, which depends on the processor."""
         torch = self.torch
         subnormal = torch.full((1, 1, 1, 1), 1e-40, dtype=torch.bfloat16)
         return bool(torch.nn.functional.max_pool2d(subnormal.to_mkldnn(), 1).to_dense() == 0)

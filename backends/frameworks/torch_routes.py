@@ -1,7 +1,7 @@
-"""Torch by the routes that its users take: the gradient that autograd makes, and both directions compiled by Inductor.
+"""Torch by its users' routes: the gradient of autograd, and both directions compiled by Inductor.
 
 `torch_eager` calls the operators themselves, in the caller's memory. Here they are behind `torch.nn.functional`, and
-tensors are torch's own; what a user can choose there besides, memory formats and the second output, are variants.
+tensors are torch's own; memory formats and the second output, which a user can choose, are variants.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call
-from poolproof.backends.frameworks.copying import CopyingBackend, Question
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
 from poolproof.backends.torch_eager import UNKNOWN_TO_NUMPY, TorchEager
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
@@ -53,20 +53,20 @@ class TorchRoute(CopyingBackend):
     def environment(self) -> Mapping[str, str]:
         return self._eager.environment()
 
-    def tensor(self, array: NDArray, question: Question) -> torch.Tensor:
-        """On the device, in the memory format that the mode names."""
+    def tensor(self, array: NDArray, call: ArrayCall) -> torch.Tensor:
+        """Copy to the device, in the memory format that the mode names."""
         name = array.dtype.name
         if name in UNKNOWN_TO_NUMPY:
             made = self.torch.from_numpy(array.view(np.int16).copy()).view(getattr(self.torch, name))
         else:
             made = self.torch.from_numpy(array.copy())
         moved = made.to(self._device)
-        return moved.to(memory_format=self._memory_format(question))
+        return moved.to(memory_format=self._memory_format(call))
 
-    def _memory_format(self, question: Question) -> torch.memory_format:
-        if question.mode != CHANNELS_LAST:
+    def _memory_format(self, call: ArrayCall) -> torch.memory_format:
+        if call.mode != CHANNELS_LAST:
             return self.torch.contiguous_format
-        return self.torch.channels_last if question.operator.spatial_rank == 2 else self.torch.channels_last_3d
+        return self.torch.channels_last if call.operator.spatial_rank == 2 else self.torch.channels_last_3d
 
 
 class TorchAutograd(TorchRoute):
@@ -78,31 +78,31 @@ class TorchAutograd(TorchRoute):
         super().__init__(device)
         self.survives_fork = device == "cpu"
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
-        values = self.tensor(question.values, question)
-        out, indices = self.ask(pool_of(self.torch, question), values, return_indices=True)
-        if question.mode == VALUES_ALONE:
-            out = self.ask(pool_of(self.torch, question), values)
+        values = self.tensor(call.values, call)
+        out, indices = self.invoke(pool_of(self.torch, call), values, return_indices=True)
+        if call.mode == VALUES_ALONE:
+            out = self.invoke(pool_of(self.torch, call), values)
         return array_of(self.torch, out), array_of(self.torch, indices)
 
-    def backward(self, question: Question) -> NDArray:
-        assert question.indices is not None
-        assert question.gradient is not None
-        values = self.tensor(question.values, question).requires_grad_()
-        indices, gradient = (self.tensor(each, question) for each in (question.indices, question.gradient))
+    def backward(self, call: ArrayCall) -> NDArray:
+        assert call.indices is not None
+        assert call.gradient is not None
+        values = self.tensor(call.values, call).requires_grad_()
+        indices, gradient = self.tensor(call.indices, call), self.tensor(call.gradient, call)
         with self.torch.autograd.graph.saved_tensors_hooks(_as_it_is, partial(_unless_indices, indices)):
-            out = self.ask(pool_of(self.torch, question), values, return_indices=question.mode != VALUES_ALONE)
-            out = out if question.mode == VALUES_ALONE else out[0]
-            self.ask(out.backward, gradient)
+            out = self.invoke(pool_of(self.torch, call), values, return_indices=call.mode != VALUES_ALONE)
+            out = out if call.mode == VALUES_ALONE else out[0]
+            self.invoke(out.backward, gradient)
         assert values.grad is not None
         return array_of(self.torch, values.grad)
 
 
 class TorchCompile(TorchRoute):
-    """Both directions compiled by Inductor; a call of another shape is compiled anew, which takes seconds.
+    """Both directions compiled by Inductor, anew for each shape.
 
-    What is compiled is never left to torch's limit of recompilations, behind which it would be run eagerly.
+    Compiled functions are reset before torch reaches its limit of recompilations, beyond which it runs eagerly.
     """
 
     variants = (CHANNELS_LAST, VALUES_ALONE)
@@ -110,30 +110,28 @@ class TorchCompile(TorchRoute):
     def __init__(self, device: str) -> None:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
         super().__init__(device)
-        self._kept: dict[object, Callable[..., Any]] = {}
+        self._cache: dict[object, Callable[..., Any]] = {}
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
-        values = self.tensor(question.values, question)
-        both = self._compiled(question, "both", partial(pool_of(self.torch, question), return_indices=True))
-        out, indices = self.ask(both, values)
-        if question.mode == VALUES_ALONE:
-            out = self.ask(self._compiled(question, "values", pool_of(self.torch, question)), values)
+        values = self.tensor(call.values, call)
+        both = self._compiled(call, "both", partial(pool_of(self.torch, call), return_indices=True))
+        out, indices = self.invoke(both, values)
+        if call.mode == VALUES_ALONE:
+            out = self.invoke(self._compiled(call, "values", pool_of(self.torch, call)), values)
         return array_of(self.torch, out), array_of(self.torch, indices)
 
-    def backward(self, question: Question) -> NDArray:
-        assert question.indices is not None
-        assert question.gradient is not None
-        gradient, values, indices = (
-            self.tensor(each, question) for each in (question.gradient, question.values, question.indices)
-        )
-        compiled = self._compiled(question, "backward", _backward(self.torch, question))
-        return array_of(self.torch, self.ask(compiled, gradient, values, indices))
+    def backward(self, call: ArrayCall) -> NDArray:
+        assert call.indices is not None
+        assert call.gradient is not None
+        gradient, values, indices = (self.tensor(array, call) for array in (call.gradient, call.values, call.indices))
+        compiled = self._compiled(call, "backward", _backward(self.torch, call))
+        return array_of(self.torch, self.invoke(compiled, gradient, values, indices))
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Of several NaN the first, where the operator that runs uncompiled takes the last.
+        """Declare that the first of several NaN is taken, where the uncompiled operator takes the last.
 
-        Adaptive windows of several lengths are compiled, or left to that operator, by rules of Inductor's own.
+        Inductor's own rules decide whether adaptive windows of several lengths are compiled or left to that operator.
         """
         if isinstance(call.attributes, Adaptive):
             rank, sizes = call.operator.spatial_rank, call.tensors["self"].shape
@@ -142,48 +140,45 @@ class TorchCompile(TorchRoute):
                 return replace(FAMILY_RULE, nans=Nans.ANY)
         return replace(FAMILY_RULE, nans=Nans.FIRST)
 
-    def _compiled(self, question: Question, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        shape, dtype = question.values.shape, question.values.dtype
-        key = (what, question.operator, _arguments(question), shape, dtype, self._memory_format(question))
-        if key not in self._kept:
-            if len(self._kept) == _MOST_KEPT:
-                self._kept.clear()
+    def _compiled(self, call: ArrayCall, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        shape, dtype = call.values.shape, call.values.dtype
+        key = (what, call.operator, _arguments(call), shape, dtype, self._memory_format(call))
+        if key not in self._cache:
+            if len(self._cache) == _MAX_CACHED:
+                self._cache.clear()
                 self.torch.compiler.reset()
-            self._kept[key] = self.torch.compile(_calling(function), fullgraph=True, dynamic=False)
-        return self._kept[key]
+
+            def calling(*tensors: torch.Tensor) -> Any:
+                return function(*tensors)
+
+            self._cache[key] = self.torch.compile(calling, fullgraph=True, dynamic=False)
+        return self._cache[key]
 
 
-_MOST_KEPT = 6
-"""Compiled functions that are kept: fewer than torch compiles of one source (``recompile_limit``, 8)."""
+_MAX_CACHED = 6
+"""Compiled functions in the cache: fewer than torch compiles of one source (``recompile_limit``, 8)."""
 
 
-def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    def called(*tensors: torch.Tensor) -> Any:
-        return function(*tensors)
-
-    return called
-
-
-def _arguments(question: Question) -> tuple[Any, ...]:
-    """Of the operator, behind its tensors."""
-    if question.output_size:
-        return (question.output_size,)
-    return question.kernel_size, question.stride, question.padding, question.dilation, question.ceil_mode
+def _arguments(call: ArrayCall) -> tuple[Any, ...]:
+    """List the operator's arguments after its tensors."""
+    if call.output_size:
+        return (call.output_size,)
+    return call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
 
 
-def pool_of(torch: Any, question: Question) -> Callable[..., Any]:
-    """The pool of `torch.nn.functional`, which takes values and ``return_indices``."""
-    functional, rank, arguments = torch.nn.functional, question.operator.spatial_rank, _arguments(question)
-    if question.output_size:
+def pool_of(torch: Any, call: ArrayCall) -> Callable[..., Any]:
+    """Return the pool of `torch.nn.functional`, which takes values and ``return_indices``."""
+    functional, rank, arguments = torch.nn.functional, call.operator.spatial_rank, _arguments(call)
+    if call.output_size:
         return partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=arguments[0])
     names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
     return partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, arguments, strict=True)))
 
 
-def _backward(torch: Any, question: Question) -> Callable[..., Any]:
-    """The operator that autograd calls, which takes gradient, values and indices."""
-    operator, arguments = getattr(torch.ops.aten, str(question.operator.aten)), _arguments(question)
-    if question.output_size:
+def _backward(torch: Any, call: ArrayCall) -> Callable[..., Any]:
+    """Return the operator that autograd calls, which takes gradient, values and indices."""
+    operator, arguments = getattr(torch.ops.aten, str(call.operator.aten)), _arguments(call)
+    if call.output_size:
         return operator
     return lambda gradient, values, indices: operator(gradient, values, *arguments, indices)
 
@@ -193,12 +188,12 @@ def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _unless_indices(indices: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:
-    """What autograd gets for what it ``saved``: the call's indices for its own, lying in memory as those do."""
+    """Replace the indices that autograd ``saved`` by the call's, in the same memory layout."""
     return saved.clone().copy_(indices) if saved.dtype == indices.dtype else saved
 
 
 def array_of(torch: Any, tensor: torch.Tensor) -> NDArray:
-    """Of shape (N, C, *spatial), contiguous, on the host."""
+    """Copy to a contiguous array on the host, of shape (N, C, *spatial)."""
     made = tensor.detach().cpu().contiguous()
     if made.dtype == torch.bfloat16:
         return made.view(torch.int16).numpy().view("bfloat16")

@@ -13,7 +13,7 @@ import platform
 import resource
 import signal
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ _FLOATING: dict[str, dict[str, tuple[int, int, tuple[str, ...]]]] = {
         "denormals-are-zero": (230, 1, _OFF_ON),
         "masked exceptions": (231, 6, ()),
         "rounding mode of x87": (10, 2, _X86_ROUNDING),
-        "precision of x87": (8, 2, ()),
         "masked exceptions of x87": (0, 6, ()),
     },
     "aarch64": {
@@ -48,11 +47,7 @@ _FLOATING: dict[str, dict[str, tuple[int, int, tuple[str, ...]]]] = {
 _PARTS = _FLOATING.get(platform.machine(), {})
 _MASK = sum(((1 << bits) - 1) << first for first, bits, _ in _PARTS.values())
 
-_LIMITS = [
-    getattr(resource, f"RLIMIT_{name}")
-    for name in ("CPU", "FSIZE", "DATA", "STACK", "CORE", "NPROC", "NOFILE", "MEMLOCK", "AS")
-]
-"""Those that are put right."""
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 _LIBRARY_SIGNALS = (32, 33)
 """Those that the C library keeps for its threads, and handles from the first time on that it needs them."""
@@ -87,7 +82,7 @@ class ProcessState:
         for what, place in _GROWING.items():
             if what in changed and not (now[place] > self._state[place] and self._is_repeated(what, form())):
                 changed.remove(what)
-        self._restore(changed)
+        self._restore()
         self._keep(self._look())
         settled = _in_words(self._state)
         return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
@@ -119,14 +114,10 @@ class ProcessState:
         ctypes.memmove(self._kept_floating, self._floating, 64)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
         self._set_limits = {number: resource.getrlimit(number) for number in _LIMITS}
-        self._handlers = {number: _handler(number) for number in range(1, signal.NSIG)}
 
-    def _restore(self, changed: Sequence[str]) -> None:
-        """Put right what can be; the rest is told as not restored."""
+    def _restore(self) -> None:
+        """Put right what can be without harm to a framework; the rest is told as not restored."""
         _LIBM.fesetenv(self._kept_floating)
-        if {"signal handlers", "ignored signals"}.intersection(changed):
-            for number, handler in self._handlers.items():
-                _LIBC.sigaction(number, handler, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         os.umask(int(self._state[3], 8))
         _LIBC.setlocale(locale.LC_ALL, self._state[4])
@@ -161,13 +152,6 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
     for line in limits.decode().splitlines()[1:]:
         words[f"limit of {line[4:26].strip()}"] = " of ".join(line[26:].split()[:2])
     return {**words, "threads": str(threads), "children": str(children)}
-
-
-def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
-    """What sigaction(2) gives; its layout is the library's own."""
-    handler = ctypes.create_string_buffer(256)
-    _LIBC.sigaction(number, None, handler)
-    return handler
 
 
 def _signal_names(mask: bytes) -> str:

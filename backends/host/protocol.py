@@ -81,10 +81,10 @@ class Channel:
 
     def receive(self) -> dict[str, Any]:
         """The next message, however long it takes; EOFError where the peer hung up, `ProtocolError` for garbage."""
-        while True:
-            message = self.take() or self.advance()
-            if message is not None:
-                return message
+        message = self.take()
+        while message is None:
+            message = self.advance()
+        return message
 
     def advance(self) -> dict[str, Any] | None:
         """Receive once, which waits until something is there; the next message if it is complete then."""
@@ -243,9 +243,6 @@ class Description:
     python: str = ""
     numpy: str = ""
 
-    def to_record(self) -> dict[str, Any]:
-        return write_flat(self)
-
     @classmethod
     def from_record(cls, record: Any) -> Description:
         return read_flat(cls, record)
@@ -280,14 +277,12 @@ def _seconds(value: Any) -> float:
     return seconds
 
 
-def _product_record(product: Product | None) -> Any:
-    """The name of a product that is known, all fields of any other."""
-    if product is None or PRODUCTS.get(product.name) == product:
-        return None if product is None else product.name
-    return {**vars(product), "like": _product_record(product.like)}
+def _product_record(product: Product) -> dict[str, Any]:
+    return {**vars(product), "like": product.like and _product_record(product.like)}
 
 
 def _read_product(record: Any) -> Product | None:
+    """By all its fields, or by the name of one that is known."""
     if record is None or isinstance(record, str):
         return None if record is None else PRODUCTS[record]
     texts = {name: _texts(value) for name, value in record.items() if name not in ("name", "like")}
@@ -311,7 +306,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     },
     "Mapping[str, Abilities]": lambda value: {name: Abilities.from_record(flags) for name, flags in value.items()},
     "Mapping[tuple[str, str, str], str | None]": lambda value: {
-        _texts(key): _of(str, type(None))(reason) for *key, reason in value
+        _texts([name, dtype, index]): _of(str, type(None))(reason) for name, dtype, index, reason in value
     },
 }
 """By the type of a field: it from JSON, or ValueError."""
@@ -331,28 +326,55 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
 """By the type of a field: JSON from it, where that is not itself."""
 
 
+_GIVEN: Mapping[str, tuple[Any, str]] = {
+    "str": (str, "a text"),
+    "bool": (bool, "True or False"),
+    "int": (int, "an integer"),
+    "int | None": ((int, type(None)), "an integer or None"),
+    "float": ((int, float), "a number"),
+    "Status": (Status, "a Status"),
+    "tuple[str, ...]": (tuple, "a tuple of texts"),
+    "Mapping[str, tuple[int, ...]]": (Mapping, "a mapping"),
+    "Mapping[str, tuple[tuple[int, ...], str]]": (Mapping, "a mapping"),
+}
+"""By the type of a field: what an adapter may give there, also in words."""
+
+
+def _a(kind: Any) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
 @lru_cache
 def _fields(kind: Any) -> list[tuple[str, str, Any]]:
     """Name, type and default of each field; MISSING where it has none."""
-    return [
-        (each.name, str(each.type), {} if each.default_factory is not MISSING else each.default)
-        for each in fields(kind)
-    ]
+    defaults: list[Any] = [{} if each.default_factory is not MISSING else each.default for each in fields(kind)]
+    return [(each.name, str(each.type), default) for each, default in zip(fields(kind), defaults)]  # noqa: B905
 
 
 def write_flat(value: Any) -> dict[str, Any]:
     """The fields of a dataclass of the protocol that are not at their defaults."""
     record = {}
-    for name, kind, default in _fields(type(value)):
+    for name, kind, default in _fields(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
         if given != default:
             record[name] = _WRITERS[kind](given) if kind in _WRITERS else given
     return record
 
 
+def write_given(value: Any, kind: Any, method: str) -> dict[str, Any]:
+    """`write_flat` of what a method of an adapter returned; `NotAllowed` where that is not of that class."""
+    if not isinstance(value, kind):
+        raise NotAllowed(f"returned {value!r:.80} from {method}, not {_a(kind)}")
+    for name, type_, _ in _fields(kind):
+        kinds, wanted = _GIVEN.get(type_, (object, ""))
+        if not isinstance(getattr(value, name), kinds):
+            raise NotAllowed(f"returned {_a(kind)} whose {name} is {getattr(value, name)!r:.80}, not {wanted}")
+    return write_flat(value)
+
+
 def read_flat(kind: type[_Record], record: Any) -> _Record:
-    """What `write_flat` gave, of that class."""
-    kinds = {name: type_ for name, type_, _ in _fields(kind)}
+    """What `write_flat` gave, of that class; `ProtocolError` for anything else."""
+    kinds = {name: type_ for name, type_, _ in _fields(kind)}  # type: ignore[arg-type]
     try:
         return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
@@ -362,29 +384,13 @@ def read_flat(kind: type[_Record], record: Any) -> _Record:
 _Record = TypeVar("_Record")
 
 
-_OUTCOME_FIELDS: Mapping[str, tuple[Any, str]] = {
-    "status": (Status, "a Status"),
-    "code": ((int, type(None)), "an integer or None"),
-    "message": (str, "a text"),
-    "seconds": ((int, float), "a number"),
-    "results": (Mapping, "a mapping"),
-    "strides": (Mapping, "a mapping"),
-    "complaints": (tuple, "a tuple of texts"),
-}
-
-
 def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
     """`NotAllowed` where that is nothing that the call can come to."""
-    if not isinstance(outcome, Outcome):
-        raise NotAllowed(f"returned {outcome!r:.80} from run, not an Outcome")
-    for name, (kinds, wanted) in _OUTCOME_FIELDS.items():
-        given = getattr(outcome, name)
-        if not isinstance(given, kinds):
-            raise NotAllowed(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
+    record = write_given(outcome, Outcome, "run")
     strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
     if strangers:
         raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
-    return write_flat(outcome)
+    return record
 
 
 def read_outcome(record: Any, call: Call) -> Outcome:
@@ -400,19 +406,14 @@ def read_changes(record: Any) -> tuple[Change, ...]:
     return tuple(read_flat(Change, change) for change in record)
 
 
-DECLARATIONS: Mapping[str, tuple[type, str]] = {
-    "accumulation": (AccumulationModel, "an AccumulationModel"),
-    "forward_rule": (ForwardRule, "a ForwardRule"),
-    "is_deterministic": (bool, "True or False"),
-    "route": (str, "a text"),
-}
+DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
 """Methods of `Backend` that are told of a call, and what they return."""
 
 
 def write_declaration(name: str, value: Any) -> Any:
-    kind, wanted = DECLARATIONS[name]
+    kind = DECLARATIONS[name]
     if not isinstance(value, kind):
-        raise NotAllowed(f"returned {value!r:.80} from {name}, not {wanted}")
+        raise NotAllowed(f"returned {value!r:.80} from {name}, not {_a(kind)}")
     return value if kind is bool else str(value)[:_LONGEST_TEXT]
 
 
@@ -424,7 +425,7 @@ def read_declarations(record: Any) -> dict[str, Any]:
 
 
 def _read_declaration(name: str, value: Any) -> Any:
-    kind, _ = DECLARATIONS[name]
+    kind = DECLARATIONS[name]
     if isinstance(value, dict):
         return read_flat(Raised, value.get("raised"))
     try:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from sysconfig import get_path
@@ -26,12 +26,12 @@ from poolproof.backends.host.protocol import (
     DECLARATIONS,
     Channel,
     Description,
-    NotAllowed,
     Raised,
     read_call,
     to_frame,
     write_declaration,
     write_flat,
+    write_given,
     write_outcome,
 )
 from poolproof.backends.registry import UnknownBackend, create
@@ -59,7 +59,6 @@ class Host:
     """One backend, which `describe` makes, and the state of the process that it is in."""
 
     backend: Backend
-    name: str
     state: ProcessState
 
     def __init__(self, channel: Channel, arena: mmap.mmap) -> None:
@@ -101,9 +100,9 @@ class Host:
             return {"raised": write_flat(Raised.of(error))}
 
     def describe(self, request: Record) -> Record:
-        before, self.name = mapped_libraries(), request["backend"]
-        self.backend = create(self.name)
-        record = describe(self.name, self.backend, mapped_libraries() - before).to_record()
+        before = mapped_libraries()
+        self.backend = create(request["backend"])
+        record = write_flat(describe(request["backend"], self.backend, mapped_libraries() - before))
         self.state = ProcessState()
         gc.freeze()  # the garbage collector then leaves the pages that forks share alone
         gc.set_threshold(_GARBAGE)
@@ -130,7 +129,7 @@ class Host:
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
         attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
-        return self.with_state({"attempt": _flat(attempt, Attempt, "attempt")}, request)
+        return self.with_state({"attempt": write_given(attempt, Attempt, "attempt")}, request)
 
     def scenario(self, request: Record) -> Record:
         assert self.backend.phases is not None
@@ -138,7 +137,7 @@ class Host:
         (call, fences), (other, more) = calls
         take = self.backend.phases.take
         passage = self.fenced(fences + more, lambda: take(WAYS[request["id"]], call, other))
-        return self.with_state({"scenario": _flat(passage, Passage, "phases.take")}, request)
+        return self.with_state({"scenario": write_given(passage, Passage, "phases.take")}, request)
 
     def stream(self, request: Record) -> Record:
         streams = self.backend.streams
@@ -152,16 +151,16 @@ class Host:
         written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]  # noqa: B905
         return self.with_state({"outcomes": written}, request)
 
-    def fork(self, request: Record) -> Record:
+    def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         pid = os.fork()
         if pid == 0:
-            self.work(descriptor, request.get("environment"))
+            self.work(descriptor)
         os.close(descriptor)
         return {"pid": pid}
 
-    def work(self, descriptor: int, environment: Mapping[str, str] | None) -> NoReturn:
+    def work(self, descriptor: int) -> NoReturn:
         """What a fork does, until the judge hangs up; it dies with this process."""
         status = 1
         try:
@@ -169,9 +168,6 @@ class Host:
             _LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
             self.channel.close()
             self.channel = Channel(socket.socket(fileno=descriptor))
-            if environment is not None:
-                os.environ.update(environment)
-                self.backend = create(self.name)
             self.state = ProcessState()
             self.answer_all()
             status = 0
@@ -234,12 +230,6 @@ def _form(request: Any) -> str:
     return str(request)
 
 
-def _flat(value: Any, kind: type, method: str) -> Record:
-    if not isinstance(value, kind):
-        raise NotAllowed(f"returned {value!r:.80} from {method}, not {kind.__name__}")
-    return write_flat(value)
-
-
 def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Description:
     """What a backend says of itself; `UnknownBackend` where that is something that it may not."""
     unsupported = {}
@@ -252,15 +242,10 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
     abilities = {operator.name: backend.abilities(operator) for operator in OPERATORS.values()}
     for given in abilities.values():
         if not isinstance(given, Abilities):
-            said = f"gives {given!r:.80} from abilities: it must be Abilities"
-            raise UnknownBackend(f"backend {name!r} {said}")
+            raise UnknownBackend(f"backend {name!r} gives {given!r:.80} from abilities: it must be Abilities")
+    alike = ("product", "interface", "survives_fork", "modes", "variants", "tags")
     return Description(
-        product=backend.product,
-        interface=backend.interface,
-        survives_fork=backend.survives_fork,
-        modes=backend.modes,
-        variants=backend.variants,
-        tags=backend.tags,
+        **{attribute: getattr(backend, attribute) for attribute in alike},
         hazards=None if backend.streams is None else tuple(backend.streams.hazards),
         phases=backend.phases is not None,
         environment={str(name): str(value) for name, value in backend.environment().items()},
@@ -294,7 +279,8 @@ def import_folders() -> list[str]:
     named = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     ours = list(dict.fromkeys(str(Path(folder).absolute()) for folder in (".", *named)))
     places = sorted({*(str(Path(entry).absolute()) for entry in sys.path), *ours}, key=len, reverse=True)
-    foreign = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] != "poolproof"]
+    ours_or_main = ("poolproof", "__main__")
+    foreign = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in ours_or_main]
     files = [module.__file__ for module in foreign if getattr(module, "__file__", None)]
     used = {next((place for place in places if str(file).startswith(place + os.sep)), "") for file in files}
     return [folder for folder in ours if folder in used]

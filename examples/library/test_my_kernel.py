@@ -20,8 +20,8 @@ class MyKernel(CopyingBackend):
     def unsupported(self, operator, dtype, index_dtype):
         return None if operator.name == OPERATOR else "only the 2-D backward"
 
-    def backward(self, question):
-        return self.ask(my_kernel, question.gradient, question.indices, question.values.shape)
+    def backward(self, call):
+        return self.invoke(my_kernel, call.gradient, call.indices, call.values.shape)
 
 
 def my_kernel(gradient, indices, shape):

@@ -66,7 +66,7 @@ class Mixing(SimulatedStreams):
 class Complaining(SimulatedStreams):
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         super().run(call, hazard)
-        return Outcome(Status.COMPLETED, complaints=("memory past the workspace of 64 bytes was written",))
+        return Outcome(Status.COMPLETED, guard_violations=("memory past the workspace of 64 bytes was written",))
 
 
 def judged_on(streams: type[SimulatedStreams]) -> Row:

@@ -64,7 +64,7 @@ def test_a_gradient_by_indices_of_its_own_is_found(autograd: Backend, monkeypatc
     assert "interval" in judge(FOREIGN[0], autograd)["checks_violated"]
 
 
-class Astray(TorchAutograd):
+class MisroutedGradient(TorchAutograd):
     """One way to ask a forward puts zeros into an output."""
 
     def __init__(self, variant: str, output: str) -> None:
@@ -82,7 +82,7 @@ class Astray(TorchAutograd):
 @pytest.mark.parametrize("output", ["out", "indices"])
 def test_every_way_to_ask_is_judged(variant: str, output: str) -> None:
     case = Case.of("MaxPool2dWithIndices", shape=(1, 3, 4, 4), kernel_size=(2,), values="nan")
-    row = judge(case, Astray(variant, output), "special_values")
+    row = judge(case, MisroutedGradient(variant, output), "special_values")
     assert list(row["checks_violated"]) == ["variants"]
     assert f"made with {variant}" in row["reason"]
     assert f"{output}[" in row["reason"]

@@ -13,7 +13,7 @@ ROOMS = ("references", "backends", "suites", "reports")
 BELOW = {"references": (), "backends": ("references",), "suites": ("references", "backends", "reports"), "reports": ()}
 """Room -> the rooms that it may import, besides itself; the commands of suites mount the score, too."""
 
-WINGS = ("rows", "suspects", "waivers", "figures", "ci", "pages", "bundle", "terminal")
+WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "bundle", "terminal")
 """Of the reports; each may import those before it."""
 
 DOORS = (

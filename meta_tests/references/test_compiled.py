@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from poolproof.references.core import compiled as module
-from poolproof.references.core.compiled import VARIABLE, Flags, Floats, compiled, part
+from poolproof.references.kernels import compiled as module
+from poolproof.references.kernels.compiled import VARIABLE, Flags, Floats, compiled, helper
 
 
 class Step(NamedTuple):
@@ -21,7 +21,7 @@ class Step(NamedTuple):
     times: int
 
 
-@part
+@helper
 def doubled(value: float) -> float:
     return 2.0 * value
 
@@ -41,7 +41,7 @@ def walk() -> float:
 
 PROGRAM = """
 import sys
-from poolproof.references.core.compiled import Compiled
+from poolproof.references.kernels.compiled import Compiled
 import test_compiled
 assert not {"numba", "llvmlite"} & set(sys.modules), "compiled before anything was called"
 assert test_compiled.walk() == 11.0
@@ -105,7 +105,7 @@ def test_without_a_place_to_write_code_is_compiled_in_memory(tmp_path: Path) -> 
 
 
 def test_an_upgrade_does_not_find_what_was_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba would: it looks at the file of the function that is called, not at the one where a part of it changed."""
+    """Numba would: it looks at the file of the function that is called, not at the one where a helper of it changed."""
     for source in Path(module.__file__).parent.glob("*.py"):
         shutil.copy(source, tmp_path)
     monkeypatch.setattr(module, "__file__", str(tmp_path / "compiled.py"))

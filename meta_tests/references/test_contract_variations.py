@@ -22,15 +22,19 @@ from poolproof.references.contract import (
     supporting_products,
     violating_call,
 )
-from poolproof.references.contract.changes import Nulled, Reshaped, changed, differences, nearest, sentence
-from poolproof.references.contract.variations import (
+from poolproof.references.contract.changes import (
     BASE,
     INT64_MAX,
     INT64_MIN,
     LENGTHS,
     RANKS,
+    Change,
+    changed,
+    differences,
     models,
+    nearest,
     pointers,
+    sentence,
     variations,
 )
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
@@ -79,7 +83,7 @@ def test_every_axis_of_every_tensor_is_too_long_too_short_and_extreme_by_itself(
         for axis, length in enumerate(shape):
             for value in (length - 1, length + 1, 0, -1, INT64_MAX, INT64_MIN):
                 resized = (*shape[:axis], value, *shape[axis + 1 :])
-                call = Reshaped(name, resized).applied(model)
+                call = Change(name, "shape", resized).applied(model)
                 assert resized in found or not may_ask(call, expectations(product, call))
 
 
@@ -105,15 +109,15 @@ def test_every_pointer_is_null_alone_with_each_other_and_beside_every_breach(pro
     nulls = [
         frozenset(change.argument for change in changes)
         for changes in made
-        if all(isinstance(change, Nulled) for change in changes)
+        if all(change.field == "null" for change in changes)
     ]
     assert {each for each in nulls if len(each) == 1} == {frozenset({name}) for name in names}
     assert {each for each in nulls if len(each) == 2} == {frozenset(pair) for pair in combinations(names, 2)}
     tensors, lists = SIGNATURES[api].tensors, SIGNATURES[api].lists
-    beside = [changes for changes in made if sum(isinstance(change, Nulled) for change in changes) == 1]
+    beside = [changes for changes in made if sum(change.field == "null" for change in changes) == 1]
     for name in names:
         own = 4 * (name in tensors) or 2 * (name in lists)
-        with_others = [changes for changes in beside if len(changes) == 2 and Nulled(name) in changes]
+        with_others = [changes for changes in beside if len(changes) == 2 and Change(name, "null") in changes]
         assert len(with_others) == 4 * len(tensors) + 2 * len(lists) - own
 
 

@@ -11,10 +11,10 @@ from definition import MODELS, hold_candidates, hold_sums, of_each
 from distributions import DISTRIBUTIONS, draw_terms
 from exact import reachable
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.core import criterion, facts, numbers
-from poolproof.references.core.compiled import Compiled, in_numpy
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.kernels import criterion, facts, numbers
+from poolproof.references.kernels.compiled import Compiled, in_numpy
 from poolproof.references.oracle import scatter_sums
 from simulated import ORDERS, simulate
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from poolproof.references.core import forward as core
-from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
+from poolproof.references.kernels import forward as core
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 
 AXES: dict[str, tuple[Axis, ...]] = {
     "overlapping": (windowed_axis(5, 3, 1, 1, 1, False), windowed_axis(6, 2, 1, 1, 1, True)),
@@ -173,9 +173,9 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
     wrong = judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1))
     for name in ("find_maxima", "judge_maxima"):
         monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
-    parts = ("flags_of", "index_of_maximum", "has_cells", "maximum_at", "replaces", "is_owed_as_well", "is_as_great")
-    for part in (*parts, "is_visited", "is_within", "is_same"):
-        monkeypatch.setattr(core, part, getattr(core, part).py_func)
+    helpers = ("flags_of", "index_of_maximum", "has_cells", "maximum_at", "replaces", "is_equally_valid", "is_as_great")
+    for helper in (*helpers, "is_visited", "is_within", "is_same"):
+        monkeypatch.setattr(core, helper, getattr(core, helper).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
 

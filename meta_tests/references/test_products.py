@@ -26,8 +26,7 @@ from poolproof.references.contract import (
 )
 from poolproof.references.contract import expectation as answers
 from poolproof.references.contract.builders import dtype_listed, not_supported
-from poolproof.references.contract.reach import BEFORE_A2
-from poolproof.references.contract.rules import ClauseTable
+from poolproof.references.contract.clause import BEFORE_A2, ClauseTable
 from poolproof.references.products import PRODUCTS, Product, product_of
 
 ASCEND_950 = PRODUCTS["950"]
@@ -79,7 +78,7 @@ def test_a_product_like_no_other_must_say_everything() -> None:
 
 def without_products(clause: Clause) -> Clause:
     """The clause but for what tells of products: their list, and the sentence that may name them."""
-    return replace(clause, products=(), statement="")
+    return replace(clause, products=(), wording="")
 
 
 @pytest.fixture
@@ -138,8 +137,8 @@ def test_a_value_that_is_no_products_is_named() -> None:
 
 def test_a_value_of_its_own_overrides_the_inherited_one() -> None:
     rule = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "1000": ("FLOAT", "BF16")})
-    (placed,) = ClauseTable.of("aclnnSome", "some", rule).contract((*PRODUCTS.values(), NEW)).rules
-    assert placed.sentence().endswith("; FLOAT or BF16 on 1000.")
+    (placed,) = ClauseTable.of("aclnnSome", "some", rule).contract((*PRODUCTS.values(), NEW)).clauses
+    assert placed.statement.endswith("; FLOAT or BF16 on 1000.")
 
 
 # Backends

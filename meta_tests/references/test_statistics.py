@@ -13,7 +13,7 @@ from exact import floor_log2, round_to_nearest_even
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 from poolproof.references.statistics import Statistics, error_statistics, ordinals
-from poolproof.references.summary import Slab, summarise
+from poolproof.references.summary import PlaneChunk, summarise
 from simulated import simulate
 
 EDGES = [0, 0.5, 1, 2, 4, 8, 32, math.inf]
@@ -23,7 +23,7 @@ CLASSES = ["ulp_0", "ulp_le05", "ulp_le1", "ulp_le2", "ulp_le4", "ulp_le8", "ulp
 def statistics(
     outputs: np.ndarray, cells: np.ndarray, terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel
 ) -> Statistics:
-    return error_statistics(summarise([Slab(cells, terms, outputs)], len(outputs), fmt, model))
+    return error_statistics(summarise([PlaneChunk(cells, terms, outputs)], len(outputs), fmt, model))
 
 
 def of(

@@ -12,7 +12,7 @@ from poolproof.references.contract.expectation import require_apis
 from poolproof.references.geometry import taps
 from poolproof.references.indices import FLAT, MASK
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Kind, Windowed, Windows, per_kind
+from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Windowed, WindowKind, Windows, per_kind
 
 _BACKWARD = ("gradOutput", "self", "indices")
 _WINDOW = ("kernelSize", "stride", "padding", "dilation", "ceilMode")
@@ -87,7 +87,7 @@ def test_a_kind_that_was_forgotten_is_named() -> None:
 
 def test_a_kind_answers_everything_or_cannot_be_made() -> None:
     @dataclass(frozen=True)
-    class Silent(Kind):
+    class Silent(WindowKind):
         size: int
 
     with pytest.raises(TypeError, match="abstract"):

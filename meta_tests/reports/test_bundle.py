@@ -20,7 +20,7 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from places import ROOT
 from poolproof.reports.bundle import verification
 from poolproof.reports.bundle.packing import SUMS, package
-from poolproof.reports.bundle.replanned import Draw, Drawn
+from poolproof.reports.bundle.redraw import DrawnBlock, Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
@@ -34,16 +34,16 @@ Files = dict[str, bytes]
 
 
 @cache
-def _everything(asked: str) -> list[Drawn]:
+def _everything(asked: str) -> list[DrawnBlock]:
     return list(drawn_again(json.loads(asked)))
 
 
-def drawn_once(run: Mapping[str, Any]) -> list[Drawn]:
+def drawn_once(run: Mapping[str, Any]) -> list[DrawnBlock]:
     """What `drawn_again` draws, once for all records that ask the same."""
     return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed", "budget") if name in run}))
 
 
-DRAWN_ONCE = Draw(drawn_once, mandatory, plan_cases)
+DRAWN_ONCE = Redraw(drawn_once, mandatory, plan_cases)
 
 
 def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
@@ -66,7 +66,7 @@ def problems(bundle: Path) -> str:
 
 
 def test_a_bundle_stands(bundle: Path) -> None:
-    found = verify(bundle, draw=Draw(drawn_again, mandatory, plan_cases))
+    found = verify(bundle, draw=Redraw(drawn_again, mandatory, plan_cases))
     assert found.overall is Overall.CONFORMS, found.steps
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")

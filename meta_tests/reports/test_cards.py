@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from poolproof.reports.clusters.members import SIZED, size_of
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.cards import cards
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.suspects.counting import SIZED, size_of
 from real_runs import FAILING, honest, run_of
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
@@ -37,11 +37,11 @@ def page_of(folder: Path, into: Path) -> str:
 def test_each_thing_that_is_wrong_has_a_card(failing: Path, tmp_path: Path) -> None:
     digest = read_digest(failing)
     page = page_of(failing, tmp_path)
-    assert digest.things_wrong
-    assert page.count('class="failure suspect"') == len(digest.things_wrong)
-    for suspect in digest.things_wrong:
-        assert suspect.sentence in unescape(page)
-        assert replay_line(suspect.smallest) in unescape(page)
+    assert digest.root_causes
+    assert page.count('class="failure suspect"') == len(digest.root_causes)
+    for cluster in digest.root_causes:
+        assert cluster.sentence in unescape(page)
+        assert replay_line(cluster.smallest) in unescape(page)
     assert page.index('id="wrong"') < page.index("table class")
 
 
@@ -49,29 +49,29 @@ def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> Non
     shown = cards(read_digest(failing))
     assert shown
     for card in shown:
-        assert card.drawn in card.suspect.cases
+        assert card.drawn in card.cluster.cases
         assert (failing / card.evidence).is_file()
-        assert card.evidence == evidence_path(failing, card.drawn, card.suspect.backend).relative_to(failing).as_posix()
-        assert [title for title, _ in card.sketches][:3] == ["owed", "got", "got \N{MINUS SIGN} owed"]
-        assert "cells are not admissible" in card.caption
+        assert card.evidence == evidence_path(failing, card.drawn, card.cluster.backend).relative_to(failing).as_posix()
+        assert [title for title, _ in card.picture.drawings][:3] == ["expected", "got", "got \N{MINUS SIGN} expected"]
+        assert "cells are not admissible" in card.picture.caption
         assert any(line.startswith("python evidence/call.py") for line in card.programs)
 
 
 def test_where_the_smallest_case_left_nothing_the_smallest_that_did_is_drawn(failing: Path) -> None:
-    card = max(cards(read_digest(failing)), key=lambda card: len(card.suspect.cases))
+    card = max(cards(read_digest(failing)), key=lambda card: len(card.cluster.cases))
     rows = read_rows(failing, [*SIZED, "case_id", "verdict"]).to_pylist()
-    sizes = {row["case_id"]: size_of(row) for row in rows if row["case_id"] in card.suspect.cases}
+    sizes = {row["case_id"]: size_of(row) for row in rows if row["case_id"] in card.cluster.cases}
     few = sorted(set(sizes) - {card.drawn})[:6]
     for case_id in few:
-        shutil.copyfile(failing / card.evidence, evidence_path(failing, case_id, card.suspect.backend))
+        shutil.copyfile(failing / card.evidence, evidence_path(failing, case_id, card.cluster.backend))
     for case_id in set(sizes) - set(few):
-        evidence_path(failing, case_id, card.suspect.backend).unlink(missing_ok=True)
+        evidence_path(failing, case_id, card.cluster.backend).unlink(missing_ok=True)
     (again,) = [one for one in cards(read_digest(failing)) if one.number == card.number]
     assert sizes[again.drawn] == min(sizes[case_id] for case_id in few) < max(sizes[case_id] for case_id in few)
 
 
 def test_the_page_says_how_many_further_cases_were_asked(failing: Path, tmp_path: Path) -> None:
-    told = read_digest(failing).conclusion.further_told
+    told = read_digest(failing).conclusion.further_text
     assert re.match(r"\d+ further cases asked", told)
     assert f"<span>{told}</span>" in page_of(failing, tmp_path)
 
@@ -82,7 +82,7 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
     page = page_of(made, tmp_path)
     ids, targets = set(re.findall(r'\bid="([^"]+)"', page)), re.findall(r'href="#([^"]+)"', page)
     assert len(card.squares) == len(OPERATORS) * len(ASPECTS)
-    assert card.squares.total() == card.suspect.failing
+    assert card.squares.total() == card.cluster.failing
     assert set(targets) <= ids
     assert targets.count("suspect-1") == len(card.squares)
     assert page.count('class="number bad" id=') == len(card.squares)
@@ -90,7 +90,7 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
 
 def test_a_case_that_left_nothing_to_draw_has_a_card_without_a_picture(tmp_path: Path) -> None:
     (card,) = cards(read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF))))
-    assert (card.drawn, card.sketches, card.evidence, card.programs) == ("", (), "", ())
+    assert (card.drawn, card.picture, card.evidence, card.programs) == ("", None, "", ())
 
 
 def test_a_crash_is_told_without_a_card_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from poolproof.reports.figures.precision import (
     HISTOGRAM,
     Multiplicity,
     agreements,
-    duels,
+    backend_comparisons,
     errors_by_dtype,
     precision_by_model,
 )
@@ -105,7 +105,7 @@ def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
     further.close()
     assert precision_by_model(tmp_path / "run") == precision_by_model(run)
     assert agreements(tmp_path / "run") == agreements(run)
-    assert duels(tmp_path / "run") == duels(run)
+    assert backend_comparisons(tmp_path / "run") == backend_comparisons(run)
     told, planned = (read_digest(folder).precision for folder in (tmp_path / "run", run))
     assert told.equals(planned)
 
@@ -174,7 +174,7 @@ def test_standards_are_counted_against_the_interval(run: Path) -> None:
 
 
 def test_two_backends_are_held_against_the_exact_sums(run: Path) -> None:
-    found = {(one.first, one.second, one.dtype): one for one in duels(run)}
+    found = {(one.first, one.second, one.dtype): one for one in backend_comparisons(run)}
     one = found["honest", "native", "float16"]
     assert one.cases == group_of(run, "native", "float16").cases
     assert one.first_nearer > one.second_nearer

@@ -19,7 +19,7 @@ import pytest
 from places import ROOT
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
-from poolproof.reports.recorder import CannotOpen, require_same
+from poolproof.reports.recorder import CannotOpen, require_same_run
 from poolproof.reports.rows.evidence import read_evidence
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
@@ -199,14 +199,14 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
     assert ended.status == Overall.COULD_NOT_RUN
     assert "whose selection seed is 0, and now it would be 3" in ended.output
     record = read_run(begun.folder)
-    require_same(begun.folder, record)
+    require_same_run(begun.folder, record)
     for name in ("suite", "selection", "backends"):
         key = next(iter(record[name]))
         with pytest.raises(CannotOpen, match=f"whose {name} {key} is .*, and now it would be 'another'"):
-            require_same(begun.folder, {**record, name: {**record[name], key: "another"}})
+            require_same_run(begun.folder, {**record, name: {**record[name], key: "another"}})
     theirs = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
     with pytest.raises(CannotOpen, match="begun without standard 'mine' of theirs"):
-        require_same(begun.folder, record | {"plugins": [theirs]})
+        require_same_run(begun.folder, record | {"plugins": [theirs]})
     first, *others = record["waivers"]
     for waivers, said in (
         (others, f"begun with waiver '{first['id']}', which is not given now: go on"),
@@ -214,7 +214,7 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
         ([first | {"owner": "somebody"}, *others], f"begun with another waiver '{first['id']}' than is given now"),
     ):
         with pytest.raises(CannotOpen, match=said):
-            require_same(begun.folder, record | {"waivers": waivers})
+            require_same_run(begun.folder, record | {"waivers": waivers})
 
 
 def test_what_is_not_supported_is_noted_once(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from poolproof.reports.ci import services as ci
 from poolproof.reports.ci.junit import write_junit
+from poolproof.reports.clusters import cluster_failures
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, load
 from poolproof.reports.pages.run import write_run_summary
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import COLUMNS
-from poolproof.reports.suspects import suspects
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.terminal.run import show
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
@@ -38,15 +38,15 @@ def shown(digest: Digest, width: int) -> str:
 
 
 def test_a_digest_knows_the_suspects_with_the_whole_row_of_the_smallest(digest: Digest) -> None:
-    claimed, alone = digest.suspects
+    claimed, alone = digest.clusters
     assert claimed.sentence == SENTENCE
-    assert not alone.is_claimed
+    assert not alone.has_condition
     assert alone.failing == 1
     assert set(claimed.smallest) == {column.name for column in COLUMNS}
     failing = set(load(digest.folder, where=HAS_FAILED)["case_id"])
     assert claimed.cases | alone.cases == failing
     assert not claimed.cases & alone.cases
-    assert [suspect.sentence for suspect in suspects(load(digest.folder))] == [claimed.sentence, alone.sentence]
+    assert [suspect.sentence for suspect in cluster_failures(load(digest.folder))] == [claimed.sentence, alone.sentence]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -55,8 +55,8 @@ def test_the_terminal_begins_with_them(digest: Digest, width: int) -> None:
     lines = text.splitlines()
     assert lines[1] == "One thing is wrong, and one case fails that this does not explain"
     assert lines[3].startswith(" 1 every case with dtype = float16 fails (36 of 36)")
-    assert f"   {replay_line(digest.things_wrong[0].smallest)}" in lines
-    assert max(map(len, lines[: lines.index(f"   {replay_line(digest.things_wrong[0].smallest)}")])) <= width
+    assert f"   {replay_line(digest.root_causes[0].smallest)}" in lines
+    assert max(map(len, lines[: lines.index(f"   {replay_line(digest.root_causes[0].smallest)}")])) <= width
     assert "one thing is wrong" in lines[-1]
 
 
@@ -91,7 +91,7 @@ def test_a_junit_begins_with_them(digest: Digest, tmp_path: Path) -> None:
     first, second, *_ = root.iter("testcase")
     assert first.attrib == {"classname": "torch-cpu.suspects", "name": SENTENCE}
     assert second.get("classname") != "torch-cpu.suspects"
-    assert replay_line(digest.things_wrong[0].smallest) in (first.findtext("failure") or "")
+    assert replay_line(digest.root_causes[0].smallest) in (first.findtext("failure") or "")
     assert root.get("failures") == str(1 + len(HALF | ALONE))
 
 
@@ -99,7 +99,7 @@ def test_annotations_begin_with_them(digest: Digest) -> None:
     suspect, other = ci.remarks_about(digest)
     assert suspect.title == f"torch-cpu: {SENTENCE}"
     assert suspect.place == "torch-cpu/suspects/dtype = float16"
-    assert replay_line(digest.things_wrong[0].smallest) in suspect.text
+    assert replay_line(digest.root_causes[0].smallest) in suspect.text
     assert "crashed" in other.title
 
 
@@ -112,7 +112,7 @@ def test_an_annotation_stays_that_of_its_condition_in_another_run(digest: Digest
 def test_of_a_run_that_conforms_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = read_digest(make_run(tmp_path, Recipe()))
     monkeypatch.setattr("poolproof.reports.figures.digest.read_rows", pytest.fail)
-    assert digest.suspects == ()
+    assert digest.clusters == ()
     monkeypatch.undo()
     assert "wrong" not in shown(digest, 120)
     assert "wrong" not in write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")

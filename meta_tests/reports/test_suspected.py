@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.suspected import Course, courses
+from poolproof.reports.figures.issues import IssueHistory, issue_histories
 from poolproof.reports.rows.store import read_run, write_run
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 
@@ -16,17 +16,17 @@ FULL = {(operator, "float32", aspect): ["violates"] * 4 for operator in OPERATOR
 DAY = 86_400.0
 
 
-def history(folder: Path, *verdicts: dict[tuple[str, ...], list[str]], plan: str = "smoke") -> list[Course]:
+def history(folder: Path, *verdicts: dict[tuple[str, ...], list[str]], plan: str = "smoke") -> list[IssueHistory]:
     """The courses over runs a day apart, each with these verdicts."""
     for day, verdict in enumerate(verdicts):
         run = make_run(folder / f"run{day}", Recipe(verdicts=verdict))
         began = 1_800_000_000.0 + day * DAY
         write_run(run, read_run(run) | {"id": f"{day:032x}", "plan": plan, "started": began, "finished": began + 60})
         add(folder / "history", run)
-    return courses(read_entries(folder / "history"))
+    return issue_histories(read_entries(folder / "history"))
 
 
-def days(course: Course) -> tuple[int, int, int | None]:
+def days(course: IssueHistory) -> tuple[int, int, int | None]:
     gone = None if course.gone is None else day_of(course.gone)
     return day_of(course.since), day_of(course.last), gone
 
@@ -62,7 +62,7 @@ def test_a_run_of_another_plan_ends_nothing(tmp_path: Path, later: str) -> None:
     began = 1_800_000_000.0 + 5 * DAY
     write_run(run, read_run(run) | {"id": "f" * 32, "plan": later, "started": began, "finished": began + 60})
     add(tmp_path / "history", run)
-    (course,) = courses(read_entries(tmp_path / "history"))
+    (course,) = issue_histories(read_entries(tmp_path / "history"))
     assert course.gone is None
 
 
@@ -72,5 +72,5 @@ def test_products_are_gathered(tmp_path: Path) -> None:
         began = 1_800_000_000.0 + number * DAY
         write_run(run, read_run(run) | {"id": f"{number:032x}", "started": began, "finished": began + 60})
         add(tmp_path / "history", run)
-    (course,) = courses(read_entries(tmp_path / "history"))
+    (course,) = issue_histories(read_entries(tmp_path / "history"))
     assert (course.products, course.runs) == (["A2", "A3"], 2)

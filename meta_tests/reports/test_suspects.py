@@ -11,20 +11,20 @@ import pandas as pd
 import pytest
 
 from poolproof.reports import load
+from poolproof.reports.clusters import FailureCluster, cluster_failures
+from poolproof.reports.clusters.case_fields import TensorLayout as Named
+from poolproof.reports.clusters.case_fields import windows_of
+from poolproof.reports.clusters.features import READ, feature_table
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.reports.suspects import Suspect, suspects
-from poolproof.reports.suspects.facts import Layout as Named
-from poolproof.reports.suspects.facts import windows_of
-from poolproof.reports.suspects.features import READ, feature_table
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS, Layout, _dense, extent
 from real_runs import FAILING, RealRun, run_of
 from suspect_rows import Row, failing, made_up
 
 
-def found(rows: list[Row]) -> tuple[Suspect, ...]:
-    return suspects(pd.DataFrame(rows))
+def found(rows: list[Row]) -> tuple[FailureCluster, ...]:
+    return cluster_failures(pd.DataFrame(rows))
 
 
 def planes(row: Row) -> int:
@@ -37,7 +37,7 @@ def dilated(row: Row) -> bool:
     return max(case["kernel_size"]) > 1 and case["dilation"] == [2] and any(k > 1 for k in case["kernel_size"])
 
 
-def counted(suspect: Suspect) -> tuple[int, int, int, int]:
+def counted(suspect: FailureCluster) -> tuple[int, int, int, int]:
     return suspect.failing, suspect.conforming, suspect.failing_others, suspect.conforming_others
 
 
@@ -125,14 +125,14 @@ def test_two_causes_are_two_suspects() -> None:
 
 def test_all_cases_fail() -> None:
     (suspect,) = found(failing(made_up(30), lambda _: True))
-    assert suspect.is_claimed
+    assert suspect.has_condition
     assert suspect.sentence == "every case held to interval fails (30 of 30)"
 
 
 def test_one_failing_case_is_too_few() -> None:
     rows = made_up()
     (suspect,) = found(failing(rows, lambda row: row is rows[17]))
-    assert not suspect.is_claimed
+    assert not suspect.has_condition
     assert suspect.sentence == "one case fails (interval): too few to tell what brings it about"
     assert suspect.smallest["case_id"] == rows[17]["case_id"]
 
@@ -141,7 +141,7 @@ def test_two_failing_cases_are_too_few_whatever_they_have_in_common() -> None:
     rows = made_up()
     broken = [row | {"gradient": "cancellation"} if number in (17, 60) else row for number, row in enumerate(rows)]
     (suspect,) = found(failing(broken, lambda row: row["gradient"] == "cancellation"))
-    assert not suspect.is_claimed
+    assert not suspect.has_condition
     assert suspect.sentence == "2 cases fail (interval): too few to tell what brings them about"
 
 
@@ -151,7 +151,7 @@ def test_chance_is_no_condition(seed: int) -> None:
     rows = made_up(seed=seed)
     numbers = {row["case_id"]: number for number, row in enumerate(rows)}
     (suspect,) = found(failing(rows, lambda row: numbers[row["case_id"]] in chosen))
-    assert not suspect.is_claimed
+    assert not suspect.has_condition
     assert suspect.failing == 12
     assert "nothing was found that they have in common" in suspect.sentence
 
@@ -184,7 +184,7 @@ def test_deaths_are_held_against_all_that_survived() -> None:
 
 
 def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("poolproof.reports.suspects.suspects"), "MOST_CONFORMING", 100)
+    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_CONFORMING", 100)
     rows = failing(made_up(), dilated)
     (suspect,), (again,) = found(rows), found(rows[::-1])
     number = sum(map(dilated, rows))
@@ -251,7 +251,7 @@ def _failing(run: Path) -> pd.DataFrame:
 @pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
 def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, shared: Path) -> None:
     run = run_of(real, shared)
-    told = suspects(load(run).rows)
+    told = cluster_failures(load(run).rows)
     assert sum(number for suspect in told for _, number in suspect.kinds) == len(_failing(run))
     assert 1 <= len(told) <= 2
     assert all(suspect.smallest["case_id"] in set(_failing(run)["case_id"]) for suspect in told)
@@ -261,8 +261,8 @@ def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch:
     rows = failing(made_up(800), dilated)
     rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
     everything = found(rows)
-    monkeypatch.setattr(import_module("poolproof.reports.suspects.suspects"), "MOST_FAILING", 150)
-    monkeypatch.setattr(import_module("poolproof.reports.suspects.counting"), "AT_ONCE", 64)
+    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_FAILING", 150)
+    monkeypatch.setattr(import_module("poolproof.reports.clusters.members"), "CHUNK_ROWS", 64)
     some = found(rows)
     assert [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in some if dilated(each.smallest)] == [
         (each.terms, each.failing, each.cases, dict(each.kinds)) for each in everything if dilated(each.smallest)
@@ -282,8 +282,8 @@ def test_what_no_row_tells_is_one_suspect_and_not_one_for_each_thing_that_goes_w
     rows = failing(made_up(800), fails)
     number = sum(map(fails, rows))
     claimed, *others = found(rows)
-    assert claimed.is_claimed
-    assert not any(each.is_claimed for each in others)
+    assert claimed.has_condition
+    assert not any(each.has_condition for each in others)
     assert sum(len(each.cases) for each in (claimed, *others)) == number
     assert len(claimed.cases) > claimed.failing
     assert f"{claimed.failing_others} of " in claimed.sentence
@@ -295,7 +295,7 @@ def test_what_fails_in_another_way_is_another_suspect_however_vague() -> None:
 
     rows = failing(made_up(800), lambda row: planes(row) >= 60 and chance(row) < 0.6)
     rows = failing(rows, lambda row: planes(row) < 40 and dilated(row) and chance(row) > 0.5, "repeat")
-    claimed = [each for each in found(rows) if each.is_claimed]
+    claimed = [each for each in found(rows) if each.has_condition]
     assert len(claimed) == 2
     assert {each.kinds[0][0][1] for each in claimed} == {"interval", "repeat"}
 

@@ -97,7 +97,7 @@ def test_a_waiver_without_checks_for_whole_operators_or_several_kinds_is_wide(
     recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: ["waived"], **others})
     review = read_digest(make_run(tmp_path, recipe)).waivers[0]
     assert review.is_wide is is_wide
-    assert ("wide" in review.told) is is_wide
+    assert ("wide" in review.description) is is_wide
 
 
 def made_row(**changes: Any) -> dict[str, Any]:

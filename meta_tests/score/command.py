@@ -17,7 +17,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.command_line import MOST_SECONDS, PATH, SECONDS, Number, give_up
+from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH, SECONDS, Number, give_up
 from poolproof.reports.terminal.painting import console
 from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
@@ -44,7 +44,7 @@ from poolproof.suites.running.plans import MOST_CASES, PLANS, Plan
 @click.option("--timeout", type=SECONDS, default=10.0, show_default=True, help="Seconds one case may take.")
 @click.option(
     "--shrink",
-    type=Number(0, MOST_SECONDS),
+    type=Number(0, MAX_SECONDS),
     default=1.0,
     show_default=True,
     help="Seconds for a smaller case of each defect found.",

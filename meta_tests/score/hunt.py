@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.questions import Round

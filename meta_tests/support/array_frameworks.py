@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call
-from poolproof.backends.frameworks.copying import CopyingBackend, IndexBase, Question
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.forward import forward_maximum
 from poolproof.references.operators import Operator
@@ -21,23 +21,23 @@ class Arrays(CopyingBackend):
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.aten and (dtype, index_dtype) == ("float32", "int64") else "only float32 and int64"
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        return self.ask(_pool, question, self.index_base)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        return self.invoke(_pool, call, self.index_base)
 
-    def backward(self, question: Question) -> NDArray:
-        return self.ask(_scatter, question, self.index_base)
+    def backward(self, call: ArrayCall) -> NDArray:
+        return self.invoke(_scatter, call, self.index_base)
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return NATIVE
 
 
-def _pool(question: Question, base: IndexBase) -> tuple[NDArray, NDArray]:
-    values = question.values
+def _pool(call: ArrayCall, base: IndexBase) -> tuple[NDArray, NDArray]:
+    values = call.values
     batch, channels, *spatial = values.shape
-    if question.output_size:
-        axes = Adaptive(question.output_size).axes(tuple(spatial))
+    if call.output_size:
+        axes = Adaptive(call.output_size).axes(tuple(spatial))
     else:
-        windows = question.kernel_size, question.stride, question.padding, question.dilation, question.ceil_mode
+        windows = call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
         axes = Windowed(*windows).axes(tuple(spatial))
     maxima, indices = forward_maximum(values.reshape(batch * channels, *spatial), axes)
     if base is IndexBase.TENSOR:
@@ -50,9 +50,9 @@ def _pool(question: Question, base: IndexBase) -> tuple[NDArray, NDArray]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _scatter(question: Question, base: IndexBase) -> NDArray:
+def _scatter(call: ArrayCall, base: IndexBase) -> NDArray:
     """Into the whole tensor, in the order of the framework's own indices."""
-    values, gradient, indices = question.values, question.gradient, question.indices
+    values, gradient, indices = call.values, call.gradient, call.indices
     assert gradient is not None
     assert indices is not None
     sums = np.zeros(values.size, values.dtype)
@@ -82,15 +82,15 @@ class Misjudged(Arrays):
 
     index_base = IndexBase.TENSOR
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        return self.ask(_pool, question, IndexBase.PLANE)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        return self.invoke(_pool, call, IndexBase.PLANE)
 
 
 class Refusing(Arrays):
     """The framework raises."""
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        return self.ask(_turned_down)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        return self.invoke(_turned_down)
 
 
 def _turned_down() -> tuple[NDArray, NDArray]:
@@ -100,21 +100,21 @@ def _turned_down() -> tuple[NDArray, NDArray]:
 class AtFault(Arrays):
     """The adapter raises."""
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         raise NotImplementedError("forgotten")
 
 
 class OtherShape(Arrays):
     """Returns one window too many."""
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        maxima, indices = super().forward(question)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        maxima, indices = super().forward(call)
         return np.concatenate([maxima, maxima], axis=-1), indices
 
 
 class OtherDtype(Arrays):
     """Returns indices of 32 bits."""
 
-    def forward(self, question: Question) -> tuple[NDArray, NDArray]:
-        maxima, indices = super().forward(question)
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        maxima, indices = super().forward(call)
         return maxima, indices.astype(np.int32)

@@ -39,7 +39,7 @@ import limited_sessions
 from places import ROOT, SUPPORT
 from poolproof.backends.host import server
 from poolproof.references.contract.vocabulary import SIGNATURES
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity

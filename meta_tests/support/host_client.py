@@ -20,11 +20,12 @@ from poolproof.backends.host import program, protocol
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windows
 
-PACKAGES = {
-    f"poolproof.{package.__name__.rpartition('.')[2]}": package.__path__[0] for package in (backends, references)
-}
+PACKAGES = {package.__name__: package.__path__[0] for package in (backends, references)}
 
 ARENA_SIZE = 1 << 24
+
+_BETWEEN = 1 << 14
+"""Bytes from one tensor to the next, which leaves room for fences."""
 
 
 class HostClient:
@@ -66,20 +67,19 @@ class HostClient:
     def describe(self, backend: str) -> protocol.Description:
         return protocol.Description.from_record(self.done("describe", backend=backend))
 
-    def fork(self, **request: Any) -> tuple[int, protocol.Channel]:
+    def fork(self) -> tuple[int, protocol.Channel]:
         ours, theirs = socket.socketpair()
-        frame = protocol.to_frame({"do": "fork", **request})
+        frame = protocol.to_frame({"do": "fork"})
         socket.send_fds(self.channel.connection, [frame], [theirs.fileno()])
         theirs.close()
         return self.channel.receive()["done"]["pid"], protocol.Channel(ours)
 
     def call(self, operator: str, windows: Windows, arrays: Mapping[str, NDArray]) -> Call:
-        """A call on contiguous copies of arrays, each between guard bands of 64 bytes."""
+        """A call on contiguous copies of arrays, each between guard bands of 64 bytes; a tensor has at most 4 KiB."""
         tensors = {}
         for name, array in arrays.items():
-            start = -(-self._taken // mmap.PAGESIZE) * mmap.PAGESIZE
-            buffer = self.memory[start : start + array.nbytes + 128]
-            self._taken = start + len(buffer)
+            buffer = self.memory[self._taken :][: array.nbytes + 128]
+            self._taken += _BETWEEN
             view: NDArray = np.ndarray(array.shape, array.dtype, buffer, 64)
             view[...] = array
             tensors[name] = Tensor(buffer, 64, view, tuple(step // array.itemsize for step in array.strides))

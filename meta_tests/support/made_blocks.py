@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import numpy as np
-
 from poolproof.suites.running.allotment import Allotment, Budget, Portion
 from poolproof.suites.running.plans import Block, beyond_id, root_of
-from poolproof.suites.running.ways import EVENLY, Way
 
 
 @dataclass(frozen=True)
 class Made:
-    """A block that only has cases, and the seconds that each takes.
-
-    ``shows`` gives what its case of a number shows; one that is ``endless`` goes on where it ends.
-    """
+    """A block that only has cases, and the seconds that each takes; one that is ``endless`` goes on where it ends."""
 
     id: str
     count: int
     seconds: float
     least: int = 1
     grain: int = 1
-    shows: Callable[[int], Iterable[int]] = lambda _: ()
     endless: bool = False
     turn: int = 0
 
@@ -57,14 +49,14 @@ class Clock:
         made: list[Made],
         seconds: float,
         workers: int,
-        way: Way = EVENLY,
+        goes_beyond: bool = False,
     ):
         self.times = [0.0] * workers
         self.now = 0.0
         self.portions: list[Portion] = []
         given = cast(list[Block], made)
         self.allotments = [
-            Allotment(folder, given, Budget(seconds, 0.0, way), workers, lambda: self.now) for _ in self.times
+            Allotment(folder, given, Budget(seconds, 0.0, goes_beyond), workers, lambda: self.now) for _ in self.times
         ]
         for number, block in enumerate(given):
             for portion in self.allotments[number % workers].first(block):
@@ -86,8 +78,7 @@ class Clock:
         seconds = cases * block.seconds
         self.times[worker] += seconds
         self.now = self.times[worker]
-        shown = [np.array([*block.shows(number)], np.int64) for number in range(portion.start, portion.stop)]
-        self.allotments[worker].took(portion, cases, seconds, [each for each in shown if len(each)])
+        self.allotments[worker].took(portion, cases, seconds)
         self.portions.append(portion)
 
     def taken(self) -> Counter[str]:

@@ -19,7 +19,7 @@ import torch
 from holding import holding
 from poolproof.backends.base import Call, Outcome
 from poolproof.backends.torch_eager import TorchEager
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.asked import Aspect
 from poolproof.suites.judging.budget import needed_memory

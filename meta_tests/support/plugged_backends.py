@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dying_backends import KilledOnce
-from poolproof.backends.base import WORKER_VARIABLE, Call, Outcome, Status
+from poolproof.backends.base import Call, Outcome, Status
 from scatter import Scatter
 from scatter_backends import FirstCellForEmptyWindow, Lost
 
@@ -20,16 +20,6 @@ class RefusesEverything(Scatter):
 
     def objection(self, call: Call) -> str:
         return "not today"
-
-
-class RefusesByWorker(Scatter):
-    """Turns every call down, and says for which worker of a session it was created, and called."""
-
-    def __init__(self) -> None:
-        self._created = os.environ.get(WORKER_VARIABLE)
-
-    def objection(self, call: Call) -> str:
-        return f"created for worker {self._created}, called in worker {os.environ.get(WORKER_VARIABLE)}"
 
 
 class RefusesPadding(Scatter):

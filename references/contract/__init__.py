@@ -1,11 +1,12 @@
-"""Which low-level calls are legal, and what a library answers to those that are not, per API and product.
+"""The contract of low-level calls: which are legal, and how a library responds to those that are not.
 
-The contract is data: ordered tables of clauses, each with one sentence, its source, the status and phase in which
-it shows, and how to break it. Where the library's published pages and its code disagree, both are recorded, and a
-library is right when it follows either.
+The contract is data by API and product: ordered tables of clauses, each with one sentence, its source, its status and
+phase, and how to break it. Where the library's published pages and its code disagree, both are recorded, and a library
+is right when it follows either.
 """
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
+from poolproof.references.contract.clause import Clause
 from poolproof.references.contract.errata import ERRATA
 from poolproof.references.contract.examples import (
     legal_calls,
@@ -14,27 +15,27 @@ from poolproof.references.contract.examples import (
     violating_pair,
 )
 from poolproof.references.contract.expectation import (
-    Answer,
-    Clause,
     Expectation,
     Follows,
+    Response,
     clauses,
     expectations,
+    may_ask,
+    may_run,
     predict,
 )
-from poolproof.references.contract.running import may_ask, may_run
 from poolproof.references.contract.vocabulary import OUT_POINTERS, SIGNATURES, ReturnCode, Signature
 
 __all__ = [
     "ERRATA",
     "OUT_POINTERS",
     "SIGNATURES",
-    "Answer",
     "Clause",
     "ContractCall",
     "ContractError",
     "Expectation",
     "Follows",
+    "Response",
     "ReturnCode",
     "Signature",
     "TensorArgument",

@@ -1,6 +1,6 @@
-"""One low-level call, complete and immutable, with JSON both ways.
+"""Low-level calls, complete and immutable, with JSON both ways.
 
-The JSON is one object, the form in which observed statuses are kept:
+The JSON is one object, the form in which observed statuses are recorded:
 
     {"api": "aclnnMaxPool2dWithIndicesBackward",
      "tensors": {"gradOutput": {"shape": [1, 1, 2, 2], "dtype": "FLOAT", "format": "NCHW", "strides": [4, 4, 2, 1],
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -29,12 +29,12 @@ from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNA
 
 
 class ContractError(ValueError):
-    """A call, clause or product that cannot be: the text says what is wrong and what it should be."""
+    """An impossible call, clause or product: the text says what is wrong and what it should be."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorArgument:
-    """What an aclTensor says of itself; its data is no part of the contract."""
+    """The description of an aclTensor; its data is no part of the contract."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -56,7 +56,7 @@ class TensorArgument:
         return 0 in self.shape
 
     def reshaped(self, shape: tuple[int, ...]) -> TensorArgument:
-        """The contiguous tensor of another shape, else alike."""
+        """Make the contiguous tensor of another shape, else alike."""
         return TensorArgument.contiguous(shape, self.dtype, self.format)
 
 
@@ -79,7 +79,7 @@ class ContractCall:
         object.__setattr__(self, "lists", _unchanging(self.lists))
 
     def __hash__(self) -> int:
-        """Of the fields, for mappings have none; it takes a fifth of the time of the JSON."""
+        """Hash the fields, for mappings have no hash."""
         given = frozenset(self.tensors.items()), frozenset(self.lists.items())
         return hash((self.api, *given, self.ceil_mode, self.null_outputs))
 
@@ -92,47 +92,33 @@ class ContractCall:
         return SIGNATURES[self.api]
 
     def values(self) -> dict[str, ArgumentValue]:
-        """What every argument of phase one but the out-pointers is, in API order."""
+        """Return all arguments of phase one but the out-pointers, in API order."""
         flags = dict.fromkeys(self.signature.flags, bool(self.ceil_mode))
         given: dict[str, ArgumentValue] = {**self.tensors, **self.lists, **flags}
         return {argument.name: given[argument.name] for argument in self.signature.arguments}
 
     def tensor(self, name: str) -> TensorArgument:
-        """A tensor that is known not to be null."""
+        """Return a tensor that is known not to be null."""
         tensor = self.tensors[name]
         if tensor is None:
             raise ContractError(f"{name} is a null pointer in this call")
         return tensor
 
     def attribute(self, name: str) -> tuple[int, ...]:
-        """An attribute list that is known not to be null."""
+        """Return an attribute list that is known not to be null."""
         values = self.lists[name]
         if values is None:
             raise ContractError(f"{name} is a null pointer in this call")
         return values
 
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
-        return self._with(tensors={**self.tensors, **tensors})
+        return replace(self, tensors={**self.tensors, **tensors})
 
     def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
-        return self._with(lists={**self.lists, **lists})
-
-    def _with(
-        self,
-        tensors: Mapping[str, TensorArgument | None] | None = None,
-        lists: Mapping[str, tuple[int, ...] | None] | None = None,
-    ) -> ContractCall:
-        """`replace`, which takes twice as long, and of each API thousands of calls are made."""
-        return ContractCall(
-            api=self.api,
-            tensors=self.tensors if tensors is None else tensors,
-            lists=self.lists if lists is None else lists,
-            ceil_mode=self.ceil_mode,
-            null_outputs=self.null_outputs,
-        )
+        return replace(self, lists={**self.lists, **lists})
 
     def to_record(self) -> dict[str, Any]:
-        """The JSON object of the module's docstring, every field written."""
+        """Make the JSON object of the module's docstring, with every field."""
         return {
             "api": self.api,
             "tensors": {name: _tensor_record(tensor) for name, tensor in self.tensors.items()},
@@ -159,7 +145,7 @@ class ContractCall:
 
     @classmethod
     def from_record(cls, record: Any) -> ContractCall:
-        """From the JSON object of the module's docstring; `ContractError` says what is wrong with it."""
+        """Read the JSON object of the module's docstring; `ContractError` says what is wrong with it."""
         fields = _read_object("a call", record, ("api", "tensors"), ("lists", "ceilMode", "null_outputs"))
         if not isinstance(fields["api"], str) or fields["api"] not in SIGNATURES:
             raise ContractError(f"api {fields['api']!r} is not one of {', '.join(SIGNATURES)}")
@@ -176,13 +162,13 @@ class ContractCall:
 
 
 def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A copy that nobody writes to; what another call holds is one already."""
+    """Copy to a read-only mapping, unless it is one."""
     return given if isinstance(given, MappingProxyType) else MappingProxyType(dict(given))
 
 
 @lru_cache(1 << 12)
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Element strides of a contiguous tensor, as torch computes them: an axis of length 0 counts as 1."""
+    """Compute a contiguous tensor's strides in elements, as torch does: an axis of length 0 counts as 1."""
     strides: list[int] = []
     step = 1
     for length in reversed(shape):

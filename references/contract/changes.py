@@ -1,31 +1,93 @@
-"""What a call changes in another: one field of one argument at a time, each in words that a person can check."""
+"""Changes of one field of one argument of a call: every single one there is, and pairs of them.
+
+Variations are enumerated from the signature of an API and the call itself, not clause by clause: every dtype and every
+tag for every tensor, alone and together with those that should agree with it; ranks from 0 to 8; lengths of lists from
+0 to 5; zero, -1, one too many or too few, and both ends of int64 on each axis by itself; every pointer null; views of
+each tensor. `expectations` answers for all of them, so that every way in which a single field can break or keep a
+clause is tried. Two broken fields at once show which is checked first: each field's breach is paired with every other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Protocol
+from functools import cache
+from itertools import chain, combinations
+from typing import Any, Literal
 
-from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument, row_major_strides
+from poolproof.references.contract.examples import base_template, legal_calls
+from poolproof.references.contract.expectation import expectations, may_ask
 from poolproof.references.contract.facts import Shape, wrapped
-from poolproof.references.contract.vocabulary import OUT_POINTERS
+from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, TAGS, Signature
+from poolproof.references.products import Product
+
+Field = Literal["dtype", "format", "shape", "view", "values", "flag", "null"]
+"""What a change sets: of a tensor its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage
+shape), the values of a list, ceilMode, or a null pointer in place of the argument."""
 
 
-class Change(Protocol):
-    """One field of one argument, and the value that it is given."""
+@dataclass(frozen=True)
+class Change:
+    """One field of one argument, and its new value."""
 
-    @property
-    def argument(self) -> str: ...
+    argument: str
+    field: Field
+    value: Any = None
 
     def applied(self, call: ContractCall) -> ContractCall:
-        """The call with that field changed; as it is where the argument is a null pointer that has no such field."""
+        """Change the call; it stays as it is where the argument is a null pointer without such a field."""
+        match self.field:
+            case "flag":
+                return replace(call, ceil_mode=self.value)
+            case "values":
+                return call.with_lists({self.argument: self.value})
+            case "null" if self.argument in OUT_POINTERS:
+                return replace(call, null_outputs=call.null_outputs | {self.argument})
+            case "null" if self.argument in call.lists:
+                return call.with_lists({self.argument: None})
+            case "null":
+                return call.with_tensors({self.argument: None})
+            case _:
+                tensor = call.tensors[self.argument]
+                return call if tensor is None else call.with_tensors({self.argument: self._edited(tensor)})
 
     def alters(self, call: ContractCall) -> bool:
-        """Whether the call with that field changed is another one."""
+        """Check whether the changed call is another one."""
+        return self.applied(call) != call
+
+    def _edited(self, tensor: TensorArgument) -> TensorArgument:
+        match self.field:
+            case "dtype":
+                return replace(tensor, dtype=self.value)
+            case "format":
+                return replace(tensor, format=self.value)
+            case "shape":
+                return _contiguous(tensor, self.value)
+            case _:
+                strides, offset, storage = self.value
+                fits = len(strides) == tensor.rank
+                return replace(tensor, strides=strides, offset=offset, storage=storage) if fits else tensor
 
     def __str__(self) -> str:
-        """Field and value, as a clause of a sentence."""
+        """Describe the change as a clause of a sentence."""
+        match self.field:
+            case "dtype":
+                return f"{self.argument} has dtype {self.value}"
+            case "format":
+                return f"{self.argument} is tagged {self.value}"
+            case "shape":
+                return f"{self.argument} has shape {list(self.value)}"
+            case "view":
+                strides, offset, storage = self.value
+                layout = f"strides {list(strides)} and offset {offset}"
+                return f"{self.argument} has {layout} in a storage of shape {list(storage)}"
+            case "values":
+                return f"{self.argument} is {list(self.value)}"
+            case "flag":
+                return f"{self.argument} is {str(self.value).lower()}"
+            case "null":
+                return f"{self.argument} is a null pointer"
 
 
 Changes = tuple[Change, ...]
@@ -39,182 +101,291 @@ def changed(call: ContractCall, changes: Changes) -> ContractCall:
 
 
 def sentence(changes: Changes) -> str:
-    """What is changed, in words; no words for no changes."""
+    """Describe changes in words; no words for no changes."""
     return ", ".join(map(str, changes))
 
 
-class _OfTensor:
-    """A change of one tensor."""
-
-    argument: str
-
-    def edited(self, tensor: TensorArgument) -> TensorArgument:
-        raise NotImplementedError
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        tensor = call.tensors[self.argument]
-        return call if tensor is None else call.with_tensors({self.argument: self.edited(tensor)})
-
-    def alters(self, call: ContractCall) -> bool:
-        tensor = call.tensors[self.argument]
-        return tensor is not None and self.edited(tensor) != tensor
-
-
-@dataclass(frozen=True)
-class Retyped(_OfTensor):
-    """A tensor of another dtype."""
-
-    argument: str
-    dtype: str
-
-    def edited(self, tensor: TensorArgument) -> TensorArgument:
-        return replace(tensor, dtype=self.dtype)
-
-    def __str__(self) -> str:
-        return f"{self.argument} has dtype {self.dtype}"
-
-
-@dataclass(frozen=True)
-class Retagged(_OfTensor):
-    """A tensor with another format tag."""
-
-    argument: str
-    tag: str
-
-    def edited(self, tensor: TensorArgument) -> TensorArgument:
-        return replace(tensor, format=self.tag)
-
-    def __str__(self) -> str:
-        return f"{self.argument} is tagged {self.tag}"
-
-
-@dataclass(frozen=True)
-class Reshaped(_OfTensor):
-    """A contiguous tensor of another shape."""
-
-    argument: str
-    shape: Shape
-
-    def edited(self, tensor: TensorArgument) -> TensorArgument:
-        return _contiguous(tensor, self.shape)
-
-    def __str__(self) -> str:
-        return f"{self.argument} has shape {list(self.shape)}"
-
-
-@dataclass(frozen=True)
-class Viewed(_OfTensor):
-    """A tensor of the same shape, laid out otherwise; strides and offset count elements."""
-
-    argument: str
-    strides: Shape
-    offset: int
-    storage: Shape
-
-    def edited(self, tensor: TensorArgument) -> TensorArgument:
-        if len(self.strides) != tensor.rank:
-            return tensor
-        return replace(tensor, strides=self.strides, offset=self.offset, storage=self.storage)
-
-    def __str__(self) -> str:
-        layout = f"strides {list(self.strides)} and offset {self.offset}"
-        return f"{self.argument} has {layout} in a storage of shape {list(self.storage)}"
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A list of other values."""
-
-    argument: str
-    values: Shape
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        return call.with_lists({self.argument: self.values})
-
-    def alters(self, call: ContractCall) -> bool:
-        return call.lists[self.argument] != self.values
-
-    def __str__(self) -> str:
-        return f"{self.argument} is {list(self.values)}"
-
-
-@dataclass(frozen=True)
-class Flagged:
-    """Another ceilMode."""
-
-    is_set: bool
-    argument: str = "ceilMode"
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        return replace(call, ceil_mode=self.is_set)
-
-    def alters(self, call: ContractCall) -> bool:
-        return call.ceil_mode != self.is_set
-
-    def __str__(self) -> str:
-        return f"ceilMode is {str(self.is_set).lower()}"
-
-
-@dataclass(frozen=True)
-class Nulled:
-    """A null pointer, in place of a tensor, a list or what phase one writes its results through."""
-
-    argument: str
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        if self.argument in OUT_POINTERS:
-            return replace(call, null_outputs=call.null_outputs | {self.argument})
-        if self.argument in call.tensors:
-            return call.with_tensors({self.argument: None})
-        return call.with_lists({self.argument: None})
-
-    def alters(self, call: ContractCall) -> bool:
-        return self.applied(call) != call
-
-    def __str__(self) -> str:
-        return f"{self.argument} is a null pointer"
-
-
 def differences(call: ContractCall, model: ContractCall) -> Changes:
-    """The changes that make ``call`` of ``model``, another call of the same API without null pointers."""
+    """List the changes that turn ``model``, a call of the same API without null pointers, into ``call``."""
     tensors = (_of_tensor(name, tensor, model.tensor(name)) for name, tensor in call.tensors.items())
     lists = (_of_list(name, values, model.lists[name]) for name, values in call.lists.items())
-    flag: Changes = (Flagged(bool(call.ceil_mode)),) if call.ceil_mode != model.ceil_mode else ()
-    pointers = tuple(Nulled(name) for name in OUT_POINTERS if name in call.null_outputs)
+    flag = (_ceil_mode(bool(call.ceil_mode)),) if call.ceil_mode != model.ceil_mode else ()
+    pointers = tuple(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs)
     return (*chain(*tensors, *lists), *flag, *pointers)
 
 
-def nearest(call: ContractCall, models: Mapping[str, ContractCall]) -> tuple[str, Changes]:
-    """The one of the models, each under its name, that the fewest changes make the call of, and those changes."""
-    made = {name: differences(call, model) for name, model in models.items()}
-    name = min(made, key=lambda each: len(made[each]))
-    return name, made[name]
+def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str, Changes]:
+    """Choose the call that takes the fewest changes to become ``call``; its name, and those changes."""
+    by_name = {name: differences(call, model) for name, model in named.items()}
+    name = min(by_name, key=lambda name: len(by_name[name]))
+    return name, by_name[name]
 
 
 def _of_tensor(name: str, tensor: TensorArgument | None, model: TensorArgument) -> Changes:
     if tensor is None:
-        return (Nulled(name),)
+        return (Change(name, "null"),)
     found: list[Change] = []
     if tensor.shape != model.shape:
-        found.append(Reshaped(name, tensor.shape))
+        found.append(Change(name, "shape", tensor.shape))
         model = _contiguous(model, tensor.shape)
-    if (tensor.strides, tensor.offset, tensor.storage) != (model.strides, model.offset, model.storage):
-        found.append(Viewed(name, tensor.strides, tensor.offset, tensor.storage))
+    view = tensor.strides, tensor.offset, tensor.storage
+    if view != (model.strides, model.offset, model.storage):
+        found.append(Change(name, "view", view))
     if tensor.dtype != model.dtype:
-        found.append(Retyped(name, tensor.dtype))
+        found.append(Change(name, "dtype", tensor.dtype))
     if tensor.format != model.format:
-        found.append(Retagged(name, tensor.format))
+        found.append(Change(name, "format", tensor.format))
     return tuple(found)
 
 
 def _of_list(name: str, values: Shape | None, model: Shape | None) -> Changes:
     if values == model:
         return ()
-    return (Nulled(name),) if values is None else (Listed(name, values),)
+    return (Change(name, "null") if values is None else Change(name, "values", values),)
+
+
+def _ceil_mode(is_set: bool) -> Change:
+    return Change("ceilMode", "flag", is_set)
 
 
 def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:
-    """The contiguous tensor of that shape, with the strides that 64 bits hold."""
+    """Return the contiguous tensor of that shape, with the strides that 64 bits hold."""
     reshaped = tensor.reshaped(shape)
     strides = tuple(map(wrapped, reshaped.strides))
     return reshaped if strides == reshaped.strides else replace(reshaped, strides=strides)
+
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+RANKS = range(9)
+LENGTHS = range(6)
+"""Ranks of a tensor, and lengths of a list, that are tried."""
+
+BASE = "base"
+"""The name of the legal call that every example starts from."""
+
+
+@cache
+def models(product: Product, api: str) -> Mapping[str, ContractCall]:
+    """List the legal calls to change, by name; where the product refuses the API, one that is legal elsewhere."""
+    return legal_calls(product, api) or {BASE: base_template(api).call()}
+
+
+@cache
+def variations(product: Product, api: str) -> Mapping[str, tuple[Changes, ...]]:
+    """List distinct changes by the name of the legal call that they are made in.
+
+    Each field by itself in one call of every sort, and every two fields in the base.
+    """
+    named = models(product, api)
+    made = {name: single_changes(named[name]) for name in _one_of_each_sort(named)}
+    made[BASE] = _distinct((*made[BASE], *_two_fields(named[BASE])))
+    return {
+        name: tuple(changes for changes in made[name] if _is_defined(product, named[name], changes)) for name in made
+    }
+
+
+def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool:
+    """Check whether a source says what becomes of the call: not where a negative length passes."""
+    if not any(change.field == "shape" and min(change.value, default=0) < 0 for change in changes):
+        return True
+    call = changed(model, changes)
+    return may_ask(call, expectations(product, call))
+
+
+@cache
+def single_changes(call: ContractCall) -> tuple[Changes, ...]:
+    """List every change of one field of a call without null pointers, in one argument or in several together."""
+    return _distinct((*_of_tensors(call), *_of_lists(call), *_of_pointers(call)))
+
+
+def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
+    """Drop those that change the same fields to the same values as earlier ones."""
+    return tuple({frozenset(together): together for together in reversed(tuple(changes))}.values())[::-1]
+
+
+def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
+    """Name the first call of each rank, tag and emptiness of self, on which libraries branch.
+
+    Where an API has one list, calls in which its values are alike are a sort of their own: a shorter list may mean the
+    same there.
+    """
+    sorts: dict[tuple[object, ...], str] = {}
+    for name, call in named.items():
+        data = call.tensor("self")
+        alike = len(call.lists) == 1 and len({*call.attribute(*call.lists)}) == 1
+        sorts.setdefault((data.rank, data.format, data.is_empty, alike), name)
+    return sorts.values()
+
+
+# Tensors.
+
+
+def _of_tensors(call: ContractCall) -> Iterator[Changes]:
+    for names in together(call):
+        yield from _retyped(call, names)
+        yield from _retagged(call, names)
+        yield from _reshaped(call, names)
+    for name in call.tensors:
+        yield from _viewed(name, call.tensor(name))
+
+
+def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
+    """Group tensors as clauses compare them: each by itself, those of one shape, those that hold values, and all."""
+    shapes: dict[Shape, list[str]] = {}
+    for name in call.tensors:
+        shapes.setdefault(call.tensor(name).shape, []).append(name)
+    alike = (tuple(names) for names in shapes.values())
+    groups = (*((name,) for name in call.tensors), *alike, call.signature.data, tuple(call.tensors))
+    return tuple(dict.fromkeys(groups))
+
+
+def _retyped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
+    for dtype in DTYPES:
+        yield from _unless_unchanged(call, tuple(Change(name, "dtype", dtype) for name in names))
+
+
+def _retagged(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
+    for tag in TAGS:
+        yield from _unless_unchanged(call, tuple(Change(name, "format", tag) for name in names))
+
+
+def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
+    shapes = {name: call.tensor(name).shape for name in names}
+    for rank in RANKS:
+        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(shapes[name], rank)) for name in names))
+    for axis in range(min(map(len, shapes.values()))):
+        for change in LENGTH_CHANGES if len(names) == 1 else COMMON_LENGTH_CHANGES:
+            resized = (Change(name, "shape", _with_value(shapes[name], axis, change)) for name in names)
+            yield from _unless_unchanged(call, tuple(resized))
+
+
+def of_rank(shape: Shape, rank: int) -> Shape:
+    """Drop the shape's first axes, or put axes of length 1 before them."""
+    return (*(1,) * (rank - len(shape)), *shape[max(len(shape) - rank, 0) :])
+
+
+COMMON_LENGTH_CHANGES: tuple[Callable[[int], int], ...] = (
+    lambda length: max(length - 1, 0),
+    lambda length: length + 1,
+    lambda length: 0,
+    lambda length: 1,
+    lambda length: 2**31,
+)
+"""Changes of the length of one axis, in tensors that then agree."""
+
+LENGTH_CHANGES: tuple[Callable[[int], int], ...] = (
+    *COMMON_LENGTH_CHANGES,
+    lambda length: -1,
+    lambda length: INT64_MAX,
+    lambda length: INT64_MIN,
+)
+"""Changes of the length of one axis of a tensor that then disagrees with others.
+
+Tensors that agree on a negative length would pass the checks, and no source says what becomes of them.
+"""
+
+
+def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
+    """View every other cell, in a storage that has them and in one that has not; behind the end, and backwards."""
+    wide = (*tensor.shape[:-1], 2 * tensor.shape[-1])
+    steps = (*row_major_strides(wide)[:-1], 2)
+    dense = tensor.strides
+    yield (Change(name, "view", (steps, 0, wide)),)
+    yield (Change(name, "view", (steps, 0, tensor.storage)),)
+    yield (Change(name, "view", (steps, INT64_MAX, wide)),)
+    yield (Change(name, "view", (dense, 1, tensor.storage)),)
+    yield (Change(name, "view", ((*dense[:-1], -1), 0, tensor.storage)),)
+
+
+# Lists and the flag.
+
+
+def _of_lists(call: ContractCall) -> Iterator[Changes]:
+    for name in call.lists:
+        for values in _lists_like(call.attribute(name)):
+            yield from _unless_unchanged(call, (Change(name, "values", values),))
+    if call.ceil_mode is not None:
+        yield (_ceil_mode(not call.ceil_mode),)
+
+
+def _lists_like(values: Shape) -> Iterator[Shape]:
+    values = values or (1,)
+    for length in LENGTHS:
+        yield (values * length)[:length]
+    for axis in range(len(values)):
+        for change in VALUE_CHANGES:
+            yield _with_value(values, axis, change)
+    for change in VALUE_CHANGES:
+        yield (change(values[0]),)
+
+
+VALUE_CHANGES: tuple[Callable[[int], int], ...] = (
+    lambda value: 0,
+    lambda value: -1,
+    lambda value: 1,
+    lambda value: value + 1,
+    lambda value: value - 1,
+    lambda value: value + 2**32,
+    lambda value: 2**62,
+    lambda value: INT64_MAX,
+    lambda value: INT64_MIN,
+)
+"""Changes of one value of a list; one of them is the same in 32 bits."""
+
+
+# Pointers.
+
+
+def _of_pointers(call: ContractCall) -> Iterator[Changes]:
+    for name in pointers(call.signature):
+        yield (Change(name, "null"),)
+
+
+def pointers(signature: Signature) -> tuple[str, ...]:
+    """List the arguments of phase one that may be null."""
+    return (*signature.tensors, *signature.lists, *OUT_POINTERS)
+
+
+# Two fields at once.
+
+
+def _two_fields(call: ContractCall) -> Iterator[Changes]:
+    for first, second in combinations(_breaches(call), 2):
+        if _touches_two(first + second):
+            yield first + second
+
+
+def _breaches(call: ContractCall) -> tuple[Changes, ...]:
+    """List one change for each field of each argument that no library takes for legal, wherever it looks."""
+    found: list[Changes] = [(Change(name, "null"),) for name in pointers(call.signature)]
+    for name in call.tensors:
+        shape = call.tensor(name).shape
+        found.append((Change(name, "dtype", "BOOL"),))
+        found.append((Change(name, "format", "NDC1HWC0"),))
+        found.append((Change(name, "shape", of_rank(shape, RANKS[-1])),))
+        found.append((Change(name, "shape", (*shape[:-1], shape[-1] + 1)),))
+    for name in call.lists:
+        values = call.attribute(name)
+        found.append((Change(name, "values", (1,) * LENGTHS[-1]),))
+        found.append((Change(name, "values", (*values[:-1], -1)),))
+    return tuple(found)
+
+
+def _touches_two(changes: Changes) -> bool:
+    """Check that no change undoes or hides another: a null pointer has no fields, a list or a shape but one value."""
+    first, second = changes
+    hides = "null" in (first.field, second.field) or first.field == second.field
+    return first.argument != second.argument or not hides
+
+
+def _with_value(values: Shape, axis: int, change: Callable[[int], int]) -> Shape:
+    value = min(max(change(values[axis]), INT64_MIN), INT64_MAX)
+    return (*values[:axis], value, *values[axis + 1 :])
+
+
+def _unless_unchanged(call: ContractCall, changes: Changes) -> Iterator[Changes]:
+    """Yield the changes that alter the call, if any."""
+    effective = tuple(change for change in changes if change.alters(call))
+    if effective:
+        yield effective

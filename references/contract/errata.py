@@ -1,4 +1,4 @@
-"""Where the library's published pages and its code disagree about a status, or a page disagrees with itself.
+"""Errata: where the library's published pages and its code disagree about a status, or a page with itself.
 
 Numbers are those of this project's errata: E as found by comparing pages with code, C as found by running the
 library's host code on both sides of each clause, F as found in the forward APIs' sources.

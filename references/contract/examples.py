@@ -1,7 +1,7 @@
-"""Calls made to order: one that breaks a given clause and no earlier one, one that breaks two, and legal ones.
+"""Example calls: one that breaks a given clause and no earlier one, one that breaks two, and legal ones.
 
-Every call starts from a legal one per API. A clause's breach (beside its rule) changes the template of that call, from
-which everything else is rebuilt to fit, or patches single arguments; nothing here is written out call by call.
+Every call starts from a legal one per API. A clause's breach changes the template of that call, from which everything
+else is rebuilt to fit, or patches single arguments; no call is written out here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ from math import prod
 from typing import Any, assert_never
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
-from poolproof.references.contract.expectation import contract_of, expectations, find_rule, require_apis
+from poolproof.references.contract.clause import (
+    NOTHING_TO_BREAK,
+    ONLY_950,
+    PRE_950,
+    SINCE_A2,
+    Breach,
+    Clause,
+    Products,
+    Reach,
+    require_values,
+)
+from poolproof.references.contract.expectation import contract_of, expectations, find_clause, require_apis
 from poolproof.references.contract.facts import Shape, adaptive_shape, axes, mask_shape, pooled_shape
-from poolproof.references.contract.reach import ONLY_950, PRE_950, SINCE_A2, Reach
-from poolproof.references.contract.rules import NOTHING_TO_BREAK, Breach, Products, Rule, require_values
 from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES, Role
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
@@ -24,7 +33,7 @@ from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """What determines a legal call; every shape but self's follows."""
+    """The parameters of a legal call, from which every shape but self's follows."""
 
     api: str
     shape: Shape
@@ -34,14 +43,14 @@ class Template:
     windows: Windows
 
     def changed(self, fields: Mapping[str, Any]) -> Template:
-        """With fields, or attributes of the windows, replaced by values, or by functions of the old value."""
+        """Replace fields, or attributes of the windows, by values or by functions of the old value."""
         attributes = {attribute.name for attribute in self.windows.attributes()} & set(fields)
         own = {name: _changed(getattr(self, name), fields[name]) for name in fields if name not in attributes}
         others = {name: _changed(getattr(self.windows, name), fields[name]) for name in attributes}
         return replace(self, **own, windows=replace(self.windows, **others))
 
     def call(self) -> ContractCall:
-        """The call, contiguous and without null pointers."""
+        """Make the call, contiguous and without null pointers."""
         signature = SIGNATURES[self.api]
         call = ContractCall(
             api=self.api,
@@ -71,43 +80,39 @@ class Template:
 
 
 @cache
-def violating_call(product: Product, clause: str) -> ContractCall:
-    """A call that breaks this clause on this product and none before it, at the clause's boundary.
+def violating_call(product: Product, clause_id: str) -> ContractCall:
+    """Make a call that breaks this clause on this product and none before it, at the clause's boundary.
 
     Of an early success: a call that takes it. Of an unsupported product: a call that is legal elsewhere.
     """
-    contract, rule = find_rule(clause)
-    _require_product(clause, rule, product)
-    return _broken(base_template(contract.api), rule.breach_on(product))
+    clause = _clause_on(product, clause_id)
+    return _broken(base_template(clause.api), clause.breach_on(product))
 
 
 def violating_pair(product: Product, first: str, second: str) -> ContractCall | None:
-    """A call that breaks two clauses of one API that the code checks, so that it must be answered by the first.
+    """Make a call that breaks two clauses of one API that the code checks, so that the first must answer.
 
     None where the two breaches touch the same argument, or where one undoes or hides the other.
     """
-    contract, rule = find_rule(first)
-    other_contract, other = find_rule(second)
-    _require_product(first, rule, product)
-    _require_product(second, other, product)
-    order = list(contract.named)
-    if contract is not other_contract or order.index(first) >= order.index(second):
+    clause, other = _clause_on(product, first), _clause_on(product, second)
+    order = list(contract_of(clause.api).by_id)
+    if clause.api != other.api or order.index(first) >= order.index(second):
         raise ContractError(f"{first!r} is not checked before {second!r}")
-    breaches = rule.breach_on(product), other.breach_on(product)
+    breaches = clause.breach_on(product), other.breach_on(product)
     merged = _merged(*breaches)
-    if merged is None or rule.status is None or other.status is None:
+    if merged is None or clause.status is None or other.status is None:
         return None
-    base = base_template(contract.api)
-    call = _broken(base, merged)
-    is_hidden = NOTHING_TO_BREAK not in breaches and call in [violating_call(product, each) for each in (first, second)]
+    call = _broken(base_template(clause.api), merged)
+    alone = violating_call(product, first), violating_call(product, second)
+    is_hidden = NOTHING_TO_BREAK not in breaches and call in alone
     return call if not is_hidden and expectations(product, call).code.clause == first else None
 
 
 def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
-    """Calls at the edge of what is legal, each under the name of its edge; none where the product refuses the API.
+    """List calls at the edge of what is legal, by the name of the edge; none where the product refuses the API.
 
-    Legal by the library's code; a page may say less (`expectations` tells). Those with a huge plane are shapes only:
-    their tensors are too large to allocate.
+    They are legal by the library's code; a page may promise less (see `expectations`). Tensors of those with a huge
+    plane are too large to allocate.
     """
     if product not in supporting_products(api):
         return {}
@@ -118,14 +123,14 @@ def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
 
 
 def supporting_products(api: str) -> Products:
-    """The products that do not refuse an API outright, by code or page."""
+    """List the products that do not refuse an API outright, by code or page."""
     contract = contract_of(api)
-    refusing = [rule.products for rule in contract.rules if rule.name.startswith("product")]
+    refusing = [clause.products for clause in contract.clauses if clause.name.startswith("product")]
     return tuple(product for product in contract.products if not any(product in products for products in refusing))
 
 
 def base_template(api: str) -> Template:
-    """The legal call of an API that every example starts from."""
+    """Return the template of an API's legal call that every example starts from."""
     return Template(api=api, **_BASES[api])
 
 
@@ -155,7 +160,7 @@ _LISTS = {
     for argument in signature.arguments
     if argument.role is Role.LIST
 }
-"""What the library calls the attributes that are lists."""
+"""The library's names of the attributes that are lists."""
 
 
 # Legal variants.
@@ -163,7 +168,7 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class _Variant:
-    """One edge of what is legal: its name, what it changes in the base, and where it is legal (None: everywhere)."""
+    """One edge of what is legal: its name, its changes of the base, and where it is legal (None: everywhere)."""
 
     name: str
     template: Mapping[str, Any]
@@ -179,7 +184,7 @@ def _spatially(value: int) -> Callable[[Shape], Shape]:
 
 
 def _flat(cells: int) -> Callable[[Shape], Shape]:
-    """A single row of so many cells."""
+    """Make a single row of so many cells."""
     return lambda shape: (*(1,) * (len(shape) - 1), cells)
 
 
@@ -337,7 +342,7 @@ def _variants(api: str) -> tuple[_Variant, ...]:
 
 
 def _require_variants() -> None:
-    """`ContractError` names an API without examples, or a product for which it is not said whether one is legal."""
+    """Raise `ContractError` for an API without examples, or a product without a value in an example's reach."""
     require_apis("base of its examples", _BASES)
     require_apis("legal calls of its own", _OWN)
     for api in SIGNATURES:
@@ -349,7 +354,7 @@ def _require_variants() -> None:
 _require_variants()
 
 
-# Views: no status depends on them.
+# Views, on which no status depends.
 
 
 def _every_other(tensor: TensorArgument) -> TensorArgument:
@@ -374,14 +379,11 @@ _VIEWS: dict[str, Callable[[TensorArgument], TensorArgument]] = {
 
 
 def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]) -> ContractCall:
-    """The call with its tensors laid out otherwise, but for masks, which are read without their view.
-
-    Outputs never repeat an element.
-    """
-    kept = call.signature.outputs if view is _one_batch_for_all else ()
+    """Lay out the tensors otherwise, but for masks, which are read without their view, and overlapping outputs."""
+    contiguous = call.signature.outputs if view is _one_batch_for_all else ()
     if call.api in MASK_APIS:
-        kept = (*kept, "indices")
-    return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in kept})
+        contiguous = (*contiguous, "indices")
+    return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in contiguous})
 
 
 # Breaches.
@@ -408,7 +410,7 @@ def _changed(old: Any, change: Any) -> Any:
 
 
 def _merged(first: Breach, second: Breach) -> Breach | None:
-    """Both breaches, or None where they touch the same argument."""
+    """Merge both breaches; None where they touch the same argument."""
     if _touched(first) & _touched(second):
         return None
     return Breach(
@@ -420,7 +422,7 @@ def _merged(first: Breach, second: Breach) -> Breach | None:
 
 
 def _touched(breach: Breach) -> set[tuple[str, str]]:
-    """The arguments that a breach changes; of a null tensor, all of it."""
+    """List the arguments that a breach changes; all fields of a null tensor."""
     touched = {("list", name) for name in breach.lists} | {("output", name) for name in breach.null_outputs}
     for name in breach.template:
         touched.add(("list", _LISTS[name]) if name in _LISTS else ("template", name))
@@ -439,8 +441,9 @@ def _merged_tensors(
     return merged
 
 
-def _require_product(clause: str, rule: Rule, product: Product) -> None:
-    if product not in rule.products:
-        raise ContractError(
-            f"clause {clause!r} does not hold on {product.name!r}; it holds on {', '.join(map(str, rule.products))}"
-        )
+def _clause_on(product: Product, clause_id: str) -> Clause:
+    clause = find_clause(clause_id)
+    if product not in clause.products:
+        held = ", ".join(map(str, clause.products))
+        raise ContractError(f"clause {clause_id!r} does not hold on {product.name!r}; it holds on {held}")
+    return clause

@@ -1,7 +1,7 @@
-"""What a call says once its pointers are there: axes, windows, pooled shapes, tags.
+"""Facts about a call without null pointers: axes, windows, pooled shapes, tags.
 
-The library computes in signed 64-bit integers that wrap, and its refusals of huge sizes are decided by the wrapped
-values (observed), so these helpers wrap too; `poolproof.references.geometry` does not and must not.
+The library computes in signed 64-bit integers that wrap, and the wrapped values decide its refusals of huge sizes
+(observed), so these helpers wrap too; `poolproof.references.geometry` does not and must not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from poolproof.references.contract.call import ContractCall, TensorArgument
-from poolproof.references.contract.reach import ALWAYS_ON_BLOCKS
+from poolproof.references.contract.clause import ALWAYS_ON_BLOCKS
 from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, PRIVATE_TAGS, TAG_RANKS
 from poolproof.references.geometry import expand
 from poolproof.references.indices import MASK
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Axes:
-    """A tensor's shape taken apart by the reading of its axes."""
+    """A tensor's shape by the meaning of its axes."""
 
     batch: Shape
     channels: int
@@ -31,19 +31,19 @@ class Axes:
     channels_last: bool
 
     def joined(self, spatial: Shape) -> Shape:
-        """The shape with other spatial lengths."""
+        """Join the shape with other spatial lengths."""
         if self.channels_last:
             return (*self.batch, *spatial, self.channels)
         return (*self.batch, self.channels, *spatial)
 
 
 def wrapped(value: int) -> int:
-    """What a signed 64-bit integer makes of ``value``."""
+    """Wrap ``value`` to a signed 64-bit integer."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:
-    """([N,] C, *spatial), or ([N,] *spatial, C)."""
+    """Split ([N,] C, *spatial), or ([N,] *spatial, C)."""
     batch, rest = shape[: -spatial_rank - 1], shape[-spatial_rank - 1 :]
     if channels_last:
         return Axes(batch, rest[-1], rest[:-1], channels_last)
@@ -51,14 +51,14 @@ def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:
 
 
 def self_axes(call: ContractCall) -> Axes:
-    """The axes of ``self`` as a windowed API's checks read them: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
+    """Split ``self`` as a windowed API's checks do: the 2-D ones honour NHWC, the 3-D forward NDHWC."""
     tensor, signature = call.tensor("self"), call.signature
     honoured = "NHWC" if signature.spatial_rank == 2 else None if signature.operator.is_backward else "NDHWC"
     return axes(tensor.shape, signature.spatial_rank, tensor.format == honoured)
 
 
 def attribute(call: ContractCall, name: str) -> Shape:
-    """One value per spatial axis of a windowed API's list; an empty stride is the kernel's size."""
+    """Expand a windowed API's list to one value per spatial axis; an empty stride is the kernel's size."""
     rank = call.signature.spatial_rank
     if name == "stride" and not call.attribute("stride"):
         name = "kernelSize"
@@ -66,27 +66,26 @@ def attribute(call: ContractCall, name: str) -> Shape:
 
 
 def pooled_spatial(call: ContractCall, spatial: Shape) -> Shape:
-    """Windows along each axis, in arithmetic that wraps."""
+    """Count the windows along each axis, in arithmetic that wraps."""
     kernel, stride, padding, dilation = (attribute(call, name) for name in call.signature.lists)
     windows = zip(spatial, kernel, stride, padding, dilation, strict=True)
     return tuple(_pooled_length(*axis, bool(call.ceil_mode)) for axis in windows)
 
 
 def pooled_shape(call: ContractCall) -> Shape:
-    """The shape that a windowed API's pooled tensor should have."""
+    """Compute the shape that a windowed API's pooled tensor should have."""
     read = self_axes(call)
     return read.joined(pooled_spatial(call, read.spatial))
 
 
 def mask_shape(call: ContractCall) -> Shape:
-    """The shape that a mask should have."""
     read = self_axes(call)
     windows = pooled_spatial(call, read.spatial)
     return MASK.tensor_shape((*read.batch, read.channels), windows, prod(attribute(call, "kernelSize")))
 
 
 def adaptive_shape(call: ContractCall) -> Shape:
-    """The shape that an adaptive forward's outputs should have; of rank 4 and tagged NHWC it keeps its channels last.
+    """Compute the shape of an adaptive forward's outputs; of rank 4 and tagged NHWC it keeps its channels last.
 
     Without N channels come first whatever the tag (``aclnn_adaptive_max_pool2d.cpp:410-416``).
     """
@@ -95,7 +94,7 @@ def adaptive_shape(call: ContractCall) -> Shape:
 
 
 def divides(call: ContractCall) -> bool:
-    """Whether an adaptive pool's numbers of windows divide self's lengths, so that all windows are alike."""
+    """Check whether an adaptive pool's numbers of windows divide self's lengths, so that all windows are alike."""
     rank = call.signature.spatial_rank
     if not call.signature.lists:
         lengths, windows = call.tensor("self").shape[-rank:], call.tensor("gradOutput").shape[-rank:]
@@ -106,7 +105,7 @@ def divides(call: ContractCall) -> bool:
 
 
 def element_count(shape: Shape) -> int:
-    """Elements of a shape; the least int64 where the product overflows, so that two such shapes compare equal.
+    """Count elements; the least int64 where the product overflows, so that two such shapes compare equal.
 
     Source: metadef ``shape.h:111-118``.
     """
@@ -119,34 +118,33 @@ def element_count(shape: Shape) -> int:
 
 
 def nothing_pooled(call: ContractCall) -> bool:
-    """Whether no window fits along some axis."""
     return min(pooled_spatial(call, self_axes(call).spatial)) <= 0
 
 
 def is_hollow(call: ContractCall) -> bool:
-    """Whether C or a spatial axis has length 0."""
+    """Check whether C or a spatial axis has length 0."""
     read = self_axes(call)
     return 0 in (read.channels, *read.spatial)
 
 
 def misreads_channels_last(call: ContractCall, product: Product) -> bool:
-    """Whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
+    """Check whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
     computed_as_nchw = call.tensor("self").format == "NHWC" and not runs_on_blocks(call, product)
     return computed_as_nchw and call.tensor(call.signature.pooled).shape != _pooled_shape_as_nchw(call)
 
 
 def plane(call: ContractCall) -> int:
-    """Cells of one plane of self, wrapped."""
+    """Count the cells of one plane of self, wrapped."""
     return wrapped(prod(call.tensor("self").shape[-call.signature.spatial_rank :]))
 
 
 def tag_fits(tensor: TensorArgument) -> bool:
-    """Whether the format tag's own rank, plain or private, is the tensor's."""
+    """Check whether the format tag's own rank, plain or private, is the tensor's."""
     return {**TAG_RANKS, **PRIVATE_TAG_RANKS}.get(tensor.format) in (None, tensor.rank)
 
 
 def leaves_storage(tensor: TensorArgument) -> bool:
-    """Whether a view that is not contiguous reaches beyond its storage; contiguous tensors are never looked at.
+    """Check whether a view that is not contiguous reaches beyond its storage; the library skips contiguous ones.
 
     Source: ops-math ``contiguous.cpp:602-609`` and opbase ``tensor_view_utils.cpp:50-71``.
     """
@@ -159,19 +157,19 @@ def leaves_storage(tensor: TensorArgument) -> bool:
 
 
 def same_or_single(first: Shape, second: Shape) -> bool:
-    """The library's comparison of outputs: equal, or one element each."""
+    """Compare shapes of outputs as the library does: equal, or one element each."""
     return first == second or prod(first) == prod(second) == 1
 
 
 def runs_on_blocks(call: ContractCall, product: Product) -> bool:
-    """Whether a mask API takes the route through NC1HWC0: 1x1 kernels, and on some products every kernel."""
+    """Check whether a mask API goes through NC1HWC0: with 1x1 kernels, and on some products with every kernel."""
     if call.api not in MASK_APIS:
         return False
     return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
 
 
 def _is_contiguous(tensor: TensorArgument) -> bool:
-    """As the library sees it: under a private tag always, and of no or one element."""
+    """Check as the library does: contiguous are all tensors under a private tag, and those of no or one element."""
     if tensor.format in PRIVATE_TAGS or element_count(tensor.shape) in (0, 1):
         return True
     steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
@@ -193,7 +191,7 @@ def _adaptive_axes(call: ContractCall) -> Axes:
 
 
 def _pooled_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """`geometry.pooled_size`, wrapping."""
+    """Compute `geometry.pooled_size`, wrapping."""
     span = wrapped(length + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0))
     windows = span // stride + 1
     if ceil_mode and wrapped((windows - 1) * stride) >= wrapped(length + padding):

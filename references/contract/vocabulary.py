@@ -1,6 +1,6 @@
-"""The words of a low-level call: statuses, dtypes, format tags, and what each API takes.
+"""The vocabulary of low-level calls: statuses, dtypes, format tags, and the arguments of each API.
 
-Names are those of the operator library. Nothing here says what is legal; that is in the clause tables.
+Names are those of the operator library. What is legal is in the clause tables.
 """
 
 from __future__ import annotations
@@ -53,12 +53,10 @@ PRIVATE_TAG_RANKS = {"FRACTAL_Z": 4, "FRACTAL_Z_3D": 4, "NC1HWC0": 5, "NC1HWC0_C
 TAGS = (*TAG_RANKS, *PRIVATE_TAGS)
 
 OUT_POINTERS = ("workspaceSize", "executor")
-"""What phase one writes through; either pointer may be null in a call that should be refused."""
+"""The pointers that phase one writes through; either may be null in a call that should be refused."""
 
 
 class Role(Enum):
-    """What an argument of phase one is."""
-
     INPUT = "input"
     LIST = "list"
     FLAG = "flag"
@@ -67,7 +65,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of phase one: the library's name, this suite's, and what it is."""
+    """One argument of phase one: the library's name, this suite's, and its role."""
 
     name: str
     ours: str
@@ -76,13 +74,13 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """What phase one of an API takes besides the out-pointers, in API order."""
+    """The arguments of an API's phase one besides the out-pointers, in API order."""
 
     operator: Operator
     arguments: tuple[Argument, ...]
 
     def of_role(self, *roles: Role) -> tuple[str, ...]:
-        """The names of the arguments of those roles."""
+        """List the names of the arguments of those roles."""
         return tuple(argument.name for argument in self.arguments if argument.role in roles)
 
     @cached_property
@@ -121,18 +119,18 @@ class Signature:
 
     @property
     def data(self) -> tuple[str, ...]:
-        """Every tensor that holds values, not indices."""
+        """The tensors that hold values, not indices."""
         return tuple(name for name in self.tensors if name != self.indices)
 
 
 _OWN_NAMES = {
     name: {"out": "outputOut", "indices": "indicesOut"} for name in ("AdaptiveMaxPool2d", "AdaptiveMaxPool3d")
 }
-"""Where an API calls an argument otherwise than the others do."""
+"""Names of arguments that differ from those of the other APIs."""
 
 
 def _signature(operator: Operator) -> Signature:
-    """Inputs, attributes and outputs, in this order, whatever the API."""
+    """List inputs, attributes and outputs, in this order, whatever the API."""
     roles = [
         *((name, Role.INPUT) for name in operator.inputs),
         *((attribute.name, Role.FLAG if attribute.is_flag else Role.LIST) for attribute in operator.attributes),
@@ -143,7 +141,7 @@ def _signature(operator: Operator) -> Signature:
 
 
 def _joined(name: str) -> str:
-    """``kernel_size`` as the library spells it: ``kernelSize``."""
+    """Spell ``kernel_size`` as the library does: ``kernelSize``."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 

@@ -1,7 +1,7 @@
-"""The standards that others judge this operator by: what an acceptance engineer's contract may name.
+"""Acceptance standards of others, which a contract may name.
 
-Each is a small policy with its thresholds per dtype as data and its source; somebody applies it to this family,
-as `APPLICATIONS` says. None of them decides a verdict here: `poolproof.references.criterion` does.
+Each is a small policy with its thresholds per dtype as data and its source; `APPLICATIONS` says who applies it to this
+family. None of them decides a verdict: `poolproof.references.criterion` does.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ STANDARDS: dict[str, Standard] = {
 
 
 def judge_all(deviations: Deviations, names: Iterable[str] = STANDARDS) -> dict[str, bool | None]:
-    """Whether the named standards pass; None of those that do not apply."""
+    """Return whether each named standard passes; None where it does not apply."""
     return {name: STANDARDS[name].judge(deviations) for name in names}

@@ -1,4 +1,4 @@
-"""Which standard is applied to this operator where, as far as public material says: data, no rules.
+"""Applications: where which standard is applied to this operator, as far as public material says.
 
 One operator meets several, and they disagree; that is why each row of a report carries all of them.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Application:
-    """``standards`` that somebody holds ``operators`` (names of backward operators, empty for all) against.
+    """``standards`` that somebody applies to ``operators`` (names of backward operators, empty for all).
 
-    ``occasion`` says where; an empty ``standards`` means that the occasion's rule is not known.
+    ``setting`` says where; an empty ``standards`` means that the rule is not known.
     """
 
-    occasion: str
+    setting: str
     operators: tuple[str, ...]
     standards: tuple[str, ...]
     source: str
@@ -99,5 +99,5 @@ APPLICATIONS = (
 
 
 def applications_of(operator: str) -> tuple[Application, ...]:
-    """Who applies what to one backward operator."""
+    """List who applies what to one backward operator."""
     return tuple(application for application in APPLICATIONS if application.covers(operator))

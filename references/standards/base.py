@@ -1,7 +1,6 @@
-"""What a standard is: a name, its source, and one question put to a `Deviations`.
+"""Standards: a name, a source, and one rule on `Deviations`.
 
-A standard never decides the suite's verdict. It answers in the words that a contract may name, so that the answer
-can stand beside the interval's.
+A standard never decides the suite's verdict; its answer stands beside the interval's.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from poolproof.references.deviations import Bool, Deviations
 from poolproof.references.formats import Float64
 
 Thresholds = Mapping[str, float]
-"""A threshold per dtype. The texts' dtypes that no operator of the family has (HiF32, the 8-bit ones) are kept."""
+"""A threshold per dtype, including the texts' dtypes that no operator of the family has (HiF32, the 8-bit ones)."""
 
 Specials = Literal["silent", "elements", "unseen"]
 """What a text says about NaN and infinities.
@@ -34,7 +33,7 @@ class Standard(ABC):
     """One rule, named.
 
     ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
-    read; ``note`` what somebody must know who meets it in a contract: an ambiguity, a hole.
+    read; ``note`` names an ambiguity or a hole for whoever meets it in a contract.
     """
 
     name: str
@@ -44,34 +43,33 @@ class Standard(ABC):
 
     @abstractmethod
     def judge(self, deviations: Deviations) -> bool | None:
-        """Whether one output tensor passes the rule, None where it does not apply. An empty one passes every rule."""
+        """Judge one output tensor; None where the rule does not apply. An empty tensor passes every rule."""
 
 
 def leaves_unanswered(deviations: Deviations, specials: Specials) -> bool:
-    """Whether some golden value is not finite and the text says nothing about it, or passes the case unseen.
+    """Check for golden values that are not finite, where the text says nothing about them, or passes the case unseen.
 
-    What is not finite is asked of the value owed in the output's own format, overflow included.
+    They are those that are not finite when rounded to the output's format, overflow included.
     """
     return specials != "elements" and not np.isfinite(deviations.rounded).all()
 
 
 def agree(errors: Float64, within: Bool) -> Bool:
-    """Elements without an error, or with a finite one ``within`` tolerance: an infinite tolerance admits nothing."""
+    """Accept elements without an error, or with a finite one ``within`` tolerance: an infinite one admits nothing."""
     return (errors == 0.0) | (within & np.isfinite(errors))
 
 
 def count_true(mask: Bool) -> int:
-    """How many are true."""
     return int(np.count_nonzero(mask))
 
 
 def share(count: int, size: int) -> float:
-    """``count / size``, zero of nothing."""
+    """Return ``count / size``, zero of nothing."""
     return count / size if size else 0.0
 
 
 def largest(values: Float64) -> float:
-    """The maximum, NaN if any value is; zero of nothing."""
+    """Return the maximum, NaN if any value is; zero of nothing."""
     return float(values.max()) if values.size else 0.0
 
 

@@ -44,7 +44,7 @@ SMALL_VALUE_ERROR: Thresholds = {
 }
 
 SMALL_COUNT_RATIO = 2.0
-"""Most errors among small values, in those of the third party or in one (same text, criterion for small values)."""
+"""Most errors among small values, relative to the third party's or to one (same text, criterion for small values)."""
 
 RATIO_GUARD = 1e-7
 """Added to the third party's figure before dividing by it (same text, definition of the ratio)."""
@@ -72,7 +72,7 @@ class Ratios(Standard):
     def judge(self, deviations: Deviations) -> bool | None:
         if deviations.second is None or deviations.fmt.name not in SMALL_VALUE:
             return None
-        # the levels differ in what they make of the figures alone
+        # the levels differ in their limits alone
         special, figures = deviations.once(Ratios, lambda: _figures(deviations))
         if special is False:
             return False
@@ -86,7 +86,7 @@ class Ratios(Standard):
 
 
 def _figures(deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
-    """(what `_special_values` says, the ratios where that leaves any to tell)."""
+    """Return (the answer of `_special_values`, the ratios unless it is False)."""
     assert deviations.second is not None
     name = deviations.fmt.name
     special, finite = _special_values(deviations, deviations.second)
@@ -114,7 +114,7 @@ def _ratio(mine: float, theirs: float) -> float:
 
 
 def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | None, Bool]:
-    """(whether NaN and infinities are right, None where the text wants a person to look; cells left to judge)."""
+    """Return (whether NaN and infinities are right, None where a person is to look; cells left to judge)."""
     outputs, golden = deviations.outputs, deviations.rounded
     finite = np.isfinite(outputs) & np.isfinite(golden) & np.isfinite(second)
     if finite.all():
@@ -128,7 +128,7 @@ def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | Non
 
 
 def _small_counts(mine: Float64, theirs: Float64, small: Bool, error: float) -> float:
-    """Errors among small values, in those of the third party or in one."""
+    """Return the errors among small values, relative to the third party's or to one."""
     return count_true(small & (mine > error)) / max(count_true(small & (theirs > error)), 1)
 
 
@@ -160,7 +160,7 @@ class CannBench(Standard):
 
 
 def _escapes(actual: Float64, golden: Float64, second: Float64, dtype: str) -> tuple[float, ...]:
-    """Per kind of values, small, cancelled and normal, the errors of ``actual`` in those of ``second``.
+    """Return the errors of ``actual`` relative to those of ``second`` among small, cancelled and normal values.
 
     Among normal values the second's count is not replaced by one: a single error there fails unless it errs too.
     """

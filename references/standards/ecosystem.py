@@ -1,4 +1,4 @@
-"""The operator ecosystem's open precision standard of the Ascend world, in its three generations, and ATK's copy.
+"""The open precision standard of the Ascend operator ecosystem, in its three generations, and ATK's copy.
 
 2026-04 judges mean and largest relative error (MERE, MARE), 2026-07 and 2026-09 a mixed tolerance with a share of
 free misses and a limit for the worst. All compare with a single golden result of higher precision.
@@ -142,7 +142,7 @@ class MixedTolerance(Standard):
         return ratio >= REQUIRED_SHARE and self._is_limited(errors, golden, row, deviations.fmt)
 
     def _is_limited(self, errors: Float64, golden: Float64, row: str, fmt: FloatFormat) -> bool:
-        """Whether the largest error between finite values is within its limit."""
+        """Check whether the largest error between finite values is within its limit."""
         compared = np.isfinite(errors) if self.specials == "elements" else np.ones(len(errors), bool)
         if not compared.any():
             return True

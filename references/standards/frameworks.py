@@ -1,4 +1,4 @@
-"""The rules of frameworks, libraries and test tools: |a - g| <= atol + rtol |g| for all, or all but a few, elements.
+"""Rules of frameworks, libraries and test tools: |a - g| <= atol + rtol |g| for all, or all but a few, elements.
 
 With a share of zero that is allclose; torch_npu's unit tests and benchdnn have rules of another form.
 """
@@ -78,7 +78,7 @@ class Benchdnn(Standard):
 
 @dataclass(frozen=True, kw_only=True)
 class CloseShare(Standard):
-    """At most ``free`` of the elements may be farther off than atol + rtol |g|, g rounded to the output's format.
+    """At most a share ``free`` of the elements is farther off than atol + rtol |g|, g rounded to the output's format.
 
     ``free`` is a share per dtype, nothing by default. ``nan_equal``: whether two NaN agree. ``scaled``: atol is
     per window of a plane.
@@ -108,7 +108,7 @@ class CloseShare(Standard):
 
 
 def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
-    """TTK's comparison method close with the numbers that one row of a case list names, whatever the dtype."""
+    """Make TTK's comparison method close with the numbers that one row of a case list names, whatever the dtype."""
     same = dict.fromkeys((*TTK_CLOSE, "float64"), (rtol, free, atol))
     return CloseShare(
         name=name,

@@ -1,4 +1,4 @@
-"""The two methods of msprobe's API accuracy checker that it picks for this family's APIs.
+"""The two methods that msprobe's API accuracy checker picks for this family's APIs.
 
 Golden values are a CPU result one precision up.
 """

@@ -1,1 +1,1 @@
-"""The acceptance bundle: a run packed for the other party, and what that party can find out about it."""
+"""Acceptance bundles: a run packed for the other party, and what that party can find out about it."""

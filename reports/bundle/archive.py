@@ -1,7 +1,7 @@
-"""Zip files from the other party: what one may hold is settled before anything of it is unpacked.
+"""Zip files from the other party, checked before anything of them is unpacked.
 
 Whoever hands over a bundle may have made it to harm: to fill a disk, to write elsewhere, to keep a reader busy, or to
-show one person another file than the next. Everything here is one sentence and `NotABundle`, whatever the file does.
+show one person another file than the next. Whatever the file does, the reader gets one sentence and `NotABundle`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from poolproof.reports.rows.verdicts import BadInput
 
-MOST_MEMBERS = 100_000
+MAX_MEMBERS = 100_000
 """Files in one bundle. A run keeps some hundreds of evidence files, and three small ones for each."""
 
-MOST_BYTES = 16 << 30
-"""Of all files unpacked: a million rows take less than one GiB."""
+MAX_BYTES = 16 << 30
+"""Size of all files unpacked: a million rows take less than one GiB."""
 
-_MOST_DIRECTORY = 256 * MOST_MEMBERS
+_MAX_DIRECTORY = 256 * MAX_MEMBERS
 """Bytes of the list of members, which is read into memory as a whole."""
 
 _END, _END_SIZE = b"PK\x05\x06", 22
@@ -37,7 +37,7 @@ _IS_ENCRYPTED = 0x1
 _NAME = re.compile(r"[A-Za-z0-9_.,@+-]+(/[A-Za-z0-9_.,@+-]+)*")
 
 UNREADABLE = (BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error, zlib.error)
-"""What reading a damaged or unusual zip file raises."""
+"""Exceptions of reading a damaged or unusual zip file."""
 
 
 class NotABundle(BadInput):
@@ -46,7 +46,7 @@ class NotABundle(BadInput):
 
 @contextmanager
 def opened(bundle: Path) -> Iterator[ZipFile]:
-    """The archive, once it is settled that nothing in it can harm. `NotABundle` says what is wrong with it."""
+    """Open the archive, once nothing in it can harm; `NotABundle` says what is wrong with it."""
     with _regular_file(bundle) as file:
         _check_directory_size(bundle, file)
         try:
@@ -72,7 +72,7 @@ def unpack(archive: ZipFile, member: str, target: Path) -> None:
 
 
 def _regular_file(bundle: Path) -> BinaryIO:
-    """The file, opened without waiting: a FIFO would keep the reader for ever."""
+    """Open the file without waiting: a FIFO would keep the reader for ever."""
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def _regular_file(bundle: Path) -> BinaryIO:
 
 
 def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
-    """The archive says at its end how long its list of members is; a longer one is not even read."""
+    """Refuse an archive whose list of members is too long, before reading that."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END_SIZE - _LONGEST_COMMENT))
     tail = file.read()
@@ -94,22 +94,22 @@ def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
     if start < 0 or len(tail) - start < _END_SIZE:
         raise NotABundle(f"{bundle} is no bundle: it is no zip file")
     (length,) = struct.unpack_from("<L", tail, start + _DIRECTORY_SIZE_AT)
-    if length > _MOST_DIRECTORY:
+    if length > _MAX_DIRECTORY:
         raise NotABundle(
             f"{bundle} is no bundle that can be opened safely: its list of members takes {length:,} bytes, "
-            f"a bundle's at most {_MOST_DIRECTORY:,}"
+            f"a bundle's at most {_MAX_DIRECTORY:,}"
         )
     file.seek(0)
 
 
 def _objection(archive: ZipFile) -> str:
-    """What is wrong with the list of members, empty if nothing is."""
+    """Return what is wrong with the list of members; empty if nothing is."""
     members = archive.infolist()
-    if len(members) > MOST_MEMBERS:
-        return f"it has {len(members):,} members, a bundle at most {MOST_MEMBERS:,}"
+    if len(members) > MAX_MEMBERS:
+        return f"it has {len(members):,} members, a bundle at most {MAX_MEMBERS:,}"
     unpacked = sum(member.file_size for member in members)
-    if unpacked > MOST_BYTES:
-        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MOST_BYTES:,}"
+    if unpacked > MAX_BYTES:
+        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MAX_BYTES:,}"
     for member in members:
         reason = _objection_to_member(member)
         if reason:
@@ -134,7 +134,7 @@ def _objection_to_member(member: ZipInfo) -> str:
 
 
 def _objection_to_names(names: list[str]) -> str:
-    """Each name once, however a file system spells it, and none a folder of another."""
+    """Allow each name once, however a file system spells it, and none that is a folder of another."""
     spelled = {name.lower() for name in names}
     if len(spelled) < len(names):
         return "two members have the same name"
@@ -144,7 +144,7 @@ def _objection_to_names(names: list[str]) -> str:
 
 
 def _objection_to_places(members: list[ZipInfo]) -> str:
-    """Members that share bytes make a small file unpack to any size."""
+    """Refuse members that share bytes: they make a small file unpack to any size."""
     end = 0
     for member in sorted(members, key=lambda member: member.header_offset):
         if member.header_offset < end:

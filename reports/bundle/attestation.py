@@ -1,9 +1,8 @@
-"""A signed statement about a bundle: an in-toto attestation of a test result, in a DSSE envelope.
+"""Signed statements about bundles: in-toto attestations of a test result, in DSSE envelopes.
 
-It says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are the
-formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that other
-tools read them; keys are those that people have, Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra
-``attest``.
+A statement says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are
+the formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that
+other tools read them; keys are Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra ``attest``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.records import read_record
-from poolproof.reports.rows.replacing import check_replaceable
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -26,7 +25,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 _RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
-"""What the predicate calls an overall verdict."""
+"""The predicate's word for an overall verdict."""
 
 _LIBRARY = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -36,7 +35,7 @@ class AttestationError(BadInput):
 
 
 def attestation_path(bundle: Path) -> Path:
-    """Where the attestation of a bundle lies: beside it, under the bundle's name."""
+    """Return where the attestation of a bundle lies: beside it, under the bundle's name."""
     return bundle.with_name(bundle.name + ".intoto.json")
 
 
@@ -45,15 +44,16 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
     path = attestation_path(bundle)
     check_replaceable(path)
     dsse = _library().dsse
-    envelope = dsse.Envelope(_payload(bundle, digest), PAYLOAD_TYPE, {})
+    payload = json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
+    envelope = dsse.Envelope(payload, PAYLOAD_TYPE, {})
     envelope.sign(_signer(key))
     path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
     return path
 
 
 def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) -> Iterator[str]:
-    """What an attestation does not vouch for of a bundle and the run in it; `AttestationError` if it cannot be read."""
-    statement = _opened(attestation, public_key)
+    """Yield what an attestation does not vouch for of a bundle and its run; `AttestationError` if it is unreadable."""
+    statement = _signed_statement(attestation, public_key)
     if statement is None:
         yield f"no signature of {attestation.name} was made with the key of {public_key.name}"
         return
@@ -66,10 +66,6 @@ def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) 
     result, now = statement.get("predicate"), _predicate(digest)
     if result != now:
         yield "it was signed for another result than the rows have"
-
-
-def _payload(bundle: Path, digest: Digest) -> bytes:
-    return json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
 
 
 def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
@@ -85,27 +81,24 @@ def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
 
 
 def _predicate(digest: Digest) -> dict[str, Any]:
-    """The result, and by which configuration: plan, seed, how much of the plan, and suite."""
+    """Return the result and its configuration: plan, seed, how much of the plan, and suite."""
     run = digest.run
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
     part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
     plan = {"name": f"plan {run['plan']}, seed {run['seed']}{part}"}
-    violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in _failed(digest)})
+    counts = digest.supported_counts.reset_index()
+    failed = records(counts[counts["violates"] > 0])
+    violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in failed})
     return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
 
 
-def _failed(digest: Digest) -> list[Record]:
-    frame = digest.asked.reset_index()
-    return records(frame[frame["violates"] > 0])
-
-
 def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of every library that the run's backends brought, by backend and name."""
+    """Map backend and name of every library that the run's backends loaded to its SHA-256."""
     return {
         f"{backend} {name}": match[1]
         for backend, environment in run["backends"].items()
-        for name, told in environment.items()
-        if name.startswith("library ") and (match := _LIBRARY.match(told))
+        for name, description in environment.items()
+        if name.startswith("library ") and (match := _LIBRARY.match(description))
     }
 
 
@@ -116,8 +109,8 @@ def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
         raise AttestationError(f"the attestation names its subjects otherwise: {error!r}") from error
 
 
-def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
-    """The statement that the key's owner signed, None if he signed none here."""
+def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | None:
+    """Return the statement that the key's owner signed; None if none here is."""
     library = _library()
     record = read_record(attestation, AttestationError, f"{attestation} is no attestation", ["payload", "signatures"])
     try:
@@ -136,7 +129,7 @@ def _opened(attestation: Path, public_key: Path) -> dict[str, Any] | None:
 
 
 def _signer(path: Path) -> Any:
-    """Securesystemslib's signer with a private key."""
+    """Make securesystemslib's signer of a private key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
@@ -148,7 +141,7 @@ def _signer(path: Path) -> Any:
 
 
 def _key(path: Path) -> Any:
-    """Securesystemslib's key of a public key."""
+    """Make securesystemslib's key of a public key."""
     from cryptography.hazmat.primitives import serialization
 
     content = _content(path)
@@ -169,7 +162,7 @@ def _content(path: Path) -> bytes:
 
 
 def _library() -> Any:
-    """securesystemslib, with its parts; `AttestationError` says how to get it."""
+    """Import securesystemslib with its parts; `AttestationError` says how to get it."""
     try:
         import cryptography  # noqa: F401
         import securesystemslib.dsse

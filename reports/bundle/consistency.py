@@ -1,4 +1,4 @@
-"""What is wrong with the rows of a run, each held against itself, its waivers and its evidence."""
+"""Consistency of a run's rows, each with itself, its waivers and its evidence."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.evidence import EvidenceError, file_name, read_evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, Verdict
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
 
 _LOST = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT})
-"""Verdicts of questions that nobody was left to answer."""
+"""Verdicts of calls whose process ended without an answer."""
 
 _COLUMNS = (
     *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),
@@ -28,10 +27,10 @@ _COLUMNS = (
 
 
 def row_problems(digest: Digest) -> Iterator[str]:
-    """Rows whose verdict does not follow from their own findings, or not from the run's waivers."""
-    given = waivers_of(digest.run)
-    waivers, environments = Waivers(given, judging_day(digest.run)), digest.run["backends"]
-    columns = list(dict.fromkeys((*_COLUMNS, *scope_columns(given))))
+    """Yield rows whose verdict does not follow from their own findings, or not from the run's waivers."""
+    run_waivers = waivers_of(digest.run)
+    waivers, environments = Waivers(run_waivers, judging_day(digest.run)), digest.run["backends"]
+    columns = list(dict.fromkeys((*_COLUMNS, *scope_columns(run_waivers))))
     for batch in read_rows(digest.folder, columns).to_batches():
         for row in batch.to_pylist():
             problem = _contradiction(row) or _wrongly_waived(row, waivers, environments)
@@ -40,7 +39,7 @@ def row_problems(digest: Digest) -> Iterator[str]:
 
 
 def _contradiction(row: Row) -> str:
-    """What in the row contradicts its verdict, empty if nothing does."""
+    """Return what in the row contradicts its verdict; empty if nothing does."""
     if row["verdict"] not in set(Verdict):
         return f"has the verdict {row['verdict']!r}, and there is none"
     verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
@@ -87,7 +86,7 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
 
 
 def _findings(row: Row) -> list[Mapping[str, Any]] | None:
-    """The findings of a row, None if they cannot be read."""
+    """Parse the findings of a row; None if they cannot be read."""
     try:
         found = json.loads(row["findings"] or "[]")
     except (ValueError, RecursionError):
@@ -97,7 +96,7 @@ def _findings(row: Row) -> list[Mapping[str, Any]] | None:
 
 
 def evidence_problems(digest: Digest) -> tuple[int, list[str]]:
-    """(number of files, problems): each stored output judged again, against the row's count of rejected cells."""
+    """Judge each stored output again; return (number of files, differences from the rows' rejected cells)."""
     paths = sorted((digest.folder / "evidence").glob("*.npz"))
     wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
     columns = ["case_id", "backend", "verdict", "n_reject"]
@@ -108,7 +107,7 @@ def evidence_problems(digest: Digest) -> tuple[int, list[str]]:
 
 
 def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
-    """What is wrong with a file of evidence, given its row; empty when they agree."""
+    """Return what is wrong with a file of evidence, given its row; empty when they agree."""
     if row is None:
         return f"{path.name} belongs to no row"
     try:

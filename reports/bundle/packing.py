@@ -28,14 +28,14 @@ from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, 
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import file_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
-from poolproof.reports.rows.replacing import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers.writing import to_toml
 
 SUMS = "SHA256SUMS"
 VERDICT = "verdict.json"
 
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 """Lines of tables/failures.csv; all rows are in the bundle anyway."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -43,7 +43,7 @@ _COMPRESSED = (".parquet", ".npz")
 
 
 def package(run: Path, output: Path) -> str:
-    """Write the bundle of a run; returns its fingerprint. `NotARun` if the folder is none."""
+    """Write the bundle of a run; return its fingerprint. `NotARun` if the folder is none."""
     check_replaceable(output)
     digest = read_digest(run)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def package(run: Path, output: Path) -> str:
 
 
 def derived_files(digest: Digest, scratch: Path) -> dict[str, Path]:
-    """All that follows from what was recorded, written below ``scratch``: a verifier derives it again."""
+    """Write all that follows from what was recorded below ``scratch``: a verifier derives it again."""
     texts = _tables(digest) | _case_texts(digest)
     return {name: _text_file(scratch, name, text) for name, text in texts.items()} | publish(digest, scratch)
 
@@ -78,7 +78,7 @@ def _tables(digest: Digest) -> dict[str, str]:
 
 
 def environment(run: Mapping[str, Any]) -> dict[str, Any]:
-    """On what a run was judged: what was asked, by which suite, on which host and backends."""
+    """Return what a run was judged on: plan, suite, host and backends."""
     return {
         "plan": {name: run[name] for name in ("plan", "seed", "arguments")},
         "suite": run["suite"],
@@ -88,9 +88,9 @@ def environment(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failure_list(digest: Digest) -> pd.DataFrame:
-    """The failed rows with how to see them again; of very many the first by backend, aspect and case id."""
+    """Return the failed rows with their replay lines; of very many the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
-    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MOST_LISTED)
+    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MAX_LISTED)
     chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
     columns = list(dict.fromkeys([*listed, *SHOWN, "checks_violated"]))
@@ -107,7 +107,7 @@ def _waiver_list(digest: Digest) -> pd.DataFrame:
 
 
 def _case_texts(digest: Digest) -> dict[str, str]:
-    """The failing cases that are worth a folder: the smallest of each kind, and all that left evidence."""
+    """Return the files of failing cases: the smallest of each kind, and all that left evidence."""
     texts = {f"evidence/{name}": text for name, text in programs().items()}
     for row in _chosen_rows(digest):
         folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"
@@ -129,7 +129,7 @@ def _chosen_rows(digest: Digest) -> list[Record]:
 
 
 def _shell_script(run: Path, row: Record) -> str:
-    """How to see a case again, and what was seen when it was judged."""
+    """Write how to rerun a case, and what was seen when it was judged."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in message(row).splitlines())]
     without = program_lines(run, row["case_id"], row["backend"])
     if without:
@@ -148,7 +148,7 @@ def _text_file(scratch: Path, name: str, content: str) -> Path:
 
 
 def _add(archive: ZipFile, name: str, path: Path) -> str:
-    """Add a file; returns its SHA-256. Nothing of the machine or the day gets into the archive."""
+    """Add a file; return its SHA-256. Nothing of the machine or the day gets into the archive."""
     entry = ZipInfo(name, _EPOCH)
     entry.compress_type = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
     entry.external_attr = (0o755 if path.suffix == ".sh" else 0o644) << 16

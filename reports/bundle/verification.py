@@ -1,4 +1,4 @@
-"""Whether a bundle stands: nothing in it is believed that can be derived.
+"""Verification of bundles: nothing in one is believed that can be derived.
 
 Of a bundle only what the run recorded is taken: run.json, rows, evidence. The cases that had to be judged are drawn
 again from the plan, each row is held against itself, its waivers and its evidence, and every other file is made again
@@ -24,20 +24,20 @@ from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.consistency import evidence_problems, row_problems
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
-from poolproof.reports.bundle.replanned import Draw, plan_problems
-from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.records import parse_record
-from poolproof.reports.rows.schema import READABLE_VERSIONS, SCHEMA_VERSION
+from poolproof.reports.rows.schema import SCHEMA_VERSION
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 from poolproof.reports.waivers.review import State
 
-_MOST_PROBLEMS = 20
-"""Problems of one step that are told apart; a bundle of another run has thousands."""
+_MAX_PROBLEMS = 20
+"""Problems of one step that are listed; a bundle of another run has thousands."""
 
-_MOST_ROWS = 20_000_000
-_MOST_TEXT = 64 << 20
+_MAX_ROWS = 20_000_000
+_MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
 
 _RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)?[^/]+\.npz")
@@ -61,8 +61,8 @@ class Step:
 class Verification:
     """What was found about a bundle.
 
-    ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what
-    its rows say now, with its sentences, empty when they cannot be read.
+    ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
+    rows say now, with its sentences, empty when they cannot be read.
     """
 
     fingerprint: str
@@ -71,20 +71,20 @@ class Verification:
 
     @property
     def overall(self) -> Overall:
-        """That of the gravest step; another suite's bundle can only be judged by other rules than its own."""
+        """Return the gravest step's; another suite's bundle can only be judged by other rules than its own."""
         return gravest({step.overall: True for step in self.steps})
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Whose signature a bundle must bear: the public key, and the attestation."""
+    """The signer of a bundle: the public key, and the attestation."""
 
     public_key: Path
     attestation: Path
 
 
 def verify(
-    bundle: Path, fingerprint: str | None = None, draw: Draw | None = None, signer: Signer | None = None
+    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: Signer | None = None
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
@@ -93,7 +93,7 @@ def verify(
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
             raise NotABundle(f"{bundle} is no bundle: it has no {SUMS}")
-        sums = _small(archive, SUMS)
+        sums = _read_small(archive, SUMS)
         actual = hashlib.sha256(sums).hexdigest()
         steps = [_fingerprint_step(actual, fingerprint)] if fingerprint else []
         steps += [_hash_step(archive, sums)]
@@ -111,21 +111,21 @@ def verify(
 
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Digest]:
-    """What a bundle's run recorded, in a folder that goes; `BadInput` says what cannot be read."""
+    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what cannot be read."""
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         yield _unpacked(archive, Path(scratch))
 
 
 def _unpacked(archive: ZipFile, folder: Path) -> Digest:
-    """What was recorded, unpacked and read; `BadInput` says what cannot be."""
+    """Unpack and read what was recorded; `BadInput` says what cannot be."""
     recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
     if "run.json" in recorded:
-        _small(archive, "run.json")
+        _read_small(archive, "run.json")
     for name in recorded:
         unpack(archive, name, folder / name)
     rows = sum(_metadata(part).num_rows for part in (folder / "rows").glob("*.parquet"))
-    if rows > _MOST_ROWS:
-        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MOST_ROWS:,}")
+    if rows > _MAX_ROWS:
+        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MAX_ROWS:,}")
     try:
         return read_digest(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
@@ -139,23 +139,23 @@ def _metadata(part: Path) -> pq.FileMetaData:
         raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
 
 
-def _run_steps(archive: ZipFile, digest: Digest, draw: Draw | None, scratch: Path) -> Iterator[Step]:
+def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: Path) -> Iterator[Step]:
     yield _suite_step(digest.run)
     yield _schema_step(digest.folder)
-    rows = Step("each row's verdict agrees with its findings and the waivers", _first(row_problems(digest)))
+    rows = Step("each row's verdict agrees with its findings and the waivers", _shortened(row_problems(digest)))
     yield rows
     number, problems = evidence_problems(digest)
-    yield Step(f"evidence of {count_of(number, 'case')} judged again, with the same result", _first(iter(problems)))
+    yield Step(f"evidence of {count_of(number, 'case')} judged again, with the same result", _shortened(iter(problems)))
     if draw is not None:
         yield _plan_step(digest, draw)
     if not rows.problems:
         yield _derived_step(archive, digest, scratch)
 
 
-def _small(archive: ZipFile, member: str) -> bytes:
-    """A member that is read as a whole."""
-    if archive.getinfo(member).file_size > _MOST_TEXT:
-        raise NotABundle(f"{member} has more than {_MOST_TEXT:,} bytes")
+def _read_small(archive: ZipFile, member: str) -> bytes:
+    """Read a member as a whole."""
+    if archive.getinfo(member).file_size > _MAX_TEXT:
+        raise NotABundle(f"{member} has more than {_MAX_TEXT:,} bytes")
     try:
         return archive.read(member)
     except UNREADABLE as error:
@@ -168,7 +168,7 @@ def _fingerprint_step(actual: str, expected: str) -> Step:
 
 
 def _signature_step(bundle: Path, digest: Digest, signer: Signer) -> Step:
-    found = _first(attestation.problems(bundle, digest, signer.attestation, signer.public_key))
+    found = _shortened(attestation.problems(bundle, digest, signer.attestation, signer.public_key))
     return Step(f"signed with the key of {signer.public_key.name}, with the libraries that were judged", found)
 
 
@@ -180,11 +180,11 @@ def _hash_step(archive: ZipFile, sums: bytes) -> Step:
     problems += [f"added: {name}" for name in sorted(present - set(expected))]
     both = sorted(present & set(expected))
     problems += [f"changed: {name}" for name in both if _hash(archive, name) != expected[name]]
-    return Step(f"{count_of(len(expected), 'file')}, all as they were hashed", _first(iter(problems)))
+    return Step(f"{count_of(len(expected), 'file')}, all as they were hashed", _shortened(iter(problems)))
 
 
 def _hash(archive: ZipFile, name: str) -> str:
-    """SHA-256 of a file; empty when the archive itself finds it damaged."""
+    """Hash a file by SHA-256; empty when the archive itself finds it damaged."""
     content = hashlib.sha256()
     try:
         with archive.open(name) as file:
@@ -208,24 +208,21 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 
 def _schema_step(folder: Path) -> Step:
-    versions = sorted({_schema_version(part) for part in (folder / "rows").glob("*.parquet")})
-    unread = [version for version in versions if version not in READABLE_VERSIONS]
-    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in unread)
+    metadata = [pq.read_schema(part).metadata or {} for part in (folder / "rows").glob("*.parquet")]
+    versions = sorted({entry.get(b"poolproof", b"unknown").decode(errors="replace") for entry in metadata})
+    others = [version for version in versions if version != str(SCHEMA_VERSION)]
+    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
     return Step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
 
 
-def _schema_version(part: Path) -> str:
-    return (pq.read_schema(part).metadata or {}).get(b"poolproof", b"unknown").decode(errors="replace")
-
-
-def _plan_step(digest: Digest, draw: Draw) -> Step:
-    """The planned questions against the rows; of another suite's plan nothing can be said."""
+def _plan_step(digest: Digest, draw: Redraw) -> Step:
+    """Hold the planned questions against the rows; of another suite's plan nothing can be said."""
     made, here = digest.run["host"].get("hypothesis"), host_environment()["hypothesis"]
     if digest.run["suite"] != suite_identity() or made != here:
         problem = f"its cases were drawn by another suite or by Hypothesis {made}, here is {here}: not drawn again"
         return Step("", (problem,), Overall.INCOMPLETE)
     try:
-        problems = _first(plan_problems(digest, draw))
+        problems = _shortened(plan_problems(digest, draw))
     except BadInput as error:
         problems = (f"its cases cannot be drawn again: {error}",)
     further = digest.conclusion.further
@@ -234,7 +231,7 @@ def _plan_step(digest: Digest, draw: Draw) -> Step:
 
 
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
-    """Everything that follows from the recorded, made again; of another suite's bundle the verdict alone."""
+    """Make again everything that follows from the recorded; of another suite's bundle the verdict alone."""
     if digest.run["suite"] != suite_identity():
         stored, now = _stored_verdict(archive), digest.conclusion.overall.word
         problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
@@ -246,27 +243,24 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     present = {name for name in archive.namelist() if name != SUMS and not _RECORDED.fullmatch(name)}
     problems = [f"{name} follows from no row" for name in sorted(present - set(derived))]
     problems += [f"{name} is missing" for name in sorted(set(derived) - present)]
-    both = sorted(present & set(derived))
-    problems += [f"{name} does not follow from the rows" for name in both if not _same(archive, name, derived[name])]
+    for name in sorted(present & set(derived)):
+        with derived[name].open("rb") as file:
+            if _hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
+                problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
-    return Step(f"verdict, tables and pages follow from {judged}", _first(iter(problems)))
-
-
-def _same(archive: ZipFile, name: str, made: Path) -> bool:
-    with made.open("rb") as file:
-        return _hash(archive, name) == hashlib.file_digest(file, "sha256").hexdigest()
+    return Step(f"verdict, tables and pages follow from {judged}", _shortened(iter(problems)))
 
 
 def _stored_verdict(archive: ZipFile) -> str:
     try:
-        text = _small(archive, VERDICT).decode(errors="replace")
+        text = _read_small(archive, VERDICT).decode(errors="replace")
         return str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
     except (BadInput, KeyError):
         return "unreadable"
 
 
 def _asides(digest: Digest) -> Iterator[str]:
-    """What whoever reads the verdict has to know besides."""
+    """Yield what whoever reads the verdict has to know besides."""
     if digest.conclusion.narrowed:
         yield digest.conclusion.narrowed
     used = [review.waiver.id for review in digest.waivers if review.state is State.USED]
@@ -274,8 +268,8 @@ def _asides(digest: Digest) -> Iterator[str]:
         yield f"{count_of(digest.conclusion.totals['waived'], 'case')} waived by {', '.join(used)}"
 
 
-def _first(problems: Iterator[str]) -> tuple[str, ...]:
-    """The first problems, and how many more there are."""
-    told = [problem for _, problem in zip(range(_MOST_PROBLEMS), problems, strict=False)]
+def _shortened(problems: Iterator[str]) -> tuple[str, ...]:
+    """Return the first problems, and how many more there are."""
+    shown = [problem for _, problem in zip(range(_MAX_PROBLEMS), problems, strict=False)]
     more = sum(1 for _ in problems)
-    return (*told, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))
+    return (*shown, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

@@ -1,4 +1,4 @@
-"""A run in the forms that CI services show."""
+"""Runs in the forms that CI services show."""
 
 SERVICES = ("github", "gitlab", "none")
-"""What can be told; none stands for none of them."""
+"""CI services; "none" stands for none of them."""

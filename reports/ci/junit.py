@@ -1,6 +1,6 @@
 """A run as JUnit XML, the format every CI shows: one test case per backend, operator, dtype and aspect.
 
-Before them stands one for each thing that is wrong, which fails: what they have in common is in none of the others.
+Before them stands a failing test case for each root cause: the others do not say what they have in common.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.clusters import asides, kinds_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
-from poolproof.reports.suspects import asides, kinds_of
+from poolproof.reports.rows.text import count_of
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
-_MOST_EXAMPLES = 5
+_MAX_EXAMPLES = 5
 
 
 def write_junit(digest: Digest, path: Path) -> Path:
     """Write the XML. A deviation is a failure, a gap in what had to be judged an error.
 
-    So is an exception of the suite or of an adapter; what nobody owes is skipped.
+    So is an exception of the suite or of an adapter; what nobody has to judge is skipped.
     """
     gaps, examples = _gaps(digest.coverage), _examples(digest)
     suites: dict[str, ElementTree.Element] = {}
     root = ElementTree.Element("testsuites", name="poolproof")
-    for counts in records(_with_never_asked(digest.counts.groupby(level=_TEST_CASE).sum(), gaps).reset_index()):
+    for counts in records(_counts(digest, gaps)):
         backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
         if backend not in suites:
             suites[backend] = _suite(root, digest.run, backend)
-            _suspects(suites[backend], digest, backend)
+            _root_causes(suites[backend], digest, backend)
         name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
         _refusals(case, counts)
@@ -51,8 +51,9 @@ def write_junit(digest: Digest, path: Path) -> Path:
 
 
 def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> ElementTree.Element:
-    """A test suite for a backend, with the environment as its properties."""
-    suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=_timestamp(run))
+    """Add a test suite for a backend, with the environment as its properties."""
+    started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=started)
     properties = ElementTree.SubElement(suite, "properties")
     about = {"plan": run["plan"], "seed": run["seed"], **run["host"], **run["backends"].get(backend, {})}
     for name, value in about.items():
@@ -60,28 +61,28 @@ def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> E
     return suite
 
 
-def _suspects(suite: ElementTree.Element, digest: Digest, backend: str) -> None:
-    """Before all others a test case for each thing that is wrong, which fails."""
-    for suspect in digest.things_wrong:
-        if suspect.backend == backend:
-            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=suspect.sentence)
-            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(suspect))
-            failure.text = "\n".join([*asides(suspect), failure_text(suspect.smallest)])
+def _root_causes(suite: ElementTree.Element, digest: Digest, backend: str) -> None:
+    """Add a failing test case for each root cause."""
+    for cluster in digest.root_causes:
+        if cluster.backend == backend:
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.sentence)
+            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(cluster))
+            failure.text = "\n".join([*asides(cluster), failure_text(cluster.smallest)])
 
 
 def _refusals(case: ElementTree.Element, counts: Record) -> None:
-    """How many calls were never run because they were refused, as properties."""
-    told = {"refused as documented": counts["refused"], "refused undocumented": counts["undocumented"]}
-    if any(told.values()):
+    """Add as properties how many calls were never run because they were refused."""
+    refused = {"refused as documented": counts["refused"], "refused undocumented": counts["undocumented"]}
+    if any(refused.values()):
         properties = ElementTree.SubElement(case, "properties")
-        for name, number in told.items():
+        for name, number in refused.items():
             ElementTree.SubElement(properties, "property", name=name, value=str(number))
 
 
 def _result(case: ElementTree.Element, counts: Record, gap: Record | None, examples: str) -> None:
     if counts["violates"]:
-        told = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
-        failure = ElementTree.SubElement(case, "failure", type="violates", message=told)
+        message = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
+        failure = ElementTree.SubElement(case, "failure", type="violates", message=message)
         failure.text = examples
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
@@ -97,17 +98,17 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, examp
 
 
 def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
-    """Per test case what failed in it and how to see it again, one of each kind."""
+    """Return per test case what failed in it and how to rerun it, one of each kind."""
     if not digest.counts["violates"].any():
         return {}
     texts: dict[tuple[str, ...], list[str]] = {}
     for row in records(failures(digest.folder, tuple(dict.fromkeys((*_TEST_CASE, *KIND))))):
         texts.setdefault(tuple(row[name] for name in _TEST_CASE), []).append(failure_text(row))
-    return {key: "\n\n".join(each[:_MOST_EXAMPLES]) for key, each in texts.items()}
+    return {key: "\n\n".join(lines[:_MAX_EXAMPLES]) for key, lines in texts.items()}
 
 
 def _make_well_formed(root: ElementTree.Element) -> None:
-    """Names and messages come from outside, and XML has no way to write some characters."""
+    """Replace characters that XML cannot write: names and messages come from outside."""
     for element in root.iter():
         element.text = element.text and _NOT_IN_XML.sub("?", element.text)
         for name, value in element.attrib.items():
@@ -115,7 +116,7 @@ def _make_well_formed(root: ElementTree.Element) -> None:
 
 
 def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
-    """Per test case what is missing of it; mandatory groups that are told apart by other columns are left out."""
+    """Return per test case what is missing of it; groups that other columns identify are left out."""
     if not set(_TEST_CASE).issubset(coverage.columns):
         return {}
     gaps = coverage[coverage["missing"] > 0]
@@ -123,17 +124,14 @@ def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
     return {tuple(gap[name] for name in _TEST_CASE): gap for gap in records(summed.reset_index())}
 
 
-def _with_never_asked(counts: pd.DataFrame, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFrame:
-    """The counts with a line of zeros for test cases that no row is about."""
+def _counts(digest: Digest, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFrame:
+    """Count per test case, with a line of zeros for those that no row is about."""
+    counts = digest.counts.groupby(level=_TEST_CASE).sum()
     known = counts.index.union(pd.MultiIndex.from_tuples(gaps, names=_TEST_CASE)) if gaps else counts.index
-    return counts.reindex(known, fill_value=0)
+    return counts.reindex(known, fill_value=0).reset_index()
 
 
 def _total(element: ElementTree.Element) -> None:
     element.set("tests", str(len(element.findall(".//testcase"))))
     for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         element.set(attribute, str(len(element.findall(f".//testcase/{tag}"))))
-
-
-def _timestamp(run: Mapping[str, Any]) -> str:
-    return datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")

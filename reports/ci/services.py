@@ -1,4 +1,4 @@
-"""What the CI services show beside a change: annotations and a job summary, in the form each of them reads."""
+"""Annotations and job summaries in the form that each CI service reads."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.clusters import FailureCluster, asides
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.io_errors import writing
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import Suspect, asides
 from poolproof.reports.waivers.review import STALE
 
 GITLAB_FILE = "gl-code-quality-report.json"
 """Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
 
-_MOST_OF_GITHUB = 10
+_MAX_OF_GITHUB = 10
 
 
 @dataclass(frozen=True)
@@ -35,52 +35,55 @@ class Annotation:
 
 
 def remarks_about(digest: Digest) -> list[Annotation]:
-    """One error for each thing that is wrong and each kind of failure that none of them explains, then one warning each
-    for gaps and stale waivers, the weightiest first.
+    """Return one error for each root cause and each unexplained kind of failure, then warnings.
+
+    One warning is for all gaps, one for each stale waiver; the weightiest come first.
     """
-    return [*map(_suspect, digest.things_wrong), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
+    return [*map(_root_cause, digest.root_causes), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
 
 
 def service(environment: Mapping[str, str]) -> str:
-    """The CI service that this process runs in: "github", "gitlab" or "none"."""
+    """Return the CI service that this process runs in: "github", "gitlab" or "none"."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return "github"
     return "gitlab" if environment.get("GITLAB_CI") == "true" else "none"
 
 
-def annotate(digest: Digest, name: str, environment: Mapping[str, str], say: Callable[[str], object]) -> None:
-    """Tell the service ``name`` about the run; ``say`` prints a line of the job's log.
+def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_line: Callable[[str], object]) -> None:
+    """Tell the service ``name`` about the run; ``print_line`` prints a line of the job's log.
 
     `CannotWrite` names the file of the service that cannot be written.
     """
     remarks = remarks_about(digest)
     if name == "github":
         for line in github_lines(remarks):
-            say(line)
+            print_line(line)
         _append_summary(digest, environment)
     elif name == "gitlab":
         path = digest.folder / GITLAB_FILE
         with writing(path):
             path.write_text(gitlab_report(remarks), encoding="utf-8")
-        say(f"annotations for the artifact codequality: {path}")
+        print_line(f"annotations for the artifact codequality: {path}")
 
 
 def github_lines(remarks: Sequence[Annotation]) -> list[str]:
-    """Workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
-    shown = [remark for level in ("error", "warning") for remark in _of_level(remarks, level)[:_MOST_OF_GITHUB]]
-    return [f"::{remark.level} title={_property(remark.title)}::{_data(remark.text)}" for remark in shown]
+    """Return workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
+    levels = ([remark for remark in remarks if remark.level == level] for level in ("error", "warning"))
+    shown = [remark for level in levels for remark in level[:_MAX_OF_GITHUB]]
+    titles = [_data(remark.title).replace(":", "%3A").replace(",", "%2C") for remark in shown]
+    return [f"::{one.level} title={title}::{_data(one.text)}" for one, title in zip(shown, titles, strict=True)]
 
 
 def gitlab_report(remarks: Iterable[Annotation]) -> str:
-    """A Code Quality report, which GitLab compares with that of the target branch."""
+    """Write a Code Quality report, which GitLab compares with that of the target branch."""
     return json.dumps([_gitlab_issue(remark) for remark in remarks], indent=2) + "\n"
 
 
-def _suspect(suspect: Suspect) -> Annotation:
-    """What stays from run to run names it: the condition, not how many cases met it."""
-    place = "/".join((suspect.backend, "suspects", *map(str, suspect.terms)))
-    lines = [*asides(suspect), f"smallest case: {message(suspect.smallest)}", replay_line(suspect.smallest)]
-    return Annotation("error", place, f"{suspect.backend}: {suspect.sentence}", "\n".join(lines))
+def _root_cause(cluster: FailureCluster) -> Annotation:
+    """Describe a root cause; the condition names it, which stays from run to run, not how many cases met it."""
+    place = "/".join((cluster.backend, "suspects", *map(str, cluster.terms)))
+    lines = [*asides(cluster), f"smallest case: {message(cluster.smallest)}", replay_line(cluster.smallest)]
+    return Annotation("error", place, f"{cluster.backend}: {cluster.sentence}", "\n".join(lines))
 
 
 def _failures(digest: Digest) -> list[Annotation]:
@@ -94,7 +97,7 @@ def _failures(digest: Digest) -> list[Annotation]:
 
 
 def _gaps(digest: Digest) -> list[Annotation]:
-    """One remark for all gaps: a machine without a device has hundreds of them for one cause."""
+    """Return one remark for all gaps: a machine without a device has hundreds of them for one cause."""
     if digest.gaps.empty:
         return []
     text = "; ".join(digest.conclusion.reasons)
@@ -109,10 +112,6 @@ def _stale_waivers(digest: Digest) -> list[Annotation]:
     ]
 
 
-def _of_level(remarks: Sequence[Annotation], level: str) -> list[Annotation]:
-    return [remark for remark in remarks if remark.level == level]
-
-
 def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
     target = environment.get("GITHUB_STEP_SUMMARY")
     if target:
@@ -121,7 +120,7 @@ def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A pipe that nobody reads is an error, not waited for."""
+    """Open a file without waiting: a pipe that nobody reads is an error."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
@@ -136,9 +135,5 @@ def _gitlab_issue(remark: Annotation) -> dict[str, object]:
 
 
 def _data(text: str) -> str:
-    """A message as workflow commands escape it."""
+    """Escape a message for workflow commands."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,1 +1,1 @@
-"""What rows amount to: tables, one conclusion, coverage, precision, and how two or many runs differ. No layout."""
+"""Figures of runs: tables, one conclusion, coverage, precision, and how two or many runs differ. No layout."""

@@ -1,4 +1,6 @@
-"""The clauses of the contract as a table: what was asked about each, how it ended, whose answer the library gave."""
+"""The clauses of the contract as a table: calls judged about each, their verdicts, and whose description the library
+follows.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,22 @@ from poolproof.reports.figures.tables import COUNTS, Record, verdict_counts
 from poolproof.reports.rows.store import read_rows
 
 CLAUSE = ("backend", "operator", "clause")
-"""What one line of the table is about; an empty clause stands for the calls that are legal."""
+"""Columns that identify a line of the table; an empty clause stands for the legal calls."""
 
 LEGAL = "Calls that are just legal."
-"""In place of a statement for the legal calls."""
+"""Statement of the legal calls."""
 
 ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an earlier release": "as_earlier"}
-"""Columns that count whose description of the contract an answer agrees with."""
+"""Columns that count with whose description of the contract an answer agrees."""
 
 COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
-"""Of the table."""
+"""Columns of the table."""
 
 _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
 
 
 def clause_table(folder: Path) -> pd.DataFrame:
-    """One line per `CLAUSE` of a run, without an index; empty where no contract was judged.
+    """Return one line per `CLAUSE` of a run, without an index; empty where no contract was judged.
 
     Besides the counts of `tables.verdict_counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
     sentence.
@@ -47,19 +49,19 @@ def clause_table(folder: Path) -> pd.DataFrame:
 
 
 def follows(line: Record) -> str:
-    """Whose description a library follows where they differ: ``code``, ``page``, or how often each."""
+    """Say whose description a library follows where they differ: ``code``, ``page``, or how often each."""
     named = {answer: line[column] for answer, column in ANSWERS.items() if column != "both"}
     parts = {answer: count for answer, count in named.items() if count}
     return ", ".join(f"{name} {count:,}" for name, count in parts.items()) if len(parts) > 1 else "".join(parts)
 
 
 def notable(table: pd.DataFrame) -> pd.DataFrame:
-    """The lines that a person should read: what is violated, and what is answered otherwise than the code does."""
+    """Select the lines that a person should read: violated clauses, and answers that differ from the code's."""
     return table[(table["violates"] > 0) | (table["as_page"] > 0) | (table["as_earlier"] > 0)]
 
 
 def totals(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per backend and product: how many ``clauses`` and ``operators``, and the sums of all counts."""
+    """Return one line per backend and product: how many ``clauses`` and ``operators``, and the sums of all counts."""
     by = ["backend", "product"]
     sums = table.groupby(by).sum(numeric_only=True)
     sums["clauses"] = table[table["clause"] != ""].groupby(by).size().reindex(sums.index, fill_value=0)

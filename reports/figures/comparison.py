@@ -1,8 +1,8 @@
-"""Two runs against each other: what got worse, what got better, and what differs around them.
+"""Comparison of two runs: what got worse, what got better, and what differs around them.
 
-Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different
-seeds share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from
-what was wrong, and are left out.
+Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different seeds
+share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from what was
+wrong, and are left out.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures import drift, tables
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.libraries import library_text
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 
 KEY = ("backend", "aspect", "case_id")
-"""What makes a case of one run the same as a case of the other."""
+"""Columns that match a case of one run with a case of the other."""
 
 WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overall.CONFORMS: "no regression"}
-"""How a comparison ends, in its own words."""
+"""Words for the result of a comparison."""
 
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
-"""States of a case besides the verdicts that are kept apart: conforms, waived, and both kinds of refusals."""
+"""States of a case besides the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
 
 _STATES = {
     **dict.fromkeys(map(str, FAILED), FAILING),
@@ -75,37 +75,44 @@ class Comparison:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing that is told changed."""
-        told = (self.newly_failing, self.fixed, self.newly_unjudged, self.less_precise, self.drifted, self.environment)
-        return all(table.empty for table in told)
+        """Return whether no shown table has a line."""
+        tables = (
+            self.newly_failing,
+            self.fixed,
+            self.newly_unjudged,
+            self.less_precise,
+            self.drifted,
+            self.environment,
+        )
+        return all(table.empty for table in tables)
 
     @property
     def in_one_line(self) -> str:
-        """The numbers of the comparison."""
-        told = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
-        parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in told.items()]
+        changes = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
+        parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
         return ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
 
     @property
     def libraries(self) -> tuple[str, str]:
-        """Which library each backend of the run before, and of the run after, judged."""
-        before, after = ((library_text(*told) for told in run["backends"].items()) for run in (self.before, self.after))
+        """Name the library that each backend judged, in the run before and in the run after."""
+        before, after = (
+            (library_text(*backend) for backend in run["backends"].items()) for run in (self.before, self.after)
+        )
         return ", ".join(before), ", ".join(after)
 
     def of_backend(self, backend: str) -> Comparison:
-        """The part that is about one backend; transitions and what surrounds the runs stay whole."""
+        """Keep what is about one backend; transitions and environment stay whole."""
         own = ("newly_failing", "fixed", "newly_unjudged", "precision", "time")
         parts = {name: table[table["backend"] == backend] for name in own if len(table := getattr(self, name))}
         return replace(self, **parts)
 
     @property
     def less_precise(self) -> pd.DataFrame:
-        """The lines of ``precision`` that got worse."""
         return self.precision[self.precision["worse"]]
 
     @property
     def drifted(self) -> pd.DataFrame:
-        """The lines of ``time`` that differ by more than noise."""
+        """Return the lines of ``time`` that differ by more than noise."""
         return self.time[self.time["drift"] != ""]
 
     @property
@@ -114,7 +121,7 @@ class Comparison:
 
     @property
     def overall(self) -> Overall:
-        """Violates when something fails that did not, incomplete when something is judged no more."""
+        """Return violates when something fails that did not, incomplete when something is judged no more."""
         return gravest({Overall.VIOLATES: len(self.newly_failing), Overall.INCOMPLETE: len(self.newly_unjudged)})
 
 
@@ -141,7 +148,7 @@ def compare(before: Path, after: Path) -> Comparison:
 
 
 def _matched(before: Path, after: Path) -> pd.DataFrame:
-    """All cases of both runs, with state_before, state_after and the times of both calls."""
+    """Join the cases of both runs, with state_before, state_after and the times of both calls."""
     left, right = _cases(before), _cases(after)
     for name in (*GROUP, "state"):
         categories = pd.Index(left[name].cat.categories).union(right[name].cat.categories)
@@ -153,7 +160,7 @@ def _matched(before: Path, after: Path) -> pd.DataFrame:
 
 
 def _cases(folder: Path) -> pd.DataFrame:
-    """The cases of a run, small enough for millions: what few values can say is held as categories."""
+    """Read the cases of a run; columns of few values are categories, so that millions fit into memory."""
     rows = read_rows(
         folder, [*GROUP, "case_id", "verdict", "call_seconds"], (pc.field("aspect") != "") & tables.PLANNED
     )
@@ -171,7 +178,7 @@ def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failures(folder: Path) -> pd.DataFrame:
-    """The failed rows of a run with their `KIND`."""
+    """Read the failed rows of a run with their `KIND`."""
     columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
     return tables.with_violated(tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)).drop(
         columns="checks_violated"
@@ -179,7 +186,7 @@ def _failures(folder: Path) -> pd.DataFrame:
 
 
 def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Kinds of failures of cases that did not fail before, or were not there and nothing of their kind failed."""
+    """Return kinds of failures of cases that did not fail, or were not there while nothing of their kind failed."""
     known = after.merge(cases[[*KEY, "state_before"]].astype({"backend": str, "aspect": str}), on=list(KEY))
     seen = known.merge(before[list(KIND)].drop_duplicates(), on=list(KIND), how="left", indicator=True)["_merge"]
     was_absent = (known["state_before"] == ABSENT).to_numpy()
@@ -199,17 +206,17 @@ def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
-    """What was judged before and is not now.
+    """Return what was judged before and is not now.
 
-    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. Cases
-    that were only asked about because of others are owed by no run.
+    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. No run
+    has to judge the auxiliary calls of other cases.
     """
     was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED) & (cases["aspect"] != NEIGHBOURS)]
     lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
     lost = lost.groupby([*GROUP, "state_after"], observed=True).size().rename("cases").reset_index()
     lost = lost.astype(dict.fromkeys([*GROUP, "state_after"], str))
     judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(GROUP)].drop_duplicates().astype(str)
-    plans = [_planned(run) for run in runs]
+    plans = [_planned_cases(run) for run in runs]
     still_judged = set(judged_now.itertuples(index=False, name=None))
     excused = [
         line.state_after == ABSENT
@@ -220,16 +227,16 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     return _with_reasons(lost[~np.array(excused, bool)], after)
 
 
-def _planned(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
-    """How many cases each `GROUP` owes, clauses together."""
+def _planned_cases(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
+    """Count the planned cases of each `GROUP`, clauses together."""
     planned: Counter[tuple[Any, ...]] = Counter()
-    for owed in run["mandatory"]:
-        planned[tuple(owed.get(name) for name in GROUP)] += owed["planned"]
+    for group in run["mandatory"]:
+        planned[tuple(group.get(name) for name in GROUP)] += group["planned"]
     return planned
 
 
 def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
-    """The lines per `GROUP`, each with the commonest reason that the run gives for it."""
+    """Sum the lines per `GROUP`, each with the commonest reason that the run gives for it."""
     skipped = tables.load(after, [*GROUP, "reason"], tables.WAS_SKIPPED)
     reasons = skipped.groupby(list(GROUP))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
     summed = lost.groupby(list(GROUP), as_index=False)["cases"].sum().merge(reasons, on=list(GROUP), how="left")
@@ -238,7 +245,7 @@ def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
 
 
 def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
-    """Precision per group over the cases that conform in both runs."""
+    """Return precision per group over the cases that conform in both runs."""
     rows = read_rows(folder, ["case_id", *drift.MEASURED, *tables.PRECISION], tables.CONFORMS)
     return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), drift.MEASURED)
 

@@ -1,4 +1,4 @@
-"""What a whole run amounts to: one overall verdict, with the sentences that say why."""
+"""Conclusion of a run: one overall verdict, with the sentences that say why."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from poolproof.reports.figures.refusals import named
+from poolproof.reports.rows.text import count_of, duration
 from poolproof.reports.rows.verdicts import Overall, gravest
 from poolproof.reports.waivers.review import STALE, Review
 
@@ -17,9 +18,9 @@ from poolproof.reports.waivers.review import STALE, Review
 class Conclusion:
     """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
 
-    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed``
-    says how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were
-    asked besides, to narrow down what is wrong; no other number does.
+    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
+    how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked
+    besides, to narrow down what is wrong; no other number does.
     """
 
     overall: Overall
@@ -31,12 +32,12 @@ class Conclusion:
     further: int = 0
 
     @property
-    def further_told(self) -> str:
-        """How many cases were asked besides, empty if none."""
+    def further_text(self) -> str:
+        """Say how many further cases were run; empty if none."""
         return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
 
     def to_record(self) -> dict[str, Any]:
-        """As JSON holds it, in the bundle and elsewhere."""
+        """Return the JSON object of the bundle."""
         return {
             "verdict": self.overall.word,
             "exit_status": int(self.overall),
@@ -57,13 +58,14 @@ def conclude(
     run: Mapping[str, Any],
     further: int = 0,
 ) -> Conclusion:
-    """From the verdict counts, the coverage of the mandatory groups, what was only refused and the waivers' states.
+    """Derive the conclusion from verdict counts, coverage, what was only refused and the waivers' states.
 
     A run that has deviations and gaps violates; the sentences name both.
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
-    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage), *_unfinished(run)]
+    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage)]
+    gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further)
@@ -96,7 +98,7 @@ def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[st
 
 
 def _refused(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> list[str]:
-    """The refusals that no document allows, and what was never run for them."""
+    """Name the refusals that no document allows, and what was never run for them."""
     refused = totals["undocumented"]
     if not refused:
         return []
@@ -106,7 +108,7 @@ def _refused(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.Da
 
 
 def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
-    """What is missing for other reasons than a refusal, which is told apart."""
+    """Say what is missing for other reasons than a refusal."""
     missing = (coverage["missing"] - coverage["refused"]).clip(lower=0)
     if missing.sum():
         planned, groups = int(coverage["planned"].sum()), count_of(int((missing > 0).sum()), "group")
@@ -115,10 +117,10 @@ def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
 
 
 def _narrowed(run: Mapping[str, Any], planned: int) -> str:
-    """What options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
-    whole, asked = run.get("plan_cases", 0), run.get("selection", {})
-    shard = f", shard {asked['shard']}" if "shard" in asked else ""
-    if asked.get("lines"):
+    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
+    whole, selection = run.get("plan_cases", 0), run.get("selection", {})
+    shard = f", shard {selection['shard']}" if "shard" in selection else ""
+    if selection.get("lines"):
         return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}{shard}"
     budget = run.get("budget", {})
     beyond = sum(budget.get("beyond", {}).values())
@@ -130,27 +132,10 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
 
 
 def _allotted(budget: Mapping[str, Any]) -> str:
-    """What a budget of time left of the blocks that it was not enough for."""
+    """Say how much of the blocks a time budget was enough for."""
     parts = budget.get("asked", {})
     if not parts and "beyond" not in budget:
         return ""
-    took, given = duration(budget["took"]), duration(budget["seconds"])
-    if "way" in budget:
-        return f", in {took} of {given} that were spent {budget['way']}: at least 1 case of each block"
-    least = min(asked / of for asked, of in parts.values())
-    return f", in {took} of a budget of {given}: at least 1 case and {100 * least:.1f} % of each block"
-
-
-def _unfinished(run: Mapping[str, Any]) -> list[str]:
-    return [] if run["finished"] else ["the run has not finished"]
-
-
-def duration(seconds: float) -> str:
-    """A time in words: ``12 s``, ``10 min``, ``1 min 30 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    return " ".join(f"{number} {unit}" for number, unit in ((minutes, "min"), (rest, "s")) if number) or "0 s"
-
-
-def count_of(number: int, thing: str) -> str:
-    """A number with its noun: ``1 case``, ``2,000 cases``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    took, budgeted = duration(budget["took"]), duration(budget["seconds"])
+    smallest = min((count / total for count, total in parts.values()), default=1.0)
+    return f", in {took} of a budget of {budgeted}: at least 1 case and {100 * smallest:.1f} % of each block"

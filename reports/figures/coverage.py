@@ -1,4 +1,4 @@
-"""Whether everything that had to be judged was: the mandatory groups of a run against its rows."""
+"""Coverage: the mandatory groups of a run against its rows."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from poolproof.reports.rows.store import having
 from poolproof.reports.rows.verdicts import JUDGED, SKIPPED, Verdict
 
 NEVER_ASKED = "never asked"
-"""Why a case was not judged when no row says so."""
+"""Reason for a case without a row."""
 
 COUNTS = ("planned", "judged", "refused", "missing", "because")
-"""Columns of a coverage table besides those that tell the groups apart."""
+"""Columns of a coverage table besides those that identify the groups."""
 
 _IS_COUNTED = having("verdict", JUDGED | SKIPPED)
 
-Owed = Mapping[str, Any]
+MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
 Key = tuple[Any, ...]
 """The values of a group's columns."""
 
 
-def told_apart_by(mandatory: Sequence[Owed]) -> list[str]:
-    """The columns that the mandatory groups are told apart by."""
-    return list(dict.fromkeys(name for owed in mandatory for name in owed if name != "planned"))
+def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
+    """Return the columns that identify the mandatory groups."""
+    return list(dict.fromkeys(name for group in mandatory for name in group if name != "planned"))
 
 
-def coverage(rows: pa.Table, mandatory: Sequence[Owed]) -> pd.DataFrame:
-    """The groups with how many cases were ``judged`` and are ``missing``, and the commonest reason (``because``).
+def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFrame:
+    """Count per group the cases ``judged``, ``missing`` and ``refused``, with the commonest reason (``because``).
 
     ``refused`` counts, of those missing, the refusals that no document allows.
     """
-    by_columns: dict[tuple[str, ...], list[Owed]] = {}
-    for owed in mandatory:
-        by_columns.setdefault(tuple(told_apart_by([owed])), []).append(owed)
+    by_columns: dict[tuple[str, ...], list[MandatoryGroup]] = {}
+    for group in mandatory:
+        by_columns.setdefault(tuple(group_columns([group])), []).append(group)
     parts = [_coverage(rows, list(columns), groups) for columns, groups in by_columns.items()]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COUNTS)
 
 
-def _coverage(rows: pa.Table, columns: list[str], groups: list[Owed]) -> pd.DataFrame:
-    """The groups that are told apart by the same columns."""
+def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
+    """Count the groups that the same columns identify."""
     counted = rows.filter(_IS_COUNTED).group_by([*columns, "verdict", "reason"]).aggregate([([], "count_all")])
     judged, refused, reasons = Counter[Key](), Counter[Key](), defaultdict[Key, Counter[str | None]](Counter)
     for row in counted.to_pylist():
@@ -55,16 +55,16 @@ def _coverage(rows: pa.Table, columns: list[str], groups: list[Owed]) -> pd.Data
         else:
             refused[key] += number if row["verdict"] == Verdict.UNDOCUMENTED else 0
             reasons[key][row["reason"]] += number
-    told = []
-    for owed in groups:
-        key = tuple(owed[name] for name in columns)
-        missing = max(owed["planned"] - judged[key], 0)
-        because = _commonest(reasons[key]) if missing else ""
-        told.append({**owed, "judged": judged[key], "refused": refused[key], "because": because, "missing": missing})
-    return pd.DataFrame(told)
+    lines = []
+    for group in groups:
+        key = tuple(group[name] for name in columns)
+        missing = max(group["planned"] - judged[key], 0)
+        reason = _commonest(reasons[key]) if missing else ""
+        lines.append({**group, "judged": judged[key], "refused": refused[key], "because": reason, "missing": missing})
+    return pd.DataFrame(lines)
 
 
 def _commonest(reasons: Mapping[str | None, int]) -> str:
-    """Of those that are as common the first in the order of the alphabet; rows may have none."""
+    """Return the commonest reason, of equally common ones the first of the alphabet; rows may have none."""
     commonest = min(reasons, key=lambda reason: (-reasons[reason], reason is None, reason), default=None)
     return NEVER_ASKED if commonest is None else commonest

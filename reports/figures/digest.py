@@ -1,4 +1,4 @@
-"""All that pages, the terminal, the bundle and CI say about one run, read from its folder once."""
+"""Digest of a run: all that pages, the terminal, the bundle and CI say about it, read from its folder once."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 
 import pandas as pd
 
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
-from poolproof.reports.figures.coverage import coverage, told_apart_by
+from poolproof.reports.figures.coverage import coverage, group_columns
 from poolproof.reports.figures.lists import listed_rows
 from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
 from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
-from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.reading import suspects_of
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` say what their columns are. They count no further
-    cases, from which the suspects are told, besides.
+    """One run in small tables; `tables`, `coverage` and `refusals` define their columns. They count no further cases,
+    of which only the clusters know.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
@@ -47,82 +47,79 @@ class Digest:
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """The mandatory groups that miss something."""
+        """Return the mandatory groups that miss something."""
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
     def relevant_waivers(self) -> list[Review]:
-        """The waivers that this run can say something about."""
+        """Return the waivers that this run can say something about."""
         return [review for review in self.waivers if review.state is not State.ELSEWHERE]
 
     @property
-    def asked(self) -> pd.DataFrame:
-        """The counts without the groups that a backend does not have at all."""
+    def supported_counts(self) -> pd.DataFrame:
+        """Return the counts without the groups that a backend does not have at all."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
 
     @cached_property
     def has_statistics(self) -> bool:
-        """Whether some backward ran whose result was measured."""
+        """Return whether some backward ran whose result was measured."""
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
     def plugin_faults(self) -> list[str]:
-        """A line for each plugin that was left out, or that could not tell."""
         return plugin_faults(self.run, self.folder)
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """One failed row of each kind."""
+        """Return one failed row of each kind."""
         return tables.failures(self.folder)
 
     @property
-    def things_wrong(self) -> list[Suspect]:
-        """The suspects with a condition, which explain the cases that meet it."""
-        return [suspect for suspect in self.suspects if suspect.is_claimed]
+    def root_causes(self) -> list[FailureCluster]:
+        """Return the clusters with a condition, which explain the cases that meet it."""
+        return [cluster for cluster in self.clusters if cluster.has_condition]
 
     @cached_property
     def unexplained(self) -> pd.DataFrame:
-        """One failed row of each kind, of those that no suspect with a condition explains."""
-        if not self.things_wrong:
+        """Return one failed row of each kind, of those that no root cause explains."""
+        if not self.root_causes:
             return self.failures
         explained: dict[str, frozenset[str]] = {}
-        for suspect in self.things_wrong:
-            explained[suspect.backend] = explained.get(suspect.backend, frozenset()) | suspect.cases
-        return tables.failures(self.folder, but=explained)
+        for cluster in self.root_causes:
+            explained[cluster.backend] = explained.get(cluster.backend, frozenset()) | cluster.cases
+        return tables.failures(self.folder, excluding=explained)
 
     @cached_property
-    def suspects(self) -> tuple[Suspect, ...]:
-        """What the failing rows have in common; the smallest of each with all its columns."""
-        return suspects_of(self.folder) if self.conclusion.totals["violates"] else ()
+    def clusters(self) -> tuple[FailureCluster, ...]:
+        """Return the clusters of failing rows; the smallest case of each with all its columns."""
+        return clusters_of(self.folder) if self.conclusion.totals["violates"] else ()
 
     @cached_property
     def clauses(self) -> pd.DataFrame:
-        """What was asked about each clause of the contract, and how it ended."""
         return clause_table(self.folder)
 
     @cached_property
-    def listed(self) -> pd.DataFrame:
-        """The rows of case lists."""
+    def list_rows(self) -> pd.DataFrame:
         return listed_rows(self.folder)
 
     @cached_property
-    def precise(self) -> list[Precision]:
-        """Precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
+    def precision_details(self) -> list[Precision]:
+        """Return precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
         return precision_by_model(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:
-        """Precision per backend, operator, dtype and accumulation model."""
+        """Return precision per backend, operator, dtype and accumulation model."""
         by = ["backend", "operator", "dtype", "model"]
         return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION], tables.PLANNED), by)
 
 
 def read_digest(folder: Path) -> Digest:
-    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read when asked for."""
+    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read on access."""
     run = read_run(folder)
     waivers = waivers_of(run)
     mandatory = run["mandatory"]
-    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *told_apart_by(mandatory), *scope_columns(waivers)])
+    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers)])
     everything = read_rows(folder, list(columns))
     for name in ("backend", "aspect", "verdict"):
         if everything[name].null_count:
@@ -147,10 +144,10 @@ def read_digest(folder: Path) -> Digest:
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    """The waivers that a run was judged with."""
+    """Return the waivers that a run was judged with."""
     return from_records(run["waivers"], "run.json")
 
 
 def judging_day(run: Mapping[str, Any]) -> date:
-    """The day that decides which waivers of a run had expired."""
+    """Return the day that decides which waivers of a run had expired."""
     return date.fromisoformat(run["waivers_judged_on"])

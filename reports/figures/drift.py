@@ -1,4 +1,4 @@
-"""How precision and time moved between two runs, group by group, with rules for what is noise."""
+"""Drift of precision and time between two runs, group by group, with rules for what is noise."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pandas as pd
 from poolproof.reports.figures.quantities import QUANTITIES
 
 MEASURED = ("backend", "operator", "dtype")
-"""What precision and time are compared per."""
+"""Columns of the groups whose precision and time are compared."""
 
 SLOWER, FASTER = "slower", "faster"
 
 TOLERATED_RATIO = 1.1
-"""Times that differ by less are not told apart: caches, clocks and neighbours change as much."""
+"""Ratio up to which times count as equal: caches, clocks and other processes change as much."""
 
-FEWEST_CASES = 20
+MIN_CASES = 20
 """Groups with fewer timed cases say nothing about time."""
 
 _Z = 2.576
@@ -25,7 +25,7 @@ _Z = 2.576
 
 
 def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Lines of `MEASURED`, statistic, before, after and worse for every quantity that moved; worse ones first.
+    """Return `MEASURED`, statistic, before, after and worse for every quantity that moved; worse ones first.
 
     Both frames are those of `tables.precision` over the same cases.
     """
@@ -42,11 +42,11 @@ def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
-    """Per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
+    """Return per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
 
-    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole
-    interval lies beyond `TOLERATED_RATIO`; the interval comes from order statistics, so it supposes nothing about
-    how times are distributed. Else ``drift`` is empty.
+    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole interval
+    lies beyond `TOLERATED_RATIO`; else ``drift`` is empty. The interval comes from order statistics and assumes no
+    distribution of times.
     """
     timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
     ratios = timed["call_seconds_after"] / timed["call_seconds_before"]
@@ -54,14 +54,14 @@ def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     lines = [(*group, *_median_interval(np.sort(values.to_numpy()))) for group, values in groups]
     table = pd.DataFrame(lines, columns=[*MEASURED, "ratio", "low", "high", "cases"])
     table["drift"] = ""
-    enough = table["cases"] >= FEWEST_CASES
+    enough = table["cases"] >= MIN_CASES
     table.loc[enough & (table["low"] > TOLERATED_RATIO), "drift"] = SLOWER
     table.loc[enough & (table["high"] < 1 / TOLERATED_RATIO), "drift"] = FASTER
     return table.sort_values("ratio", ascending=False, ignore_index=True)
 
 
 def _median_interval(ascending: np.ndarray) -> tuple[float, float, float, int]:
-    """(median, low, high, number) of values in ascending order; low and high enclose the true median in 99 %."""
+    """Return (median, low, high, number) of ascending values; low and high enclose the true median in 99 %."""
     number = len(ascending)
     reach = _Z * math.sqrt(number) / 2
     low, high = max(math.floor(number / 2 - reach), 0), min(math.ceil(number / 2 + reach), number - 1)

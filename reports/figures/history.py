@@ -6,8 +6,8 @@
     run=ID/evidence/       evidence of failing cases
     run=ID/cells.parquet   the run per group (`schema.GROUP`): counts, precision, times
 
-There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either
-happens or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
+There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either happens
+or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ CELLS = "cells.parquet"
 ROWS = "rows/rows.parquet"
 
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
-"""What every entry holds that this suite asks for."""
-
-_OFTEN_ABSENT = ", ".join(f"0::BIGINT AS {name}" for name in ("undocumented", "planned", "missing"))
-_LATER_COLUMNS = {CELLS.partition(".")[0]: f" UNION ALL BY NAME SELECT {_OFTEN_ABSENT} WHERE false"}
-"""What to add to a view so that it has all columns: an earlier suite wrote fewer, a run of given cases owes none."""
+"""Keys that every entry needs."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -65,7 +61,7 @@ class Entries:
     warnings: tuple[str, ...]
 
     def check_any(self) -> None:
-        """`HistoryError` where there is none."""
+        """Raise `HistoryError` where there is no entry."""
         if not self.paths:
             raise HistoryError(f"the history {self.folder} holds no complete run yet")
 
@@ -91,7 +87,7 @@ def add(history: Path, run: Path) -> Path:
 
 
 def read_entries(history: Path) -> Entries:
-    """The runs that are complete; `HistoryError` if there is no such folder."""
+    """Read the runs that are complete; `HistoryError` if there is no such folder."""
     if not history.is_dir():
         raise HistoryError(f"there is no history {history}")
     paths, lines, warnings = {}, [], []
@@ -111,7 +107,7 @@ def read_entries(history: Path) -> Entries:
 
 
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``."""
+    """Connect DuckDB, with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``."""
     connection = _duckdb().connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("runs", entries.runs)
@@ -122,12 +118,12 @@ def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
             listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
             options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
             read = f"SELECT * FROM read_parquet([{listed}], {options})"
-            _create(connection, f"CREATE VIEW {view} AS {read}{_LATER_COLUMNS.get(view, '')}")
+            _create(connection, f"CREATE VIEW {view} AS {read}")
     return connection
 
 
 def _create(connection: duckdb.DuckDBPyConnection, view: str) -> None:
-    """`HistoryError` where a file of the history cannot be read."""
+    """Create a view; `HistoryError` where a file of the history cannot be read."""
     try:
         connection.execute(view)
     except _duckdb().Error as error:
@@ -135,7 +131,7 @@ def _create(connection: duckdb.DuckDBPyConnection, view: str) -> None:
 
 
 def query(entries: Entries, sql: str) -> pd.DataFrame:
-    """The answer to a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
+    """Answer a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
     duckdb = _duckdb()
     if not sql.strip():
         raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
@@ -149,7 +145,7 @@ def query(entries: Entries, sql: str) -> pd.DataFrame:
 
 
 def _libraries(runs: pd.DataFrame) -> pd.DataFrame:
-    """The library that each backend of each run brought, see `library_of`."""
+    """Return the library that each backend of each run loaded, see `library_of`."""
     lines = [
         (run["run"], backend, library_of(environment))
         for run in tables.records(runs)
@@ -171,7 +167,7 @@ def _fill(folder: Path, digest: Digest) -> None:
 
 
 def _merge_rows(run: Path, target: Path) -> int:
-    """All rows of a run in one file, part by part; returns how many there are."""
+    """Write all rows of a run into one file, part by part; return how many there are."""
     parts = [pq.ParquetFile(part) for part in sorted((run / "rows").glob("*.parquet"))]
     schema = parts[0].schema_arrow if parts else read_rows(run).schema
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
@@ -181,21 +177,23 @@ def _merge_rows(run: Path, target: Path) -> int:
 
 
 def _groups(digest: Digest) -> pd.DataFrame:
-    """The run per group: counts, what was planned, precision of what conforms, and times in seconds."""
+    """Return the run per group: counts, what was planned, precision of what conforms, and times in seconds."""
     rows = read_rows(digest.folder, [*GROUP, *tables.PRECISION, "call_seconds", "seconds"])
     groups = digest.counts.join(tables.precision(rows, GROUP)).join(tables.times(rows, GROUP)).reset_index()
     covered = digest.coverage
     if set(GROUP).issubset(covered.columns):
-        owed = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
-        groups = groups.merge(owed, on=list(GROUP), how="outer")
-    counts = groups.columns.intersection([*digest.counts.columns, "planned", "missing"])
+        planned = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()
+        groups = groups.merge(planned, on=list(GROUP), how="outer")
+    else:
+        groups[["planned", "missing"]] = 0
+    counts = [*digest.counts.columns, "planned", "missing"]
     groups[counts] = groups[counts].fillna(0).astype("int64")
     groups.insert(1, "product", groups["backend"].map(digest.products).fillna(""))
     return groups
 
 
 def _entry(digest: Digest, rows: int) -> dict[str, Any]:
-    """One line of the view ``runs``; times are seconds since 1970."""
+    """Return one line of the view ``runs``; times are seconds since 1970."""
     run, conclusion = digest.run, digest.conclusion
     return {
         "run": _entry_id(run),
@@ -217,7 +215,7 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
 
 
 def _entry_id(run: Mapping[str, Any]) -> str:
-    """Sorts by time and is the run's own: its start, and the id it drew then."""
+    """Return an id that sorts by time: the run's start, and the id it drew then."""
     started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{started}-{re.sub(r'[^A-Za-z0-9-]', '-', run['id'])}"
 
@@ -227,7 +225,7 @@ def _read_entry(folder: Path) -> dict[str, Any]:
 
 
 def _checked_entry(folder: Path) -> dict[str, Any]:
-    """The entry without its sizes, once all files are there as large as they were written."""
+    """Read an entry without its sizes, once all files are there as large as they were written."""
     entry = _read_entry(folder)
     sizes = entry.pop("sizes")
     if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):

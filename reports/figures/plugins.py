@@ -1,4 +1,4 @@
-"""What a run says about plugins: which were left out, and which could not tell, each in one line."""
+"""Plugins of a run that were left out or could not tell, each in one line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from poolproof.reports.figures.conclusion import count_of
-from poolproof.reports.rows.plugins import Kind, told
+from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.text import count_of
 
 
 def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
-    """A line for each plugin that was left out, and for each standard of a plugin that broke in some case."""
+    """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
     records = run.get("plugins", [])
-    lines = [told(record) for record in records if record["fault"]]
-    if any(record["kind"] == Kind.STANDARD.word for record in records):
+    lines = [left_out_line(record) for record in records if record["fault"]]
+    if any(record["kind"] == PluginKind.STANDARD.word for record in records):
         lines += _broken_standards(folder)
     return lines
 
@@ -27,8 +27,8 @@ def _broken_standards(folder: Path) -> list[str]:
     column = "standards_broken"
     rows = read_rows(folder, [column], pc.field(column).is_valid())
     faults: dict[str, list[str]] = defaultdict(list)
-    for said in rows[column].to_pylist():
-        for line in said:
+    for lists in rows[column].to_pylist():
+        for line in lists:
             name, _, fault = line.partition(": ")
             faults[name].append(fault)
     return [

@@ -1,4 +1,4 @@
-"""How precise a run's results are: per operator, dtype and model, beside the standards of others, and side by side.
+"""Precision of a run's results: per operator, dtype and model, beside the standards of others, and backend by backend.
 
 Only rows with statistics count, those of backwards that ran, and none of further cases. A row is *right* if it
 conforms, *wrong* if an element lies outside its interval; one that breaks another claim is neither.
@@ -22,8 +22,8 @@ from poolproof.reports.figures.tables import PLANNED, Record, records
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
-_TOGETHER = ("backend", "operator", "dtype", "model")
-"""What is looked at together."""
+_GROUP = ("backend", "operator", "dtype", "model")
+"""Columns of a group."""
 
 HISTOGRAM = (
     ("ulp_0", "0"),
@@ -43,7 +43,7 @@ _CLASSES = ("k_cells", "k_error", "k_bound")
 _LARGEST = ("max_abs_err", "mere", "mare")
 _REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")
 _COLUMNS = (
-    *(*_TOGETHER, "case_id", "verdict", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
+    *(*_GROUP, "case_id", "verdict", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
     *(*_LARGEST, *_CLASSES, *_REPEATED),
 )
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
@@ -51,7 +51,7 @@ HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 """In the order in which they are shown."""
 
-MOST_WORST = 3
+MAX_WORST = 3
 """Worst cases that are shown of one operator, dtype and model."""
 
 
@@ -132,7 +132,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Duel:
+class BackendComparison:
     """Two backends on the same cases of one operator and dtype, each held against the exact sums.
 
     ``wrong`` counts the cases in which an element of either lies outside its interval. They are left out of what
@@ -153,11 +153,10 @@ class Duel:
 
 
 def precision_by_model(folder: Path) -> list[Precision]:
-    """The precision of a run, per backend, operator, dtype and model."""
     frame = add_quantities(read_rows(folder, list(_COLUMNS), HAS_STATISTICS)).to_pandas()
     found = [
         _precision(str(backend), str(operator), str(dtype), str(model), rows)
-        for (backend, operator, dtype, model), rows in frame.groupby(list(_TOGETHER), sort=True)
+        for (backend, operator, dtype, model), rows in frame.groupby(list(_GROUP), sort=True)
     ]
     calls = _calls(folder, [row["case_id"] for precision in found for row in precision.worst])
     for precision in found:
@@ -167,23 +166,23 @@ def precision_by_model(folder: Path) -> list[Precision]:
 
 
 Errors = tuple[str, str, tuple[Multiplicity, ...]]
-"""Dtype, accumulation model, and what was found by how many gradients meet in a cell."""
+"""Dtype, accumulation model, and errors by how many gradients meet in a cell."""
 
 
 def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
-    """Of each backend the largest errors and bounds of all its operators; nothing of a dtype without right rows."""
+    """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
     parts: dict[tuple[str, str, str], list[Multiplicity]] = {}
     for one in found:
         parts.setdefault((one.backend, one.dtype, one.model), []).extend(one.multiplicities)
     backends: dict[str, list[Errors]] = {}
     for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
-        if together := tuple(_together(parts[backend, dtype, model])):
+        if together := tuple(_merged(parts[backend, dtype, model])):
             backends.setdefault(backend, []).append((dtype, model, together))
     return backends
 
 
-def _together(classes: Sequence[Multiplicity]) -> Iterator[Multiplicity]:
-    """One for each label, in the order of the numbers of gradients."""
+def _merged(classes: Sequence[Multiplicity]) -> Iterator[Multiplicity]:
+    """Merge the classes of one label, in the order of the numbers of gradients."""
     for label in sorted({one.label for one in classes}, key=lambda label: int(label.partition("-")[0])):
         same = [one for one in classes if one.label == label]
         error, bound = max(one.error for one in same), max(one.bound for one in same)
@@ -194,7 +193,7 @@ def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.Dat
     right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     inexact = int(right["inexact"].sum())
-    worst = right[right["margin_min"].notna()].nsmallest(MOST_WORST, "margin_min", keep="first")
+    worst = right[right["margin_min"].notna()].nsmallest(MAX_WORST, "margin_min", keep="first")
     shown = records(worst[["case_id", "backend", "largest_error", "margin_min"]])
     return Precision(
         backend,
@@ -231,7 +230,7 @@ def _extreme(value: float) -> float | None:
 
 
 def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
-    """Per class of k over all rows, from lists that each row has one of."""
+    """Combine the classes of k over all rows, from lists that each row has one of."""
     lists = [tuple(map(np.asarray, row)) for row in zip(*(rows[name] for name in _CLASSES), strict=True)]
     length = max((len(its_cells) for its_cells, *_ in lists), default=0)
     cells, error, bound = np.zeros(length, np.int64), np.zeros(length), np.zeros(length)
@@ -246,20 +245,20 @@ def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
 
 
 def _label(number: int) -> str:
-    """What the class of ceil(log2 k) = ``number`` holds."""
+    """Name the class of ceil(log2 k) = ``number``."""
     if number < 2:
         return str(number + 1)
     return f"{2 ** (number - 1) + 1}-{2**number}"
 
 
 def agreements(folder: Path) -> list[Agreement]:
-    """Where standards and interval disagree, and how much there was to disagree on; per backend, worst first."""
+    """Return where standards and interval disagree, and how much there was to disagree on; per backend, worst first."""
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
-    said = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    wrong, passed = said["n_reject"] > 0, said["passed"]
-    judged, deviating = _Lines(said), _Lines(said[wrong])
-    alarms, misses = _Lines(said[~wrong & ~passed]), _Lines(said[wrong & passed])
+    verdicts = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
+    wrong, passed = verdicts["n_reject"] > 0, verdicts["passed"]
+    judged, deviating = _Lines(verdicts), _Lines(verdicts[wrong])
+    alarms, misses = _Lines(verdicts[~wrong & ~passed]), _Lines(verdicts[wrong & passed])
     found = [
         Agreement(
             *key,
@@ -272,7 +271,9 @@ def agreements(folder: Path) -> list[Agreement]:
         )
         for key in judged.keys
     ]
-    calls = _calls(folder, [row["case_id"] for a in found for row in (a.false_alarm, a.miss) if row])
+    calls = _calls(
+        folder, [row["case_id"] for agreement in found for row in (agreement.false_alarm, agreement.miss) if row]
+    )
     for agreement in found:
         for row in (agreement.false_alarm, agreement.miss):
             if row:
@@ -281,7 +282,7 @@ def agreements(folder: Path) -> list[Agreement]:
 
 
 def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
-    """One line per row and standard that the list ``column`` names."""
+    """Return one line per row and standard that the list ``column`` names."""
     parents = pc.list_parent_indices(table[column])
     chosen = table.select(["backend", "dtype", "case_id", "n_reject"]).take(parents)
     names = pc.list_flatten(table[column])
@@ -289,15 +290,15 @@ def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
 
 
 class _Lines:
-    """Lines of `_verdicts`, taken together by backend and standard."""
+    """Lines of `_verdicts`, grouped by backend and standard."""
 
     def __init__(self, lines: pd.DataFrame) -> None:
         by = ["backend", "standard"]
         self._counts: dict[tuple[str, str], dict[str, int]] = {}
         for count in records(lines.groupby([*by, "dtype"], sort=True).size().reset_index(name="count")):
             self._counts.setdefault((count["backend"], count["standard"]), {})[count["dtype"]] = count["count"]
-        least = lines.sort_values(["n_reject", "case_id"]).drop_duplicates(by)
-        self._first = {(row["backend"], row["standard"]): row for row in records(least[[*by, "case_id"]])}
+        smallest = lines.sort_values(["n_reject", "case_id"]).drop_duplicates(by)
+        self._first = {(row["backend"], row["standard"]): row for row in records(smallest[[*by, "case_id"]])}
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -310,13 +311,15 @@ class _Lines:
         return sum(self.per_dtype(key).values())
 
     def first(self, key: tuple[str, str]) -> Record | None:
-        """Of the rows that are wrong in the fewest elements that of the least id: the same run shows the same one."""
+        """Return a row that is wrong in the fewest elements, of these the one of the least id: the choice is
+        repeatable.
+        """
         row = self._first.get(key)
         return {"case_id": row["case_id"], "backend": row["backend"]} if row else None
 
 
-def duels(folder: Path) -> list[Duel]:
-    """Every two backends on the cases that both ran."""
+def backend_comparisons(folder: Path) -> list[BackendComparison]:
+    """Compare every two backends on the cases that both ran."""
     columns = [
         "backend",
         "operator",
@@ -337,14 +340,14 @@ def duels(folder: Path) -> list[Duel]:
             frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=("_1", "_2")
         )
         for (operator, dtype), rows in both.groupby(["operator", "dtype"], sort=True):
-            found.append(_duel(first, second, str(operator), str(dtype), rows))
+            found.append(_compare_backends(first, second, str(operator), str(dtype), rows))
     return found
 
 
-def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> Duel:
+def _compare_backends(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> BackendComparison:
     wrong = both["n_reject_1"] > 0, both["n_reject_2"] > 0
     rows = both[~(wrong[0] | wrong[1])]
-    return Duel(
+    return BackendComparison(
         first,
         second,
         operator,
@@ -360,11 +363,11 @@ def _duel(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame
 
 
 def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
-    """Share of cells that are counted in a column."""
+    """Return the share of cells that a column counts."""
     return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 
 def _calls(folder: Path, ids: Sequence[str]) -> dict[tuple[str, str], Record]:
-    """(backend, case id) -> the columns that it takes to show the case again."""
+    """Map (backend, case id) to the columns that it takes to show the case again."""
     table = read_rows(folder, ["backend", "case_id", "case", "given"], having("case_id", dict.fromkeys(ids)))
     return {(row["backend"], row["case_id"]): row for row in table.to_pylist()}

@@ -1,8 +1,8 @@
-"""The quantities that precision is told by: each has one name, one definition and one unit wherever it is shown.
+"""Quantities of precision: each has one name, one definition and one unit wherever it is shown.
 
 S is the exact sum of a cell, y what came out, P and N the sums of the positive and of the negative gradients that meet
-there. An error in ulp of S says nothing where a sum cancels, for S may be as small as it likes beside its terms: the
-largest error is told in ulp of max(P, N), and the bias of rows alone in which nothing cancels.
+there. An error in ulp of S says nothing where a sum cancels, for S may be arbitrarily small beside its terms: the
+largest error is given in ulp of max(P, N), and the bias is that of rows in which nothing cancels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CORRECTLY_ROUNDED = Quantity(
 )
 BITS_OWED = Quantity(
     "owed_share",
-    "bits owed",
+    "bits determined",
     "%",
     "share of cells where exactly one value is admissible",
     lambda before, after: after != before,
@@ -83,7 +83,7 @@ NEEDED = ("n_inexact", "bias_ulp", "max_ulp", "k_error")
 
 
 def add_quantities(rows: pa.Table) -> pa.Table:
-    """The rows with three more columns: ``largest_error``, and ``outward`` and ``inexact``, whose sums make a bias."""
+    """Add three columns: ``largest_error``, and ``outward`` and ``inexact``, whose sums make a bias."""
     inexact = pc.if_else(pc.less_equal(rows["max_ulp"], ROUNDED), rows["n_inexact"], 0)
     outward = pc.multiply(rows["bias_ulp"], inexact)
     columns = {"largest_error": _greatest(rows["k_error"]), "inexact": inexact, "outward": outward}
@@ -93,7 +93,7 @@ def add_quantities(rows: pa.Table) -> pa.Table:
 
 
 def _greatest(lists: pa.ChunkedArray) -> pa.Array:
-    """The greatest number of each list; null of an empty one."""
+    """Return the greatest number of each list; null of an empty one."""
     values, rows = pc.list_flatten(lists), pc.list_parent_indices(lists)
     greatest = np.full(len(lists), np.nan)
     np.fmax.at(greatest, rows.to_numpy(), values.to_numpy())

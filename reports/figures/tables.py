@@ -1,7 +1,7 @@
 """Rows as tables: verdicts per group, precision, failures, and where each check was judged.
 
 Rows come as Arrow tables of the columns that a question needs, because a run may have millions; answers are small
-pandas frames. Nothing prints.
+pandas frames.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused"),
     *("undocumented", "skipped", "suite_errors", "adapter_errors"),
 )
-"""What `verdict_counts` counts."""
+"""Columns of `verdict_counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
@@ -39,7 +39,7 @@ NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 HAS_FAILED = having("verdict", FAILED)
 PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
-"""Of all rows but those of further cases, which no plan counts."""
+"""Filter for all rows but those of further cases, which are in no plan."""
 
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)
@@ -61,18 +61,18 @@ class MatrixLine:
 
     @property
     def total(self) -> Record:
-        """The counts of all aspects together."""
+        """Sum the counts of all aspects."""
         counted = list(self.aspects.values())
         return {name: sum(counts[name] for counts in counted) for name in counted[0]}
 
 
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
-    """Rows of a run as a frame. `NotARun` if the folder is none."""
+    """Read rows of a run as a frame. `NotARun` if the folder is none."""
     return read_rows(folder, columns, where).to_pandas()
 
 
 def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Per group the number of cases judged, and how they ended.
+    """Count per group the cases judged, and how they ended.
 
     Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
     alone), waived, refused (as documented), undocumented (refusals that no document allows), skipped (everything else
@@ -97,13 +97,13 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
 
 
 def records(frame: pd.DataFrame) -> list[Record]:
-    """The lines of a frame, its index left out."""
+    """Return the lines of a frame, its index left out."""
     lines = frame.to_numpy(object, na_value=None).tolist()  # type: ignore[arg-type]
     return [dict(zip(frame.columns, line, strict=True)) for line in lines]
 
 
 def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
-    """The verdict counts per `GROUP` as lines of a matrix."""
+    """Arrange the verdict counts per `GROUP` as lines of a matrix."""
     lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
     for record in records(counts.reset_index()):
         backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
@@ -112,31 +112,31 @@ def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
 
 
 def aspects_in_order(counts: pd.DataFrame) -> list[str]:
-    """The aspects of a table of counts, those that everybody knows first."""
+    """Return the aspects of a table of counts, the best known first."""
     present = list(counts.index.unique("aspect"))
     return [*(aspect for aspect in _ASPECT_ORDER if aspect in present), *sorted(set(present) - set(_ASPECT_ORDER))]
 
 
 def products(rows: pa.Table) -> dict[str, str]:
-    """The NPU product of each backend; a case that ended its process does not know it."""
+    """Return the NPU product of each backend; a case that ended its process does not know it."""
     pairs = rows.group_by(["backend", "product"], use_threads=False).aggregate([]).to_pylist()
     known = {pair["backend"]: pair["product"] for pair in pairs if pair["product"]}
     return {pair["backend"]: known.get(pair["backend"], "") for pair in pairs}
 
 
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
-    """How many groups or cases were not judged, as columns backend, verdict, reason and count, most first.
+    """Count the groups or cases that were not judged, by backend, verdict and reason, most first.
 
-    Refusals are told by `refusals.never_run`, or by the group that misses them.
+    Refusals are left to `refusals.never_run`, or to the group that misses them.
     """
-    told = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
-    skipped = told.group_by(["backend", "verdict", "reason"], use_threads=False)
+    skipped_rows = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
+    skipped = skipped_rows.group_by(["backend", "verdict", "reason"], use_threads=False)
     counts = skipped.aggregate([([], "count_all")]).to_pandas().rename(columns={"count_all": "count"})
     return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
 
 
 def check_counts(rows: pa.Table) -> pd.DataFrame:
-    """Per check the number of cases it judged and the number it found violated, waived ones apart."""
+    """Count per check the cases it judged and those it found violated, waived ones apart."""
     waived = rows.filter(pc.field("verdict") == str(Verdict.WAIVED))
     columns = {
         "judged": _word_counts(rows["checks_judged"]),
@@ -149,15 +149,15 @@ def check_counts(rows: pa.Table) -> pd.DataFrame:
 
 
 def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """What the conforming rows say about precision: every column that combines, and the `QUANTITIES`.
+    """Combine what the conforming rows say of precision: every column that combines, and the `QUANTITIES`.
 
-    Rows that deviate are left out: one cell of garbage would hide what all others do, and a deviation is told by
-    its verdict.
+    Rows that deviate are left out: one cell of garbage would hide what all others do, and their verdict reports the
+    deviation.
     """
     judged = add_quantities(rows.filter(CONFORMS & (pc.field("n") > 0)))
-    how = COMBINED | {"largest_error": "max", "outward": "sum", "inexact": "sum"}
-    combined = judged.group_by(list(by), use_threads=False).aggregate(list(how.items())).to_pandas()
-    combined = combined.rename(columns={f"{name}_{combine}": name for name, combine in how.items()})
+    aggregations = COMBINED | {"largest_error": "max", "outward": "sum", "inexact": "sum"}
+    combined = judged.group_by(list(by), use_threads=False).aggregate(list(aggregations.items())).to_pandas()
+    combined = combined.rename(columns={f"{name}_{function}": name for name, function in aggregations.items()})
     combined["bias_ulp"] = combined.pop("outward") / combined.pop("inexact")
     combined["exact_share"] = 100.0 * combined["n_bitexact"] / combined["n"]
     combined["owed_share"] = 100.0 * combined["n_bits_owed"] / combined["n"]
@@ -165,7 +165,7 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
 
 
 def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """Per group the median of ``call_seconds`` and the sum of ``seconds``."""
+    """Return per group the median of ``call_seconds`` and the sum of ``seconds``."""
     measured = rows.group_by(list(by), use_threads=False)
     table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
     table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})
@@ -176,15 +176,17 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 """Columns that `precision` needs besides those it groups by."""
 
 
-def failures(folder: Path, kind: Sequence[str] = KIND, but: Mapping[str, Collection[str]] = NOTHING) -> pd.DataFrame:
-    """Failed rows, one per ``kind``: the smallest of those that most is known of and that left most to look at.
+def failures(
+    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] = NOTHING
+) -> pd.DataFrame:
+    """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
-    ``cases`` counts its kind, ``violated`` names the checks. All ``but`` the cases of some ids, by backend; further
-    cases are none of them.
+    ``cases`` counts its kind, ``violated`` names the checks. ``excluding`` are ids of cases to leave out, by backend;
+    further cases are left out as well.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
-    for backend, ids in but.items():
+    for backend, ids in excluding.items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     key = ["backend", "aspect", "case_id"]
     if failed.empty:  # as of most runs: what follows takes as long for no row as for some
@@ -207,7 +209,7 @@ class NoSuchFailure(BadInput):
 
 
 def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Record:
-    """The failing row of a case; `NoSuchFailure` where it does not fail, or fails on several backends."""
+    """Return the failing row of a case; `NoSuchFailure` where it does not fail, or fails on several backends."""
     rows = read_rows(folder, where=pc.field("case_id") == case_id).to_pylist()
     if not rows:
         raise NoSuchFailure(f"{folder} has no case {case_id}" if case_id else "a case id is needed, not an empty text")
@@ -222,7 +224,7 @@ def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Recor
 
 
 def with_violated(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the column ``violated``: the names of the violated checks as one text."""
+    """Add the column ``violated``: the names of the violated checks as one text."""
     return rows.assign(violated=rows["checks_violated"].map(violated_text).astype("str"))
 
 

@@ -1,4 +1,4 @@
-"""What a history says: how things stand now, and how they went run by run."""
+"""Trends of a history: how things stand now, and how they went run by run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pandas as pd
 from poolproof.reports.figures.history import Entries, connect
 
 IMPLEMENTATION = ("backend", "product", "library")
-"""What is accepted or refused as a whole: a library by its content, empty where a run does not tell."""
+"""Columns of what is accepted or refused as a whole; a library by its content, empty where a run does not say."""
 
-SQUARE = (*IMPLEMENTATION, "operator", "dtype")
-"""What one square of the dashboard's matrix stands for."""
+MATRIX_CELL = (*IMPLEMENTATION, "operator", "dtype")
+"""Columns of one square of the dashboard's matrix."""
 
-MOST_POINTS = 150
-"""Longest line of a chart; where there are more runs, neighbours share a point that shows the worst of them."""
+MAX_POINTS = 150
+"""Points of a chart's line; where there are more runs, neighbours share a point that shows the worst of them."""
 
-MOST_LIBRARIES = 3
-"""Libraries of one backend and product that are shown as they stand, the newest; older ones have their lines alone."""
+MAX_LIBRARIES = 3
+"""Newest libraries of a backend and product that are shown as they stand; older ones have their trends alone."""
 
 _COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused", "undocumented", "skipped"),
@@ -37,14 +37,14 @@ WHERE aspect <> ''
 _SHOWN = f"""
 CREATE TEMP TABLE shown AS
 SELECT {", ".join(IMPLEMENTATION)} FROM asked GROUP BY {", ".join(IMPLEMENTATION)}
-QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) DESC, library) <= {MOST_LIBRARIES}
+QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) DESC, library) <= {MAX_LIBRARIES}
 """
 
 _CURRENT = f"""
-WITH newest AS (SELECT {", ".join(SQUARE)}, arg_max(run, (started, run)) AS run
+WITH newest AS (SELECT {", ".join(MATRIX_CELL)}, arg_max(run, (started, run)) AS run
                 FROM asked JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
 SELECT {{by}}, run, plan, started, {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
-FROM asked JOIN newest USING (run, {", ".join(SQUARE)})
+FROM asked JOIN newest USING (run, {", ".join(MATRIX_CELL)})
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -73,12 +73,12 @@ class Trends:
     """A history in tables.
 
     current
-        Counts of the newest run that asked a `SQUARE`, summed over its aspects and index dtypes; of the newest
-        `MOST_LIBRARIES` alone.
+        Counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes; of the newest
+        `MAX_LIBRARIES` alone.
     current_by_aspect
         The same per index dtype and aspect.
     overall, squares
-        Points over time per `IMPLEMENTATION` and per `SQUARE`: ``passed`` and ``exact`` (correctly rounded) in
+        Points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly rounded) in
         percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the point.
     last_two
         Per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its library; empty where
@@ -116,12 +116,12 @@ def read_trends(entries: Entries) -> Trends:
             return connection.sql(_CURRENT.format(by=", ".join(by))).df()
 
         def trend(by: Sequence[str]) -> pd.DataFrame:
-            return connection.sql(_TREND.format(by=", ".join(by), most=MOST_POINTS)).df()
+            return connection.sql(_TREND.format(by=", ".join(by), most=MAX_POINTS)).df()
 
         return Trends(
-            current=current(SQUARE),
-            current_by_aspect=current((*SQUARE, "index_dtype", "aspect")),
+            current=current(MATRIX_CELL),
+            current_by_aspect=current((*MATRIX_CELL, "index_dtype", "aspect")),
             overall=trend(IMPLEMENTATION),
-            squares=trend(SQUARE),
+            squares=trend(MATRIX_CELL),
             last_two=connection.sql(_LAST_TWO).df(),
         )

@@ -1,4 +1,6 @@
-"""What is wrong with a run as cards: a sentence, a picture of its smallest case, where it shows, and how to see it."""
+"""Cards of a run's page, one for each root cause: a sentence, a picture of the smallest case, where it shows, and how
+to rerun it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from markupsafe import Markup
-
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.members import SIZED, size_of
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.pages.plane import plane_of
-from poolproof.reports.pages.sketch import MOST_CELLS, sketches
+from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import (
     Evidence,
@@ -24,75 +25,70 @@ from poolproof.reports.rows.evidence import (
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.reports.suspects import Suspect
-from poolproof.reports.suspects.counting import SIZED, size_of
 
-Square = tuple[str, ...]
+MatrixCell = tuple[str, ...]
 """The values of the columns of `GROUP`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """One thing that is wrong.
+    """One root cause.
 
-    ``sketches`` are titles and drawings of the case ``drawn``, ``caption`` says which part of it; both are empty where
-    no case left evidence of a plane. ``evidence`` is the path of that in the folder of the run, ``programs`` are the
-    commands there that make its call and judge it. ``squares`` count its cases by the squares of the matrix.
+    ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
+    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
+    cases by the squares of the matrix.
     """
 
     number: int
-    suspect: Suspect
+    cluster: FailureCluster
     drawn: str = ""
-    caption: str = ""
-    sketches: Sequence[tuple[str, Markup]] = ()
+    picture: Picture | None = None
     evidence: str = ""
     programs: Sequence[str] = ()
-    squares: Counter[Square] = field(default_factory=Counter)
+    squares: Counter[MatrixCell] = field(default_factory=Counter)
 
 
 def cards(digest: Digest) -> list[Card]:
-    """A card for each thing that is wrong, in the order that the terminal tells them."""
-    things = digest.things_wrong
-    squares = _squares(digest.folder, things)
-    return [_card(digest.folder, number, suspect, squares[number - 1]) for number, suspect in enumerate(things, 1)]
+    """Make a card for each root cause, in the order of the terminal."""
+    clusters = digest.root_causes
+    squares = _squares(digest.folder, clusters)
+    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(clusters, 1)]
 
 
-def _card(folder: Path, number: int, suspect: Suspect, squares: Counter[Square]) -> Card:
-    told = Card(number, suspect, squares=squares)
-    case_id = _with_evidence(folder, suspect)
+def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
+    card = Card(number, cluster, squares=squares)
+    case_id = _with_evidence(folder, cluster)
     if not case_id:
-        return told
-    path = evidence_path(folder, case_id, suspect.backend)
-    programs = program_lines(folder, case_id, suspect.backend)
-    evidence = _readable(folder, case_id, suspect.backend)
-    plane = plane_of(evidence, MOST_CELLS) if evidence else None
+        return card
+    path = evidence_path(folder, case_id, cluster.backend)
+    programs = program_lines(folder, case_id, cluster.backend)
+    evidence = _readable(folder, case_id, cluster.backend)
     return Card(
         number,
-        suspect,
+        cluster,
         drawn=case_id,
-        caption=plane.caption if plane else "",
-        sketches=sketches(evidence) if evidence else (),
+        picture=picture(evidence) if evidence else None,
         evidence=path.relative_to(folder).as_posix(),
         programs=programs,
         squares=squares,
     )
 
 
-def _with_evidence(folder: Path, suspect: Suspect) -> str:
-    """The smallest of its cases that left evidence; empty where none did."""
-    own_smallest = str(suspect.smallest["case_id"])
-    if evidence_path(folder, own_smallest, suspect.backend).exists():
+def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
+    """Return the smallest of its cases that left evidence; empty where none did."""
+    own_smallest = str(cluster.smallest["case_id"])
+    if evidence_path(folder, own_smallest, cluster.backend).exists():
         return own_smallest
     left = {path.name for path in (folder / "evidence").glob("*.npz")}
-    own = [case for case in suspect.cases if evidence_path(folder, case, suspect.backend).name in left]
-    wanted = having("case_id", sorted(own)) & having("backend", [suspect.backend]) & having("verdict", FAILED)
+    own = [case for case in cluster.cases if evidence_path(folder, case, cluster.backend).name in left]
+    wanted = having("case_id", sorted(own)) & having("backend", [cluster.backend]) & having("verdict", FAILED)
     rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
     smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
     return smallest_first[0][1] if smallest_first else ""
 
 
 def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
-    """The evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
+    """Read the evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
     shrunk, own = shrunk_path(folder, case_id, backend), evidence_path(folder, case_id, backend)
     try:
         return read_evidence(shrunk if shrunk.exists() else own)
@@ -100,14 +96,14 @@ def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
         return None
 
 
-def _squares(folder: Path, things: Sequence[Suspect]) -> list[Counter[Square]]:
-    """For each suspect how many of its cases lie in which square; further cases lie in none."""
-    if not things:
+def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
+    """Count for each cluster the cases in each square; further cases lie in none."""
+    if not clusters:
         return []
     rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
-    counted: list[Counter[Square]] = [Counter() for _ in things]
+    counted: list[Counter[MatrixCell]] = [Counter() for _ in clusters]
     for row in rows:
-        for count, suspect in zip(counted, things, strict=True):
-            if row["aspect"] != DIAGNOSIS and row["backend"] == suspect.backend and row["case_id"] in suspect.cases:
+        for count, cluster in zip(counted, clusters, strict=True):
+            if row["aspect"] != DIAGNOSIS and row["backend"] == cluster.backend and row["case_id"] in cluster.cases:
                 count[tuple(str(row[name]) for name in GROUP)] += 1
     return counted

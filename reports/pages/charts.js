@@ -26,15 +26,10 @@
     spec.data = { values };
     spec.width = "container";
     spec.autosize = { type: "fit", contains: "padding" };
-    if (spec.usermeta && spec.usermeta.keepsAspect) spec.height = heightOf(target, figure.dataset);
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     await vegaEmbed(target, spec, { actions: false, renderer: "svg", config: config(), tooltip: { theme: dark ? "dark" : "light" } });
     figure.dataset.drawn = "true";
   };
-
-  /** Cells as square as the screen allows: neither slivers nor taller than it. */
-  const heightOf = (target, { rows, columns }) =>
-    Math.max(110, Math.min(440, 50 + target.clientWidth * rows / columns));
 
   const drawAll = () => document.querySelectorAll("figure[data-chart]").forEach(figure => draw(figure).catch(console.error));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

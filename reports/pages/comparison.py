@@ -1,4 +1,4 @@
-"""The page and the Markdown of two runs against each other."""
+"""Page and Markdown of two runs against each other."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
-from poolproof.reports.figures.suspected import courses
+from poolproof.reports.figures.issues import issue_histories
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import IMPLEMENTATION, SQUARE, Trends, read_trends
+from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, read_trends
 from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
@@ -37,16 +37,19 @@ from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
-MOST_CASES = 12
+MAX_CASES = 12
 """Failing cases of one square that get a page, one per kind, the commonest kinds first."""
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """Runs that the first page lists."""
+
+_LARGE_PICTURE, _MAX_TEXTS = 32, 14
+"""Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
 
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
-Square = tuple[str, ...]
-"""The values of the columns `SQUARE`, or of `IMPLEMENTATION`."""
+MatrixCell = tuple[str, ...]
+"""The values of the columns `MATRIX_CELL`, or of `IMPLEMENTATION`."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +83,20 @@ class Implementation:
 
     @property
     def totals(self) -> Record:
-        """Counts over all squares."""
+        """Sum the counts of all squares."""
         lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        told = ("judged", "violates", "waived", "refused", "undocumented", "missing")
-        return {name: sum(line[name] for line in lines) for name in told}
+        names = ("judged", "violates", "waived", "refused", "undocumented", "missing")
+        return {name: sum(line[name] for line in lines) for name in names}
 
     @property
     def overall(self) -> Overall:
-        """As of the newest runs of all squares."""
+        """Return the verdict of the newest runs of all squares."""
         totals = self.totals
         return gravest({Overall.VIOLATES: totals["violates"], Overall.INCOMPLETE: totals["missing"]})
 
 
 def write_dashboard(entries: Entries, site: Path) -> Path:
-    """Write the pages into the folder ``site`` and return the first; an older dashboard there is replaced."""
+    """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
     _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
@@ -107,7 +110,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         site / "index.html",
         "dashboard.html.j2",
         implementations=implementations,
-        courses=courses(entries),
+        issue_histories=issue_histories(entries),
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
@@ -118,17 +121,17 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
 
 
 def label_of(*names: str) -> str:
-    """How an implementation is called: the values of `IMPLEMENTATION`, or the first of them."""
+    """Join the values of `IMPLEMENTATION`, or the first of them."""
     return " ".join(filter(None, names))
 
 
 def page_name(*parts: str) -> str:
-    """A file name made of names."""
+    """Make a file name of names."""
     return "-".join(file_name(part) for part in parts if part) + ".html"
 
 
 def _prepare(site: Path) -> None:
-    """An empty folder; nothing is deleted but a dashboard of ours."""
+    """Empty the folder; delete nothing but a dashboard of ours."""
     if site.is_dir() and any(site.iterdir()):
         if not (site / "assets" / _MARK).exists():
             raise BadInput(f"{site} is not empty, and no dashboard: name another folder")
@@ -137,14 +140,16 @@ def _prepare(site: Path) -> None:
         (site / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, list[Record]]) -> list[Implementation]:
-    squares: dict[Square, dict[str, dict[str, Record]]] = {}
-    pages: dict[Square, dict[str, str]] = {}
+def _implementations(
+    entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]
+) -> list[Implementation]:
+    squares: dict[MatrixCell, dict[str, dict[str, Record]]] = {}
+    pages: dict[MatrixCell, dict[str, str]] = {}
     for line in records(trends.current):
         square, implementation = _square_of(line), _implementation_of(line)
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
         squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
-        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MOST_CASES]})
+        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     changes = _changes(entries, trends.last_two)
     return [
         Implementation(backend, product, library, operators, changes[key], pages[key])
@@ -153,10 +158,10 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[Square, li
     ]
 
 
-def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Comparison | None]:
-    """What the newest run changed, per implementation; None where there is no earlier run of its plan."""
+def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
+    """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
     compared: dict[tuple[str, str], Comparison] = {}
-    changes: dict[Square, Comparison | None] = {}
+    changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
         runs = pair["before"], pair["last"]
         if runs[0] and runs not in compared:
@@ -166,36 +171,31 @@ def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[Square, Compariso
     return changes
 
 
-def _failing_cases(entries: Entries, trends: Trends) -> dict[Square, list[Record]]:
-    """Per square one failing case of each kind, with the run it is from and its page; empty where nothing fails."""
+def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Record]]:
+    """Return per square one failing case of each kind, with the run it is from and its page."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
     failed = {run: records(tables.failures(entries.paths[run], (*KIND, "dtype"))) for run in failing_runs}
-    own = ("backend", "operator", "dtype")
-    return {
-        _square_of(line): [
-            row | {"run": line["run"], "page": f"cases/{_case_page_name(row, line)}"}
-            for row in failed.get(line["run"], [])
-            if all(row[name] == line[name] for name in own)
-        ]
-        for line in current
-    }
+    cases: dict[MatrixCell, list[Record]] = {}
+    for line in current:
+        cases[_square_of(line)] = own = []
+        for row in failed.get(line["run"], []):
+            if all(row[name] == line[name] for name in ("backend", "operator", "dtype")):
+                page = page_name(*_implementation_of(line), row["aspect"], row["case_id"])
+                own.append(row | {"run": line["run"], "page": f"cases/{page}"})
+    return cases
 
 
-def _case_page_name(row: Record, line: Record) -> str:
-    return page_name(*_implementation_of(line), row["aspect"], row["case_id"])
-
-
-def _implementation_of(line: Record) -> Square:
+def _implementation_of(line: Record) -> MatrixCell:
     return tuple(line[name] for name in IMPLEMENTATION)
 
 
-def _square_of(line: Record) -> Square:
-    return tuple(line[name] for name in SQUARE)
+def _square_of(line: Record) -> MatrixCell:
+    return tuple(line[name] for name in MATRIX_CELL)
 
 
-def _write_square_pages(site: Path, square: Square, cases: list[Record], trends: Trends, entries: Entries) -> None:
-    """The page of a square, and those of its failing cases."""
+def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
+    """Write the page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
@@ -205,12 +205,12 @@ def _write_square_pages(site: Path, square: Square, cases: list[Record], trends:
         square=about,
         kind=paint(line),
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
-        cases=cases[:MOST_CASES],
-        more_cases=len(cases[MOST_CASES:]),
+        cases=cases[:MAX_CASES],
+        more_cases=len(cases[MAX_CASES:]),
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, LEAST_MARGIN)],
         sources={_POINTS: points},
     )
-    for row in cases[:MOST_CASES]:
+    for row in cases[:MAX_CASES]:
         _write_case_page(site, row, about, entries.paths[row["run"]])
 
 
@@ -227,23 +227,22 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
         complaint=complaint,
         facts=_facts(row),
         environment=read_run(run)["backends"].get(row["backend"], {}),
-        sources=drawn.sources if drawn else {},
     )
 
 
 def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
-    """The picture of a case or None, and why there is none."""
+    """Draw the picture of a case, or say why there is none."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
     try:
-        drawn = picture(read_evidence(path))
+        drawn = picture(read_evidence(path), _LARGE_PICTURE, _MAX_TEXTS)
     except EvidenceError as error:
         return None, str(error)
     return drawn, "" if drawn else "The output of this case is no plane."
 
 
-_TOLD_ELSEWHERE = frozenset(
+_SHOWN_ELSEWHERE = frozenset(
     {
         "case_id",
         "case",
@@ -263,13 +262,13 @@ _TOLD_ELSEWHERE = frozenset(
 
 
 def _facts(row: Record) -> list[Record]:
-    """Every column of the row that says something and is not on the page already."""
-    told = {column: _told(row.get(column.name)) for column in COLUMNS if column.name not in _TOLD_ELSEWHERE}
-    return [{"column": column, "value": text} for column, text in told.items() if text]
+    """Return every column of the row that says something and is not on the page already."""
+    texts = {column: _format(row.get(column.name)) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
+    return [{"column": column, "value": text} for column, text in texts.items() if text]
 
 
-def _told(value: Any) -> str:
-    """A value as people read it; empty for what says nothing."""
+def _format(value: Any) -> str:
+    """Format a value for people; empty for what says nothing."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, (bool, int, float)):
@@ -277,21 +276,21 @@ def _told(value: Any) -> str:
     return ", ".join(str(figure(item)) for item in np.asarray(value).tolist())
 
 
-def _of_square(frame: pd.DataFrame, square: Square) -> pd.DataFrame:
+def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
     chosen = pd.Series(True, index=frame.index)
-    for name, value in zip(SQUARE, square, strict=True):
+    for name, value in zip(MATRIX_CELL, square, strict=True):
         chosen &= frame[name] == value
     return frame[chosen]
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
-    """Points of a trend as the charts take them: time in milliseconds, numbers no longer than they are exact.
+    """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
 
     Each library has a colour of its own while there are colours enough; then those of a backend and product share one.
     """
-    lines, told = [], records(points)
-    named = 3 if len({_implementation_of(point) for point in told}) <= COLOURS else 2
-    for point in told:
+    lines, measured = [], records(points)
+    named = 3 if len({_implementation_of(point) for point in measured}) <= COLOURS else 2
+    for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
         lines.append(
@@ -307,7 +306,7 @@ def _newest(runs: pd.DataFrame) -> list[Record]:
         run
         | {"backends": ", ".join(json.loads(run["backends"]))}
         | {"verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])]}
-        for run in records(runs.tail(MOST_RUNS))[::-1]
+        for run in records(runs.tail(MAX_RUNS))[::-1]
     ]
 
 
@@ -321,7 +320,7 @@ def _write_assets(site: Path) -> None:
 
 @cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; to make it takes longer than all pages of a small dashboard."""
+    """Bundle Vega, Vega-Lite and Vega-Embed as one script."""
     try:
         import vl_convert
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""Small drawings as SVG in the page itself, for pages that are written at the end of every run.
+"""Charts of precision as SVG in the page itself, for pages that are written at the end of every run.
 
-Vega's script would add a megabyte and seconds to each of them, and is an optional dependency.
+Vega's script has a megabyte, and is an optional dependency.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from poolproof.reports.figures.precision import Multiplicity
 
 WIDTH, HEIGHT = 270, 165
 _LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
-_MOST_LABELS = 7
+_MAX_LABELS = 7
 
 
 def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
-    """Largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    """Draw largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
     marks = _marks([value for one in classes for value in (one.error, one.bound)])
     lowest, highest = marks[0], marks[-1]
     step = (WIDTH - _LEFT) / max(len(classes), 1)
     width = min(0.62 * step, 34.0)
 
     def height(value: float) -> float:
-        """The place of a value between the ends of the axis; zero is below its lowest mark."""
+        """Return the place of a value between the ends of the axis; zero is below its lowest mark."""
         if value <= 0.0:
             return HEIGHT - _BOTTOM
         share = (math.log2(max(value, lowest)) - math.log2(lowest)) / (math.log2(highest) - math.log2(lowest))
         return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
 
     parts = [_mark(value, height(value)) for value in marks]
-    labelled = -(-len(classes) // _MOST_LABELS)
+    labelled = -(-len(classes) // _MAX_LABELS)
     for number, one in enumerate(classes):
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))
@@ -60,12 +60,12 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 
 def _short(label: str) -> str:
-    """The upper end of a class, which is where its bound is largest."""
+    """Return the upper end of a class, which is where its bound is largest."""
     return label if "-" not in label else "≤" + label.split("-")[1]
 
 
 def _marks(values: Sequence[float]) -> list[float]:
-    """Powers of two around the positive values, at most seven, evenly apart."""
+    """Return powers of two around the positive values, at most seven, evenly apart."""
     positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
     low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
     low = max(low, high - 24)
@@ -80,7 +80,7 @@ def _mark(value: float, y: float) -> str:
 
 
 def _power(value: float) -> str:
-    """1024 as 1024, 2**-10 as 2 with its exponent raised."""
+    """Write 1024 as 1024, and 2**-10 as 2 with its exponent raised."""
     exponent = round(math.log2(value))
     if exponent >= 0:
         return str(2**exponent) if exponent <= 13 else "2" + _raised(exponent)
@@ -92,7 +92,7 @@ def _raised(exponent: int) -> str:
 
 
 def logarithmic_width(share: float, least: float = 1e-7) -> float:
-    """Per cent of the full width for a share: 100 for everything, 0 for nothing, a bit for one in ten million."""
+    """Return the per cent of the full width for a share: 100 for all, 0 for none, a bit for one in ten million."""
     if share <= 0.0:
         return 0.0
     return max(100.0 * (1.0 - math.log10(share) / math.log10(least)), 1.5)

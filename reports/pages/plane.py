@@ -1,4 +1,7 @@
-"""The picture of a failing case: the plane around its worst cell, drawn from the evidence."""
+"""Pictures of a failing plane as SVG: expected, got, their difference, and the windows that send to the worst cell.
+
+They lie in the page itself, are read without a script, in light and dark; the style sheet paints the classes.
+"""
 
 from __future__ import annotations
 
@@ -8,124 +11,137 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from poolproof.reports.pages.charts import FIGURES, Spec, plane_chart, windows_chart
 from poolproof.reports.rows.evidence import Evidence
+from poolproof.reports.rows.text import count_of
 
-MOST_CELLS = 32
+MAX_CELLS = 12
 """Rows and columns that are drawn at most; around the worst cell."""
+
+MAX_PLANES = 256
+_PLANES_ACROSS, _PLANE = 16, 9.0
+
+_CELL = 22.0
+_MAX_ARROWS = 24
+_LONGEST_TEXT = 5
+_DIGITS = 4
+_MAX_TEXTS = 6
+"""Columns up to which a cell has room for its number."""
+
+_DIFFERENCE = "got \N{MINUS SIGN} expected"
 
 Place = tuple[int, int]
 """Row and column of a plane."""
 
-CELLS_SOURCE, WINDOWS_SOURCE = "cells", "windows"
+Point = tuple[float, float]
+"""In a drawing, x and y."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What a page needs to draw a plane.
+    """Titles and ``drawings`` in the order they are read; ``caption`` says which part of which tensor they show."""
 
-    sources
-        The data of the charts, by the names that the charts use.
-    charts
-        (title, specification) in the order they are read.
-    caption
-        Which part of which tensor is drawn.
-    rows, columns
-        How many cells the drawn part has.
-    """
-
-    sources: dict[str, list[dict[str, Any]]]
-    charts: tuple[tuple[str, Spec], ...]
     caption: str
-    rows: int
-    columns: int
+    drawings: Sequence[tuple[str, Markup]]
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
-    """The part of a plane that is drawn, around the ``worst`` cell.
+class _Crop:
+    """The part of a plane that is drawn, around the ``worst`` element.
 
-    cells
-        Each with its place (y, x, and ``at``, all coordinates), whether it is ``rejected``, and what was expected, got
-        and differs: as a number, None where it is not finite, and as a text.
-    windows
-        The ``worst`` cell (kind "cell") and the windows that send to it (kind "window"), as boxes from (y, x) to
-        (y2, x2), the ends not included; empty where the evidence has no windows.
-    first
-        The row and column that are drawn first.
-    astray
-        (from, to, whether it arrived in both): gradients that went from a drawn cell to another, each a row and column.
+    leading
+        Coordinates of the plane.
+    first, size
+        The first row and column, and how many of each.
+    with_texts
+        Whether a cell has room for its number.
     """
 
-    cells: list[dict[str, Any]]
-    windows: list[dict[str, Any]]
-    first: tuple[int, int]
-    rows: int
-    columns: int
-    worst: tuple[int, int]
-    caption: str
-    astray: list[tuple[Place, Place, bool]]
+    evidence: Evidence
+    worst: tuple[int, ...]
+    first: Place
+    size: Place
+    with_texts: bool
 
-    def reach(self, *columns: str) -> float:
-        """The largest finite magnitude of some of expected, got and difference; 1 where there are but zeros."""
-        return _reach(self.cells, *columns)
+    @property
+    def leading(self) -> tuple[int, ...]:
+        return self.worst[:-2]
 
+    def place_of(self, element: tuple[int, ...]) -> Place | None:
+        """Return the row and column of an element; None where it is not drawn."""
+        axes = zip(element[-2:], self.first, self.size, strict=True)
+        is_drawn = element[:-2] == self.leading and all(0 <= at - start < size for at, start, size in axes)
+        return (element[-2], element[-1]) if is_drawn else None
 
-def plane_of(evidence: Evidence, most: int = MOST_CELLS) -> Plane | None:
-    """The plane around the worst cell, with ``most`` rows and columns; None where the output is no plane."""
-    got = evidence.arrays["got"]
-    if got.ndim < 2 or not got.size:
-        return None
-    worst = worst_element(evidence)
-    crop = _crop(got.shape, worst, most)
-    cells, windows = _cells(evidence, crop), _windows(evidence, worst)
-    caption, astray = _caption(evidence, crop), list(_astray(evidence, crop))
-    return Plane(cells, windows, crop.first, *crop.size, crop.worst, caption, astray)
+    def part(self, array: NDArray[Any]) -> NDArray[Any]:
+        rows, columns = (slice(start, start + size) for start, size in zip(self.first, self.size, strict=True))
+        return np.asarray(array[self.leading])[rows, columns]
+
+    def corner(self, place: Sequence[int]) -> Point:
+        return (place[1] - self.first[1]) * _CELL, (place[0] - self.first[0]) * _CELL
+
+    def centre(self, place: Sequence[int]) -> Point:
+        x, y = self.corner(place)
+        return x + _CELL / 2, y + _CELL / 2
+
+    def svg(self, title: str, marks: Sequence[str]) -> Markup:
+        return _drawing(title, self.size[1] * _CELL, self.size[0] * _CELL, marks)
 
 
 @dataclass(frozen=True)
-class _Crop:
-    """The drawn part of a plane: which plane, where it starts, and how many rows and columns it has."""
+class _Cell:
+    """One element: its row and column, the coordinates as a text, whether it is rejected, and its values."""
 
-    leading: tuple[int, ...]
-    first: tuple[int, int]
-    size: tuple[int, int]
-    worst: tuple[int, int]
+    place: Place
+    element: str
+    is_rejected: bool
+    expected: float
+    got: float
 
-    def place_of(self, at: tuple[int, ...]) -> Place | None:
-        """The row and column of an element; None where it is not drawn."""
-        axes = zip(at[-2:], self.first, self.size, strict=True)
-        is_drawn = at[:-2] == self.leading and all(0 <= here - start < size for here, start, size in axes)
-        return (at[-2], at[-1]) if is_drawn else None
+    @property
+    def difference(self) -> float:
+        return self.got - self.expected
 
-    def of(self, array: NDArray[Any]) -> NDArray[Any]:
-        rows, columns = (slice(start, start + size) for start, size in zip(self.first, self.size, strict=True))
-        return array[self.leading][rows, columns]
+    def __str__(self) -> str:
+        values = (self.expected, self.got, self.difference)
+        expected, got, difference = (f"{value:.{_DIGITS}g}" for value in values)
+        return f"{self.element}: expected {expected}, got {got}, difference {difference}"
 
 
-def picture(evidence: Evidence) -> Picture | None:
-    """The charts of a case, or None where there is no plane to draw."""
-    plane = plane_of(evidence)
-    if plane is None:
+def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _MAX_TEXTS) -> Picture | None:
+    """Draw the plane around the worst element, at most ``most_cells`` rows and columns; None where there is no plane.
+
+    A cell shows its number where there are no more than ``most_texts`` columns.
+    """
+    got = evidence.arrays["got"]
+    if got.ndim < 2 or not got.size:
         return None
-    shared, own = plane.reach("expected", "got"), plane.reach("difference")
-    charts = [
-        ("Owed", plane_chart("expected", CELLS_SOURCE, plane.columns, shared)),
-        ("Got", plane_chart("got", CELLS_SOURCE, plane.columns, shared)),
-        ("Got − owed", plane_chart("difference", CELLS_SOURCE, plane.columns, own)),
-    ]
-    sources = {CELLS_SOURCE: plane.cells}
-    if plane.windows:
-        sources[WINDOWS_SOURCE] = plane.windows
-        title = "Windows that send to the worst cell, with their gradients"
-        charts.append((title, windows_chart(WINDOWS_SOURCE, plane.first, (plane.rows, plane.columns))))
-    return Picture(sources, tuple(charts), plane.caption, plane.rows, plane.columns)
+    crop = _crop(evidence, most_cells, most_texts)
+    cells = _cells(crop)
+    values = {
+        "expected": [cell.expected for cell in cells],
+        "got": [cell.got for cell in cells],
+        _DIFFERENCE: [cell.difference for cell in cells],
+    }
+    shared, own = _reach([*values["expected"], *values["got"]]), _reach(values[_DIFFERENCE])
+    drawings = []
+    for title, numbers in values.items():
+        reach = own if title == _DIFFERENCE else shared
+        marks = [_cell(crop, cell, value, reach) for cell, value in zip(cells, numbers, strict=True)]
+        if title == _DIFFERENCE:
+            marks += _misrouted(crop) or _moved(crop, cells)
+        drawings.append((title, crop.svg(title, marks)))
+    if windows := _windows(crop):
+        drawings.append(("windows that send there", crop.svg("windows that send there", windows)))
+    if len(evidence.rejected_per_plane) > 1:
+        drawings.append(("wrong planes", _planes(evidence.rejected_per_plane)))
+    return Picture(_caption(crop), drawings)
 
 
 def worst_element(evidence: Evidence) -> tuple[int, ...]:
-    """The element the writer names, else the rejected one that lies farthest outside, else the first."""
+    """Return the element that the writer names, else the rejected one farthest outside, else the first."""
     shape = evidence.arrays["got"].shape
     named = evidence.meta.get("element")
     if named and len(named) == len(shape):
@@ -140,76 +156,164 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(np.where(rejected, outside, -np.inf).argmax(), shape)))
 
 
-def _crop(shape: tuple[int, ...], worst: tuple[int, ...], most: int) -> _Crop:
-    """As much as may be drawn, with the worst cell as near to the middle as the edges allow."""
-    size = tuple(min(length, most) for length in shape[-2:])
+def _crop(evidence: Evidence, most_cells: int, most_texts: int) -> _Crop:
+    """Cut out as much as may be drawn, with the worst cell as near to the middle as the edges allow."""
+    worst, shape = worst_element(evidence), evidence.arrays["got"].shape
+    rows, columns = (min(length, most_cells) for length in shape[-2:])
     first = tuple(
         min(max(at - drawn // 2, 0), length - drawn)
-        for at, drawn, length in zip(worst[-2:], size, shape[-2:], strict=True)
+        for at, drawn, length in zip(worst[-2:], (rows, columns), shape[-2:], strict=True)
     )
-    return _Crop(worst[:-2], (first[0], first[1]), (size[0], size[1]), (worst[-2], worst[-1]))
+    return _Crop(evidence, worst, (first[0], first[1]), (rows, columns), columns <= most_texts)
 
 
-def _cells(evidence: Evidence, crop: _Crop) -> list[dict[str, Any]]:
-    arrays = evidence.arrays
+def _cells(crop: _Crop) -> list[_Cell]:
+    arrays = crop.evidence.arrays
+    low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
     exact = arrays.get("exact")
-    low, high, got = (crop.of(arrays[name]) for name in ("low", "high", "got"))
-    expected = crop.of(exact) if exact is not None else np.where(low <= high, (low + high) / 2, np.nan)
-    rejected = crop.of(evidence.rejected)
+    expected = crop.part(exact) if exact is not None else np.where(low <= high, (low + high) / 2, np.nan)
+    rejected = crop.part(crop.evidence.rejected)
     cells = []
-    for row, column in np.ndindex(crop.size):
-        owed, came = float(expected[row, column]), float(got[row, column])
-        values = {"expected": owed, "got": came, "difference": came - owed}
-        place = (crop.first[0] + row, crop.first[1] + column)
-        cells.append(
-            {"y": place[0], "x": place[1], "at": str([*crop.leading, *place]), "rejected": bool(rejected[row, column])}
-            | {name: value if math.isfinite(value) else None for name, value in values.items()}
-            | {f"{name}_text": f"{value:.{FIGURES}g}" for name, value in values.items()}
-        )
+    for at in np.ndindex(crop.size):
+        place = (crop.first[0] + at[0], crop.first[1] + at[1])
+        element = str([*crop.leading, *place])
+        cells.append(_Cell(place, element, bool(rejected[at]), float(expected[at]), float(got[at])))
     return cells
 
 
-def _windows(evidence: Evidence, worst: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The windows whose index is the worst cell, with the last two of their axes, and the cell itself."""
-    arrays = evidence.arrays
+def _reach(values: Sequence[float]) -> float:
+    """Return the largest finite magnitude; 1 where there are only zeros."""
+    return max((abs(value) for value in values if math.isfinite(value)), default=0.0) or 1.0
+
+
+def _cell(crop: _Crop, cell: _Cell, value: float, reach: float) -> str:
+    """Draw a square whose ink grows with the magnitude; wrong cells have a frame, and the worst a double one."""
+    x, y = crop.corner(cell.place)
+    kind = "special" if not math.isfinite(value) else "low" if value < 0.0 else "high"
+    ink = 0.75 * abs(value) / reach if math.isfinite(value) else 0.0
+    frame = ""
+    if cell.place == crop.worst[-2:] or cell.is_rejected:
+        frame = _frame(x, y, "worst" if cell.place == crop.worst[-2:] else "wrong")
+    text = _text(*crop.centre(cell.place), _short(value)) if crop.with_texts else ""
+    return (
+        f'<g><title>{escape(str(cell))}</title><rect class="{kind}" x="{x:g}" y="{y:g}" width="{_CELL:g}" '
+        f'height="{_CELL:g}" style="fill-opacity:{ink:.2f}"/>{frame}{text}</g>'
+    )
+
+
+def _frame(x: float, y: float, kind: str) -> str:
+    return f'<rect class="frame {kind}" x="{x + 1:g}" y="{y + 1:g}" width="{_CELL - 2:g}" height="{_CELL - 2:g}"/>'
+
+
+def _text(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:g}" y="{y + 2:g}">{escape(text)}</text>'
+
+
+def _misrouted(crop: _Crop) -> list[str]:
+    """Draw an arrow for each gradient of which the decoder knows where it went."""
+    places = [
+        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.is_copy) for fault in crop.evidence.misrouted
+    ]
+    return [
+        _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")
+        for home, cell, is_copy in places
+        if home is not None and cell is not None
+    ][:_MAX_ARROWS]
+
+
+def _moved(crop: _Crop, cells: Sequence[_Cell]) -> Iterator[str]:
+    """Without the decoder: draw an arrow from the worst cell to the one that has what it lacks, where just one has."""
+    worst = next((cell for cell in cells if cell.place == crop.worst[-2:]), None)
+    if worst is None or not math.isfinite(worst.difference) or not worst.difference:
+        return
+    takers = [cell for cell in cells if cell.difference == -worst.difference and cell.is_rejected]
+    if len(takers) == 1:
+        start, end = (worst, takers[0]) if worst.difference < 0.0 else (takers[0], worst)
+        yield _arrow(crop.centre(start.place), crop.centre(end.place), "as if it went there")
+
+
+def _windows(crop: _Crop) -> list[str]:
+    """Draw the windows whose index is the worst cell, with their gradients and an arrow from the middle of each."""
+    arrays = crop.evidence.arrays
     if not {"indices", "window_first", "window_last"}.issubset(arrays):
         return []
     first, last = arrays["window_first"], arrays["window_last"]
-    rank = first.shape[1]
-    spatial = evidence.arrays["got"].shape[-rank:]
-    plane = int(np.ravel_multi_index(worst[:-rank], arrays["got"].shape[:-rank])) if len(worst) > rank else 0
-    cell = int(np.ravel_multi_index(worst[-rank:], spatial))
+    rank, shape = first.shape[1], arrays["got"].shape
+    plane = int(np.ravel_multi_index(crop.worst[:-rank], shape[:-rank])) if len(shape) > rank else 0
+    cell = int(np.ravel_multi_index(crop.worst[-rank:], shape[-rank:]))
     senders = np.flatnonzero(arrays["indices"].reshape(-1, len(first))[plane] == cell)
-    gradient = arrays.get("gradient")
-    texts = gradient.reshape(-1, len(first))[plane] if gradient is not None else None
-    lines = [{"kind": "cell", "window": "", "gradient": "", **_box(worst[-2:], worst[-2:])}]
-    for sender in senders:
-        text = "" if texts is None else f"{texts[sender]:.{FIGURES}g}"
-        box = _box(first[sender][-2:], last[sender][-2:])
-        lines.append({"kind": "window", "window": str(int(sender)), "gradient": text, **box})
-    return lines
+    if not len(senders):
+        return []
+    gradients = arrays["gradient"].reshape(-1, len(first))[plane] if "gradient" in arrays else None
+    corners = [crop.corner((crop.first[0] + row, crop.first[1] + column)) for row, column in np.ndindex(crop.size)]
+    marks = [f'<rect class="blank" x="{x:g}" y="{y:g}" width="{_CELL:g}" height="{_CELL:g}"/>' for x, y in corners]
+    marks.append(_frame(*crop.corner(crop.worst[-2:]), "worst"))
+    target = crop.centre(crop.worst[-2:])
+    for sender in map(int, senders):
+        (x, y), (right, bottom) = crop.corner(first[sender][-2:]), crop.corner(last[sender][-2:] + 1)
+        title, text = f"window {sender}", ""
+        if gradients is not None:
+            title += f", gradient {gradients[sender]:.{_DIGITS}g}"
+            text = _text(x + _CELL / 2, y + _CELL / 2, _short(float(gradients[sender])))
+        marks.append(
+            f'<rect class="window" x="{x + 2:g}" y="{y + 2:g}" width="{right - x - 4:g}" height="{bottom - y - 4:g}">'
+            f"<title>{title}</title></rect>{text}"
+        )
+        middle = (x + right) / 2, (y + bottom) / 2
+        if math.dist(middle, target) > _CELL / 4:
+            marks.append(_arrow(middle, target, title))
+    return marks
 
 
-def _astray(evidence: Evidence, crop: _Crop) -> Iterator[tuple[Place, Place, bool]]:
-    for one in evidence.astray:
-        home, cell = crop.place_of(one.home), crop.place_of(one.cell)
-        if home is not None and cell is not None:
-            yield home, cell, one.is_copy
+def _planes(wrong: NDArray[np.int64]) -> Markup:
+    """Draw a square for each plane in their order, or for as many side by side; the darker, the more is wrong."""
+    together = -(-len(wrong) // MAX_PLANES)
+    groups = np.array_split(wrong, np.arange(together, len(wrong), together))
+    most = max(int(group.sum()) for group in groups) or 1
+    across = min(len(groups), _PLANES_ACROSS)
+    marks = []
+    for number, group in enumerate(groups):
+        x, y, first = number % across * _PLANE, number // across * _PLANE, number * together
+        ink = 0.25 + 0.75 * int(group.sum()) / most if group.any() else 0.0
+        name = f"plane {first}" if len(group) == 1 else f"planes {first} to {first + len(group) - 1}"
+        title = f"{name}: {count_of(int(group.sum()), 'wrong cell')}"
+        marks.append(
+            f'<rect class="count" x="{x:g}" y="{y:g}" width="{_PLANE:g}" height="{_PLANE:g}" '
+            f'style="fill-opacity:{ink:.2f}"><title>{title}</title></rect>'
+        )
+    return _drawing("wrong planes", across * _PLANE, -(-len(groups) // across) * _PLANE, marks)
 
 
-def _box(first: Sequence[int] | NDArray[Any], last: Sequence[int] | NDArray[Any]) -> dict[str, int]:
-    """The corners of a rectangle of cells; a last row or column is enclosed."""
-    return {"y": int(first[0]), "x": int(first[1]), "y2": int(last[0]) + 1, "x2": int(last[1]) + 1}
+def _arrow(start: Point, end: Point, title: str) -> str:
+    """Draw a line with a head, without a marker: an id would have to be its page's own."""
+    (x1, y1), (x2, y2) = start, end
+    angle = math.atan2(y2 - y1, x2 - x1)
+    sides = [(x2 - 6 * math.cos(angle + turn), y2 - 6 * math.sin(angle + turn)) for turn in (0.45, -0.45)]
+    head = " ".join(f"{x:.1f},{y:.1f}" for x, y in [(x2, y2), *sides])
+    line = f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+    return f'<g class="arrow"><title>{escape(title)}</title>{line}<polygon points="{head}"/></g>'
 
 
-def _reach(cells: Sequence[dict[str, Any]], *columns: str) -> float:
-    """The largest finite magnitude in some columns; 1 where there is nothing but zeros."""
-    return max((abs(cell[name]) for cell in cells for name in columns if cell[name] is not None), default=0.0) or 1.0
+def _drawing(title: str, width: float, height: float, marks: Sequence[str]) -> Markup:
+    """Draw at most 1.6 times its size on a wide screen, and as wide as there is room on a narrow one."""
+    view = f"-1 -1 {width + 2:g} {height + 2:g}"
+    size = f"max-width:{max(width * 1.6, 60):g}px"
+    return Markup(
+        f'<svg class="plane" viewBox="{view}" style="{size}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(marks)}</svg>"
+    )
 
 
-def _caption(evidence: Evidence, crop: _Crop) -> str:
-    tensor = evidence.meta.get("tensor", "output")
+def _caption(crop: _Crop) -> str:
+    tensor, rejected = crop.evidence.meta.get("tensor", "output"), crop.evidence.rejected
     rows, columns = (f"{start} to {start + size - 1}" for start, size in zip(crop.first, crop.size, strict=True))
     plane = f", plane {list(crop.leading)}" if crop.leading else ""
-    wrong, all_cells = int(evidence.rejected.sum()), evidence.rejected.size
-    return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong:,} of {all_cells:,} cells are not admissible."
+    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible."
+    return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong}"
+
+
+def _short(value: float) -> str:
+    """Round a number until it fits into a cell."""
+    texts = (f"{value:.{digits}g}" for digits in range(_DIGITS, 1, -1))
+    short = next((text for text in texts if len(text) <= _LONGEST_TEXT), None)
+    return short or f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

@@ -1,4 +1,4 @@
-"""The page on precision: errors per operator and dtype, the standards of others, and two backends side by side."""
+"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import (
-    DTYPES,
-    HISTOGRAM,
-    Agreement,
-    Precision,
-    agreements,
-    duels,
-)
+from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Precision, agreements, backend_comparisons
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line
@@ -23,21 +16,21 @@ from poolproof.reports.rows.failures import replay_line
 
 def write_precision_page(digest: Digest, path: Path) -> Path:
     """Write the page of a run in which some backward ran; returns its path."""
-    said = agreements(digest.folder)
+    agreed = agreements(digest.folder)
     return write_page(
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(digest.precise),
-        standards={backend: _standards(list(lines)) for backend, lines in groupby(said, lambda one: one.backend)},
-        duels=duels(digest.folder),
+        backends=_by_backend(digest.precision_details),
+        standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, lambda one: one.backend)},
+        backend_comparisons=backend_comparisons(digest.folder),
         probes=_probes(digest.run),
         percent=percent,
     )
 
 
 def _by_backend(found: Sequence[Precision]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Backend -> operator -> what a card per dtype shows."""
+    """Return backend -> operator -> what a card per dtype shows."""
     backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for precision in found:
         backends.setdefault(precision.backend, {}).setdefault(precision.operator, []).append(_card(precision))
@@ -66,7 +59,7 @@ _ALWAYS = ("ulp_0", "ulp_le05")
 
 
 def _standards(lines: Sequence[Agreement]) -> dict[str, Any]:
-    """The standards that disagree with the interval as table lines, and the names of all others."""
+    """Return the standards that disagree with the interval as table lines, and the names of all others."""
     dtypes = [dtype for dtype in DTYPES if any(dtype in line.judged for line in lines)]
     disagreeing = [line for line in lines if line.disagreements]
     return {
@@ -84,13 +77,13 @@ def _standards(lines: Sequence[Agreement]) -> dict[str, Any]:
 
 
 def _probes(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """What a probe before the run found that the backend does not declare."""
+    """Return what a probe before the run found that the backend does not declare."""
     accounts = run.get("probes", {})
     return {backend: [account for account in found if account["disagreements"]] for backend, found in accounts.items()}
 
 
 def percent(part: float, whole: float = 1.0) -> str:
-    """A share for people: what is not nothing is not 0, what is not all is not 100."""
+    """Format a share: only nothing is 0, and only all is 100."""
     share = part / whole if whole else 0.0
     if share in (0.0, 1.0):
         return f"{100 * share:.0f} %"

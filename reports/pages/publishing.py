@@ -1,4 +1,4 @@
-"""The files that people and CI read about one run, as a list. A run's folder and its bundle hold the same ones.
+"""Files that people and CI read about one run. A run's folder and its bundle hold the same ones.
 
 What is added to `PAGES` is written, packed and linked from the first page; no file depends on another being there.
 """
@@ -13,20 +13,20 @@ from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import write_run_page, write_run_summary
-from poolproof.reports.rows.surroundings import CannotWrite, writing
+from poolproof.reports.rows.io_errors import CannotWrite, writing
 
 
 @dataclass(frozen=True)
-class Page:
-    """One file. ``title`` is how the first page links to it, empty for no link.
+class RunPage:
+    """One file. ``title`` is the text of its link on the first page, empty for no link.
 
-    ``has_something_to_tell`` says about which runs it is written.
+    ``is_applicable`` says whether it is written for a run.
     """
 
     name: str
     write: Callable[[Digest, Path], Path]
     title: str = ""
-    has_something_to_tell: Callable[[Digest], bool] = lambda _digest: True
+    is_applicable: Callable[[Digest], bool] = lambda _digest: True
 
 
 def _write_first_page(digest: Digest, path: Path) -> Path:
@@ -34,25 +34,25 @@ def _write_first_page(digest: Digest, path: Path) -> Path:
 
 
 PAGES = (
-    Page("index.html", _write_first_page),
-    Page(
+    RunPage("index.html", _write_first_page),
+    RunPage(
         "precision.html",
         write_precision_page,
         "Errors beside their bounds, the standards of others, and backends side by side",
         lambda digest: digest.has_statistics,
     ),
-    Page("summary.md", write_run_summary),
-    Page("junit.xml", write_junit),
+    RunPage("summary.md", write_run_summary),
+    RunPage("junit.xml", write_junit),
 )
 
 
-def pages_of(digest: Digest) -> list[Page]:
-    """The pages that have something to tell about a run."""
-    return [page for page in PAGES if page.has_something_to_tell(digest)]
+def pages_of(digest: Digest) -> list[RunPage]:
+    """Return the pages that are applicable to a run."""
+    return [page for page in PAGES if page.is_applicable(digest)]
 
 
 def publish(digest: Digest, folder: Path) -> dict[str, Path]:
-    """Write the pages of a run into a folder; returns their paths by name.
+    """Write the pages of a run into a folder; return their paths by name.
 
     `CannotWrite` names the first that cannot be written, once all others are.
     """

@@ -1,4 +1,4 @@
-"""Rendering shared by all pages and Markdown: one template environment, one style sheet, everything inlined."""
+"""Rendering of all pages and Markdown: one template environment, one style sheet, everything inlined."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from poolproof.reports.figures.conclusion import count_of
+from poolproof.reports.clusters import asides
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import asides
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
-"""How the style sheet paints an overall verdict."""
+"""Style sheet classes of overall verdicts."""
 
 _MARKS = {"good": "✅", "bad": "❌", "incomplete": "⚠️"}
-"""The same in Markdown."""
+"""Marks of these classes in Markdown."""
 
 _SQUARE_CLASSES = (
     *(("violates", "bad"), ("missing", "incomplete"), ("undocumented", "incomplete")),
     *(("waived", "waived"), ("judged", "good")),
 )
-"""How it paints a square of a verdict matrix: by the first of these counts that is not zero."""
+"""Style sheet classes of squares of a verdict matrix, by the first of these counts that is not zero."""
 
 
 def paint(counts: Record) -> str:
-    """The class of a square of a verdict matrix in the style sheet."""
+    """Return the style sheet's class for a square of a verdict matrix."""
     return next((paint for name, paint in _SQUARE_CLASSES if counts.get(name)), "none")
 
 
 def render(template: str, **values: Any) -> str:
-    """The text of ``template``, a file of this package; an HTML one is a self-contained document."""
+    """Render ``template``, a file of this package; an HTML one is a self-contained document."""
     return _environment().get_template(template).render(**values)
 
 
@@ -49,7 +49,7 @@ def write_page(path: Path, template: str, **values: Any) -> Path:
 
 
 def figure(value: object) -> object:
-    """A number as people read it: counts with commas, measurements with four digits; anything else as it is."""
+    """Format a number: counts with commas, measurements with four digits; anything else stays as it is."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, bool):
@@ -79,45 +79,30 @@ def _environment() -> Environment:
         "mark": _MARKS.__getitem__,
         "message": message,
         "what_failed": what_failed,
-        "cell": _table_cell,
-        "plain": _plain,
+        "cell": lambda value: str(value).replace("|", "\\|").replace("\n", " "),
+        "plain": lambda text: str(escape(text)).replace("*", "\\*").replace("\n", " "),
         "asides": asides,
-        "anchor": _anchor,
+        "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
         "shade": _shade,
         "script_json": _script_json,
     }
     return environment
 
 
-def _anchor(names: Sequence[str]) -> str:
-    """The id of an element that some names stand for."""
-    return "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names)
-
-
 def _shade(count: int, most: int) -> float:
-    """From 0 for nothing to 1 for most, logarithmic: a single case is to be seen."""
+    """Scale a count from 0 for nothing to 1 for most, logarithmically: a single case is to be seen."""
     return 0.0 if not count else 0.15 + 0.85 * math.log1p(count) / math.log1p(most)
 
 
 def _breakable(name: str) -> Markup:
-    """A name that may break before its capitals and after its dots on a narrow screen."""
+    """Let a name break before its capitals and after its dots on a narrow screen."""
     return Markup("").join(
         Markup("<wbr>") + letter if before == "." or (letter.isupper() and before.islower()) else Markup.escape(letter)
         for before, letter in zip(" " + name, name, strict=False)
     )
 
 
-def _table_cell(value: object) -> str:
-    """A value inside a Markdown table."""
-    return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-def _plain(text: str) -> str:
-    """A text in Markdown that shows it as it is."""
-    return str(escape(text)).replace("*", "\\*").replace("\n", " ")
-
-
 def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:
-    """JSON that may stand inside a script element: nothing in it can end the element."""
+    """Write JSON for a script element: nothing in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

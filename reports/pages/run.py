@@ -1,4 +1,4 @@
-"""The page and the Markdown summary of one run: its verdict, where it was reached, what failed, how to see it again."""
+"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import Any
 
 from markupsafe import Markup
 
-from poolproof.reports.figures.asked import grids
+from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.geometry_grids import grids
+from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.cards import Card, Square, cards
+from poolproof.reports.pages.cards import Card, MatrixCell, cards
 from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import evidence_path
-from poolproof.reports.suspects import headline
 from poolproof.reports.waivers.review import STALE
 
-_MOST_GAPS = 30
+_MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
 def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
-    """Write the page, whose links to evidence hold in the run's folder; returns its path.
+    """Write the page, whose links to evidence hold in the run's folder; return its path.
 
-    ``links`` maps the names of files beside it to what they tell.
+    ``links`` maps the names of files beside it to their titles.
     """
-    aspects, shown = aspects_in_order(digest.asked), cards(digest)
+    aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"cards": shown, "headline": headline(digest.suspects), "failures": failures}
+    values = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
-        **(_common(digest) | told),
+        **(_common(digest) | values),
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.folder),
@@ -47,8 +47,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
-        standings=records(standings(digest.listed)),
-        honesty=records(honesty(digest.listed)),
+        list_results=records(list_results(digest.list_rows)),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
@@ -58,11 +57,11 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
-    """Write the Markdown for the summary of a CI job; returns its path."""
-    totals = digest.asked.groupby(level=["backend", "operator"]).sum().reset_index()
+    """Write the Markdown for the summary of a CI job; return its path."""
+    totals = digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index()
     failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    told = {"headline": headline(digest.suspects), "suspects": digest.things_wrong, "failures": failures}
-    return write_page(path, "run.md.j2", **(_common(digest) | told), totals=records(totals))
+    values = {"headline": headline(digest.clusters), "root_causes": digest.root_causes, "failures": failures}
+    return write_page(path, "run.md.j2", **(_common(digest) | values), totals=records(totals))
 
 
 def _common(digest: Digest) -> dict[str, Any]:
@@ -73,10 +72,10 @@ def _common(digest: Digest) -> dict[str, Any]:
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
         "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
-        "never_run": records(digest.never_run.head(_MOST_GAPS)),
-        "more_never_run": max(len(digest.never_run) - _MOST_GAPS, 0),
-        "gaps": [_gap(gap) for gap in records(gaps.head(_MOST_GAPS))],
-        "more_gaps": max(len(gaps) - _MOST_GAPS, 0),
+        "never_run": records(digest.never_run.head(_MAX_GAPS)),
+        "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
+        "gaps": [_gap(gap) for gap in records(gaps.head(_MAX_GAPS))],
+        "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
         "plugin_faults": digest.plugin_faults,
         "stale": STALE,
@@ -89,14 +88,14 @@ def _failure(folder: Path, row: Record) -> Record:
 
 
 def _gap(gap: Record) -> Record:
-    """A mandatory group with something missing; ``group`` are the columns it is told apart by."""
+    """Return a mandatory group with something missing; ``group`` joins the columns that identify it."""
     group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
     return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
 
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
-    """Of each backend a title and a drawing for each dtype: largest errors and bounds."""
-    found = errors_by_dtype(digest.precise) if digest.has_statistics else {}
+    """Return for each backend a title and a drawing per dtype: largest errors and bounds."""
+    found = errors_by_dtype(digest.precision_details) if digest.has_statistics else {}
     return {
         backend: [
             (f"{dtype}, {model}", error_over_multiplicity(classes, f"largest errors and bounds of {dtype}"))
@@ -107,15 +106,16 @@ def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
 
 
 def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[str, list[Record]]:
-    """Per backend one line for each operator and pair of dtypes, with a square for each aspect, which names the cards
-    that show in it.
+    """Return per backend one line for each operator and pair of dtypes, with a square for each aspect.
+
+    A square names the cards that show in it.
     """
-    numbers: dict[Square, list[int]] = {}
+    numbers: dict[MatrixCell, list[int]] = {}
     for card in shown:
         for square in card.squares:
             numbers.setdefault(square, []).append(card.number)
     matrix: dict[str, list[Record]] = {}
-    for line in matrix_lines(digest.asked):
+    for line in matrix_lines(digest.supported_counts):
         names = (line.backend, line.operator, line.dtype, line.index_dtype)
         squares = []
         for aspect in aspects:
@@ -128,7 +128,7 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
 
 
 def _contract(digest: Digest) -> list[Record]:
-    """Per backend its totals, and its ``lines``: a clause each, with whose description the library ``follows``."""
+    """Return per backend its totals, and its ``lines``: a clause each, with what the library ``follows``."""
     lines = [line | {"follows": follows(line)} for line in records(digest.clauses)]
     return [
         total | {"lines": [line for line in lines if line["backend"] == total["backend"]]}

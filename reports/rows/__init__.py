@@ -1,1 +1,1 @@
-"""Rows and what is kept beside them on disk: the one door between suites, which write, and reports, which read."""
+"""Rows and what lies beside them on disk: all that suites write and reports read."""

@@ -1,4 +1,4 @@
-"""The columns of a row as an Arrow schema, and rows as Arrow tables."""
+"""Arrow schema of a row, and rows as Arrow tables."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, Kind, Row, check_columns
+from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, ColumnType, Row, check_columns
 
 _TYPES = {
-    Kind.TEXT: pa.string(),
-    Kind.COUNT: pa.int64(),
-    Kind.REAL: pa.float64(),
-    Kind.FLAG: pa.bool_(),
-    Kind.WORDS: pa.list_(pa.string()),
-    Kind.COUNTS: pa.list_(pa.int64()),
-    Kind.REALS: pa.list_(pa.float64()),
+    ColumnType.TEXT: pa.string(),
+    ColumnType.COUNT: pa.int64(),
+    ColumnType.REAL: pa.float64(),
+    ColumnType.FLAG: pa.bool_(),
+    ColumnType.WORDS: pa.list_(pa.string()),
+    ColumnType.COUNTS: pa.list_(pa.int64()),
+    ColumnType.REALS: pa.list_(pa.float64()),
 }
 
 SCHEMA = pa.schema(
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as an Arrow table of the full schema. ValueError names a column the schema does not have."""
+    """Make an Arrow table of the full schema; raise ValueError for a column the schema does not have."""
     rows = list(rows)
     for row in rows:
         check_columns(row)

@@ -21,12 +21,12 @@ import numpy as np
 from rejudge import report
 
 USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
-"""What an installation has whose set_env.sh was sourced."""
+"""Libraries of an installation whose set_env.sh was sourced."""
 
 UNTOUCHED = 0xFF
 DETERMINISTIC = 0
 TO_DEVICE, TO_HOST = 1, 2
-PATIENCE = 60_000
+TIMEOUT_MS = 60_000
 """Milliseconds that a call may take."""
 
 Memory = dict[str, np.ndarray]
@@ -35,8 +35,8 @@ Memory = dict[str, np.ndarray]
 Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
 
-Made = tuple[Memory, Strides]
-"""What a call leaves; of an output without strides those that it was given hold."""
+CallResult = tuple[Memory, Strides]
+"""What a call leaves; an output without strides keeps those it was given."""
 
 
 class CannotCallError(Exception):
@@ -48,7 +48,7 @@ class RefusedError(Exception):
 
 
 def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Memory:
-    """Every storage as the call gets it."""
+    """Return every storage as the call gets it."""
     return {
         name: arrays.get(f"memory_{name}", np.full(tensor["bytes"], UNTOUCHED, np.uint8)).copy()
         for name, tensor in tensors.items()
@@ -56,14 +56,14 @@ def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) 
 
 
 def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
-    """The view that a tensor is of its storage; bfloat16 as the upper halves of float32."""
+    """View a storage as its tensor; bfloat16 as the upper halves of float32."""
     dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
     strides = [stride * dtype.itemsize for stride in tensor["strides"]]
     return np.ndarray(tensor["shape"], dtype, memory.data, tensor["offset"] * dtype.itemsize, strides)
 
 
 def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
+    """Return the elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
     view = elements(tensor, memory)
     if tensor["dtype"] == "int8":
         view = np.ascontiguousarray(view).ravel()[: 4 * int(np.prod(shape))].view(np.int32)
@@ -73,12 +73,12 @@ def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) 
 
 
 def as_left(tensor: Mapping[str, Any], strides: Sequence[int] | None) -> Mapping[str, Any]:
-    """An output as it is described after a call that may have given it other strides."""
+    """Describe an output after a call that may have given it other strides."""
     return tensor if strides is None else {**tensor, "strides": strides}
 
 
 def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
-    """Which outputs came back with other strides, those of axes with more than one element."""
+    """Name the outputs that came back with other strides, along axes of more than one element."""
     for name, left in strides.items():
         tensor = call["tensors"][name]
         axes = zip(tensor["shape"], left, tensor["strides"], strict=True)
@@ -86,8 +86,8 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
             yield f"{name} came back with strides {left}, and was handed in with {tensor['strides']}"
 
 
-def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
-    """Where bytes changed that the call may not write: inputs, and what lies around the elements of outputs."""
+def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
+    """Name where bytes changed that the call may not write: inputs, and what lies around outputs' elements."""
     for name, tensor in call["tensors"].items():
         changed = before[name] != after[name]
         if name in call["outputs"] and tensor["dtype"] == "int8":
@@ -102,7 +102,7 @@ def trespasses(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterat
             yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
 
 
-def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Made:
+def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> CallResult:
     """Make the call with torch on ``device``."""
     if call["torch"] is None:
         raise CannotCallError("torch has no such operator: name a library with --library")
@@ -131,8 +131,8 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> Made:
     return {name: storage.cpu().numpy() for name, storage in storages.items()}, strides
 
 
-class Libraries:
-    """The functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
+class LoadedLibraries:
+    """Functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         try:
@@ -163,7 +163,7 @@ class Libraries:
         return c_void_p(function(*arguments))
 
     def upload(self, content: np.ndarray) -> c_void_p:
-        """Device memory that holds ``content``; no memory at all for none."""
+        """Copy ``content`` to device memory; allocate none for no bytes."""
         address, size = c_void_p(), c_size_t(content.nbytes)
         if content.nbytes:
             self.call("aclrtMalloc", byref(address), size, c_int(0))
@@ -177,14 +177,14 @@ class Libraries:
         return content
 
     def tensor(self, described: Mapping[str, Any], address: c_void_p) -> c_void_p:
-        """An aclTensor over the storage at ``address``."""
+        """Create an aclTensor over the storage at ``address``."""
         shape, strides, storage = (_int64s(described[name]) for name in ("shape", "strides", "storage"))
         dims = shape, c_uint64(len(shape)), c_int(described["data_type"])
         view = strides, c_int64(described["offset"]), c_int(described["format"])
         return self.handle("aclCreateTensor", *dims, *view, storage, c_uint64(len(storage)), address)
 
     def argument(self, given: Any, tensors: Mapping[str, c_void_p]) -> object:
-        """What is passed for an argument: a tensor by its name, a list or a flag."""
+        """Convert an argument: a tensor by its name, a list or a flag."""
         if isinstance(given, str):
             return tensors[given]
         if isinstance(given, bool):
@@ -196,9 +196,9 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(numbers))(*numbers)
 
 
-def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> Made:
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> CallResult:
     """Make the call through aclnn, in two phases."""
-    libraries, given = Libraries(paths), call["aclnn"]
+    libraries, given = LoadedLibraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
     libraries.call("aclrtSetDevice", c_int32(0))
     for scope in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
@@ -212,12 +212,12 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     libraries.call(f"{given['function']}GetWorkspaceSize", *arguments, byref(size), byref(executor))
     workspace = libraries.upload(np.full(size.value, UNTOUCHED, np.uint8))
     libraries.call(given["function"], workspace, size, executor, stream)
-    libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(PATIENCE))
+    libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(TIMEOUT_MS))
     return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}, {}
 
 
-def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], Made]:
-    """How to make the call: as the arguments say, or else as the backend did that the evidence is of."""
+def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], CallResult]:
+    """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
     if not device and not paths and backend.startswith("torch-"):
         device = backend.removeprefix("torch-")
     if device:
@@ -254,7 +254,7 @@ def main() -> int:
     name = meta["tensor"]
     arrays["got"] = values(as_left(call["tensors"][name], strides.get(name)), after[name], arrays["got"].shape)
     is_wrong = report(arrays, meta)
-    found = [*changes(call, strides), *trespasses(call, before, after)]
+    found = [*changes(call, strides), *out_of_bounds_writes(call, before, after)]
     for text in found:
         print(text)
     return int(is_wrong or bool(found))

@@ -1,30 +1,30 @@
-"""The names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
+"""Names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
 
-What a check claims and how it is held, the suites say; that they have these and no others is tested.
+What a check claims and how it is held, the suites say; a test holds that they have these and no others.
 """
 
 from __future__ import annotations
 
 REFUSAL, SURVIVAL = "refusal", "survival"
-"""What is violated without a check: a legal call is run, an illegal one is not; the process outlives its call."""
+"""Claims that no check holds: a legal call is run, an illegal one is not; the process outlives its call."""
 
 NEIGHBOURS = "neighbours"
-"""The aspect of calls that nobody planned: they were asked about because another's failure may be due to them."""
+"""Aspect of auxiliary calls, which nobody planned: they were judged because another's failure may be due to them."""
 
 DIAGNOSIS = "diagnosis"
-"""The aspect of further cases, which nobody planned: asked at the end of a run, they narrow down what is wrong with it.
+"""Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it.
 Their `block` says after the same word which aspect's claims they are held to."""
 
 MEMORY_UNTOUCHED = "memory_untouched"
 
 
 def diagnosis_block(aspect: str) -> str:
-    """The block of the further cases that are held to the claims of an aspect."""
+    """Name the block of the further cases that are held to the claims of an aspect."""
     return f"{DIAGNOSIS}-{aspect}"
 
 
 def held_to(aspect: str, block: str) -> str:
-    """The aspect whose claims a row's case is held to."""
+    """Return the aspect whose claims a row's case is held to."""
     return block.removeprefix(f"{DIAGNOSIS}-") if aspect == DIAGNOSIS else aspect
 
 
@@ -64,4 +64,4 @@ CHECK_IDS = frozenset(
 """Ids of the checks of values and of the contract, and of what is violated without a check."""
 
 GRAVE = frozenset({SURVIVAL, MEMORY_UNTOUCHED})
-"""What harms the program around the call: who accepts it has to name it."""
+"""Checks of harm to the program around the call: a waiver has to name them."""

@@ -1,4 +1,4 @@
-"""What a reader needs to know about the machine and the suite to tell two runs apart."""
+"""Identity of the machine and of the suite: what tells two runs apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _BUILT = (".pyc", ".so", ".o")
 
 @cache
 def suite_version() -> str:
-    """The installed version of the suite."""
     try:
         return version("poolproof")
     except PackageNotFoundError:
@@ -28,7 +27,7 @@ def suite_version() -> str:
 
 @cache
 def suite_content_hash() -> str:
-    """SHA-256 over name and content of every file of the installed suite, results of building apart.
+    """Hash name and content of every file of the installed suite, results of building apart, by SHA-256.
 
     Two installations with the same hash judge alike, whatever their version says.
     """
@@ -39,12 +38,11 @@ def suite_content_hash() -> str:
 
 
 def suite_identity() -> dict[str, str]:
-    """Which suite judges: its version and the hash of its content."""
     return {"version": suite_version(), "content_hash": suite_content_hash()}
 
 
 def host_environment() -> dict[str, str]:
-    """Operating system, CPU, Python and the versions of the packages that can change a result."""
+    """Return operating system, CPU, Python and the versions of the packages that can change a result."""
     packages = {}
     for package in _PACKAGES:
         try:
@@ -61,7 +59,7 @@ def host_environment() -> dict[str, str]:
 
 
 def _suite_files() -> Iterator[tuple[str, Path]]:
-    """(name, path) of the suite's files in a fixed order; names do not depend on where it is installed."""
+    """Yield (name, path) of the suite's files in a fixed order; names do not depend on where it is installed."""
     for room in _ROOMS:
         spec = find_spec(f"poolproof.{room}")
         for location in (spec.submodule_search_locations if spec else None) or ():

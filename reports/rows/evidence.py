@@ -38,13 +38,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.reports.rows.io_errors import replacing
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
-from poolproof.reports.rows.surroundings import replacing
 from poolproof.reports.rows.verdicts import BadInput
 
-OWED = ("got", "low", "high", "flags")
-"""Arrays without which nothing can be judged again."""
+REQUIRED = ("got", "low", "high", "flags")
+"""Arrays that it takes to judge again."""
 
 _DTYPES = {
     "got": "float64",
@@ -63,7 +63,7 @@ _DTYPES = {
 }
 
 PROGRAMS = ("rejudge.py", "call.py")
-"""Of this folder: what lies beside evidence."""
+"""Files of this folder that lie beside evidence."""
 
 
 class EvidenceError(BadInput):
@@ -101,7 +101,7 @@ class Meta(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Astray:
+class MisroutedGradient:
     """A coded gradient that arrived in the cell ``cell``, and belongs into ``home`` (coordinates of grad_input).
 
     ``is_copy`` where it arrived there as well.
@@ -121,23 +121,23 @@ class Evidence:
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        """Which elements are not admissible, judged now from what was stored."""
+        """Judge again, from what was stored, which elements are not admissible."""
         return rejected(self.arrays, self.meta.get("limit", np.inf))
 
     @property
-    def planes_rejected(self) -> NDArray[np.int64]:
-        """How many elements of each plane are not; one number where the writer does not say what a plane is."""
+    def rejected_per_plane(self) -> NDArray[np.int64]:
+        """Count the rejected elements of each plane; one number where the writer does not say what a plane is."""
         got = self.arrays["got"]
         rank = self.meta.get("spatial_rank", got.ndim)
         planes = math.prod(got.shape[: max(got.ndim - rank, 0)])
         return self.rejected.reshape(planes, -1).sum(axis=1) if planes else np.zeros(0, np.int64)
 
     @property
-    def astray(self) -> list[Astray]:
-        """The gradients of which the writer knows from where to where they went."""
-        told = self.meta.get("faults") or []
-        read = [_astray(fault, self.arrays["got"].shape) for fault in told] if isinstance(told, list) else []
-        return [one for one in read if one is not None]
+    def misrouted(self) -> list[MisroutedGradient]:
+        """Return the gradients of which the writer knows from where to where they went."""
+        records = self.meta.get("faults") or []
+        read = [_misrouted(fault, self.arrays["got"].shape) for fault in records] if isinstance(records, list) else []
+        return [gradient for gradient in read if gradient is not None]
 
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
@@ -149,7 +149,7 @@ def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -
 
 
 def programs() -> dict[str, str]:
-    """Name -> text of the programs that judge evidence again and make its call, with numpy and no more of ours."""
+    """Return name -> text of the programs that judge evidence again and make its call, with nothing but numpy."""
     ours = files("poolproof.reports.rows")
     return {name: ours.joinpath(name).read_text(encoding="utf-8") for name in PROGRAMS}
 
@@ -168,30 +168,30 @@ def read_evidence(path: Path) -> Evidence:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
-        told = str(arrays.pop("meta"))
+        records = str(arrays.pop("meta"))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
     for name, array in arrays.items():
         if array.dtype != _dtype(name, path):
             raise EvidenceError(f"{path}: array {name!r} must be {_DTYPES[name]}, not {array.dtype}")
     _check_shapes(arrays, path)
-    return Evidence(arrays, cast(Meta, parse_record(told, str(path), EvidenceError)))
+    return Evidence(arrays, cast(Meta, parse_record(records, str(path), EvidenceError)))
 
 
 def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
-    """Where the evidence of a case lies in a run's folder, whether there is any or not."""
+    """Return where the evidence of a case lies in a run's folder, whether there is any or not."""
     return folder / "evidence" / f"{file_name(backend)}-{case_id}.npz"
 
 
 def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:
-    """Where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
+    """Return where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
     return folder / "evidence" / "shrunk" / evidence_path(folder, case_id, backend).name
 
 
 def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
-    """The commands, in a run's folder, that make the call of a case's evidence and judge it again; none without any.
+    """Return the commands, for a run's folder, that make the call of a case's evidence and judge it again.
 
-    The call is that of the smallest case that left evidence.
+    The call is that of the smallest case that left evidence. Without evidence there are none.
     """
     evidence, shrunk = evidence_path(run, case_id, backend), shrunk_path(run, case_id, backend)
     if not evidence.exists():
@@ -202,22 +202,22 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
 
 
 def file_name(backend: str) -> str:
-    """A backend's name as a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
+    """Make a backend's name a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
 
 
-def _astray(fault: object, shape: tuple[int, ...]) -> Astray | None:
-    """None for a fault of another kind, and for what is no record of one."""
-    if not isinstance(fault, dict) or fault.get("kind") not in _WENT:
+def _misrouted(fault: object, shape: tuple[int, ...]) -> MisroutedGradient | None:
+    """Read one fault; None for a fault of another kind, and for what is no record of one."""
+    if not isinstance(fault, dict) or fault.get("kind") not in _ARRIVED_ELSEWHERE:
         return None
     cell, home = fault.get("cell"), fault.get("home")
     if not (_lies_in(cell, shape) and _lies_in(home, shape)):
         return None
-    return Astray(tuple(cell), tuple(home), fault["kind"] == _COPIED)
+    return MisroutedGradient(tuple(cell), tuple(home), fault["kind"] == _COPIED)
 
 
 _COPIED = "copied"
-_WENT = ("misrouted", _COPIED)
+_ARRIVED_ELSEWHERE = ("misrouted", _COPIED)
 """Kinds of faults in which a gradient arrived elsewhere."""
 
 
@@ -225,7 +225,10 @@ def _lies_in(coordinates: object, shape: tuple[int, ...]) -> TypeGuard[list[int]
     return (
         isinstance(coordinates, list)
         and len(coordinates) == len(shape)
-        and all(isinstance(at, int) and 0 <= at < size for at, size in zip(coordinates, shape, strict=True))
+        and all(
+            isinstance(coordinate, int) and 0 <= coordinate < size
+            for coordinate, size in zip(coordinates, shape, strict=True)
+        )
     )
 
 
@@ -236,7 +239,7 @@ def _dtype(name: str, path: Path) -> str:
 
 
 def _check_shapes(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    for name in OWED:
+    for name in REQUIRED:
         if name not in arrays:
             raise EvidenceError(f"{path}: array {name!r} is missing")
     for name in ("low", "high", "flags", "lattice", "exact"):

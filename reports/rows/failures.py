@@ -1,7 +1,4 @@
-"""What a failed row says: what failed, which failures are of the same kind, and the line that shows it again.
-
-Whoever shrinks failures, keeps their evidence or lists "one of each kind" asks here what a kind is.
-"""
+"""Failed rows in words: what failed, which failures are of one kind, and the line that shows a failure again."""
 
 from __future__ import annotations
 
@@ -14,50 +11,49 @@ from poolproof.reports.rows.text import without_commands
 from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
-"""Failures that agree in these are of the same kind; ``violated`` is the column that `violated_text` makes."""
+"""Columns of a kind of failure; ``violated`` is made by `violated_text`."""
 
 SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given")
 """Columns that `message` and `replay_line` read."""
 
 
 def kind_of(row: Row) -> tuple[str, ...]:
-    """The values of `KIND` of a failed row."""
+    """Return the values of `KIND` of a failed row."""
     return row["backend"], row["operator"], row["verdict"], violated_text(row["checks_violated"])
 
 
 def violated_text(checks: Iterable[str] | None) -> str:
-    """The names of violated checks as one text; empty for deaths in rows of older suites."""
     return ", ".join(() if checks is None else checks)
 
 
 def what_failed(row: Row) -> str:
-    """The violated checks of a failed row, or how it ended where its call gave no answer to hold them against."""
+    """Name the violated checks of a failed row, or its verdict where its call gave no answer to check."""
     return violated_text(row["checks_violated"]) if row["verdict"] == Verdict.VIOLATES else str(row["verdict"])
 
 
 def smallest_case(row: Row) -> str:
-    """The case that shows the failure of a row: the shrunk one where there is one."""
+    """Return the case that shows the failure of a row: the shrunk one where there is one."""
     return str(row["shrunk"] if is_shrunk(row) else row["case"])
 
 
 def message(row: Row) -> str:
-    """What is wrong with the case that `replay_line` shows, and how often, where that is not always."""
-    told = row.get("shrunk_reason") if is_shrunk(row) else None
-    return "; ".join(filter(None, (told or str(row["reason"]), _rate(row))))
+    """Say what is wrong with the case that `replay_line` shows, and how often, where that is not always."""
+    reason = row.get("shrunk_reason") if is_shrunk(row) else None
+    return "; ".join(filter(None, (reason or str(row["reason"]), _failure_rate(row))))
 
 
-def _rate(row: Row) -> str:
-    """How often the case of a failed row fails, empty where it always did or was not asked again."""
-    asked, failed = row.get("asked_again"), row.get("failed_again")
-    if not asked or failed is None or failed == asked:
+def _failure_rate(row: Row) -> str:
+    """Say how often the case of a failed row fails; empty where it always did or was not repeated."""
+    repeated, failed = row.get("asked_again"), row.get("failed_again")
+    if not repeated or failed is None or failed == repeated:
         return ""
-    return f"fails {int(failed)} of {int(asked)} when asked again alone"
+    return f"fails {int(failed)} of {int(repeated)} when asked again alone"
 
 
 def replay_line(row: Row) -> str:
-    """The command for a shell that judges the case again, given what the backend was given."""
-    given = row.get("given")
-    words = [] if given is None else list(given)
+    """Return the shell command that judges the case again, with what the backend was given."""
+    arguments = row.get("given")
+    words = [] if arguments is None else list(arguments)
     variables = [word for word in words if _VARIABLE.fullmatch(word)]
     options = [word for word in words if word not in variables]
     assigned = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in variables)]
@@ -70,14 +66,14 @@ _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
 
 
 def failure_text(row: Row) -> str:
-    """One failed row in a few lines: what, why, and the line that reruns it."""
+    """Describe one failed row in a few lines: what, why, and the line that reruns it."""
     case = f"case {row['case_id']}{', made smaller' if is_shrunk(row) else ''}"
-    asked = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
-    title = f"{row['verdict']}: {what_failed(row)} ({asked}, {case})"
+    subject = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
+    title = f"{row['verdict']}: {what_failed(row)} ({subject}, {case})"
     return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
 
 
 def is_shrunk(row: Row) -> bool:
-    """Whether a smaller case was found; missing values of tables are no texts."""
+    """Return whether a smaller case was found; missing values of tables are no texts."""
     shrunk = row.get("shrunk")
     return isinstance(shrunk, str) and bool(shrunk)

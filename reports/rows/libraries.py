@@ -1,7 +1,7 @@
-"""Which library a run judged: a short name for the content of all that a backend brought into its process.
+"""Short names of the libraries that a run judged, from the content of all that a backend loaded.
 
-The environment of a backend tells each shared library by its SHA-256 and each wheel by its version. Where the files
-lie is no part of what they are.
+The environment of a backend holds the SHA-256 of each shared library and the version of each wheel. Where the files lie
+is no part of what they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DIGITS = 12
 
 
 def library_of(environment: Mapping[str, str]) -> str:
-    """Twelve hexadecimal digits that differ where a library differs; empty where the backend brought none.
+    """Return twelve hexadecimal digits that differ where a library differs; empty where the backend loaded none.
 
     Of a single library they are the first of its own SHA-256.
     """
@@ -27,7 +27,7 @@ def library_of(environment: Mapping[str, str]) -> str:
 
 
 def library_text(backend: str, environment: Mapping[str, str]) -> str:
-    """A backend and which library it judged, for people."""
+    """Name a backend and the library it judged."""
     library, number = library_of(environment), len({*_contents(environment)})
     if not library:
         return backend
@@ -35,13 +35,13 @@ def library_text(backend: str, environment: Mapping[str, str]) -> str:
 
 
 def _contents(environment: Mapping[str, str]) -> Iterator[str]:
-    for name, told in environment.items():
-        if name.startswith("library ") and (found := _CONTENT.match(told)):
+    for name, description in environment.items():
+        if name.startswith("library ") and (found := _CONTENT.match(description)):
             yield found[1]
 
 
 def _wheels(environment: Mapping[str, str]) -> Iterator[str]:
-    """Names with versions: what a RECORD holds beyond the libraries depends on how the wheel was installed."""
-    for name, told in environment.items():
+    """Yield names with versions: what a RECORD holds beyond the libraries depends on how the wheel was installed."""
+    for name, description in environment.items():
         if name.startswith("wheel "):
-            yield f"{name} {told.partition(',')[0]}"
+            yield f"{name} {description.partition(',')[0]}"

@@ -1,7 +1,7 @@
-"""Runs of the parts of one plan, joined into one: shards, and what was interrupted or judged again.
+"""Merging of runs of one plan: shards, and what was interrupted or judged again.
 
-What is joined is checked first: another plan, seed, suite, backend, product or waiver makes another run. Where two
-runs judged the same case, the first counts, and both must have come to the same.
+The inputs are checked first: another plan, seed, suite, backend, product or waiver makes another run. Where two runs
+judged one case, the first counts, and both must have come to the same outcome.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.differing import first_difference
+from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path, write_programs
+from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import finished_blocks, locked, read_rows, read_run, write_run
-from poolproof.reports.rows.surroundings import replacing, writing
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict
 
 Mandatory = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
-"""The groups that a run owes, from its record."""
+"""The groups that a run has to judge, from its record."""
 
 _COMMON = ("plan", "seed", "suite", "backends", "strict_waivers", "probes")
-"""Entries of run.json that parts of one run have in common as they stand."""
+"""Entries of run.json that all parts of one run share."""
 
 _PLUGIN = ("kind", "name")
 
 _KEY = ("block", "case_id", *GROUP)
-"""What tells a row from the others of a run; those of no block, which a planned one led to, by their verdict, too."""
+"""Columns that identify a row of a run; those of no block, which a planned one triggered, by their verdict, too."""
 
 _OUTCOME = ("verdict", "checks_judged", "checks_violated", "waivers", "status_code")
-"""In what two rows of one case must agree: bits and times may differ where an implementation is free in them."""
+"""Columns in which two rows of one case agree: bits and times may differ where an implementation is free in them."""
 
-_GIVES_WAY = frozenset({Verdict.NOT_RUN, *RAISED})
-"""Verdicts that nothing was learned by: a row of the same case that was judged takes their place."""
+_SUPERSEDED = frozenset({Verdict.NOT_RUN, *RAISED})
+"""Verdicts from which nothing was learned: a row of the same case that was judged takes their place."""
 
 
 class CannotMerge(BadInput):
@@ -51,8 +51,8 @@ class CannotMerge(BadInput):
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the runs: its folder, its record, and its place among the shards, ("1", "1") for a whole plan."""
+class MergeInput:
+    """A run to merge: its folder, its record, and its place among the shards, ("1", "1") for a whole plan."""
 
     folder: Path
     record: Mapping[str, Any]
@@ -63,30 +63,29 @@ class Part:
 
     @property
     def place(self) -> tuple[int, int]:
-        number, _, of = self.shard.partition("/")
-        return int(number), int(of)
+        number, _, count = self.shard.partition("/")
+        return int(number), int(count)
 
 
 def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
-    """Write the run that the runs in ``folders`` are parts of into a new folder.
+    """Write the whole of the runs in ``folders`` into a new folder.
 
-    `CannotMerge` where they are not, where a shard is missing, or where two judged a case and differ; `InUse` where a
-    session still writes to one.
+    `CannotMerge` where they are not parts of one run, where a shard is missing, or where two judged a case and differ;
+    `InUse` where a session still writes to one.
     """
-    parts = sorted((Part(folder, read_run(folder)) for folder in folders), key=_order)
-    _check(parts)
-    with ExitStack() as held:
-        for folder in {part.folder.resolve() for part in parts}:
-            held.enter_context(locked(folder))
-        rows = _joined(parts)
-        _open(output)
-        held.enter_context(locked(output))
-        _write(parts, rows, output)
-        write_run(output, _record(parts, rows, mandatory))
+    sources = sorted((MergeInput(folder, read_run(folder)) for folder in folders), key=_sort_key)
+    _check(sources)
+    with ExitStack() as locks:
+        for folder in {source.folder.resolve() for source in sources}:
+            locks.enter_context(locked(folder))
+        rows = _join_rows(sources)
+        _create_output(output)
+        locks.enter_context(locked(output))
+        _write(sources, rows, output)
+        write_run(output, _merged_record(sources, rows, mandatory))
 
 
-def _open(output: Path) -> None:
-    """A folder that is new or empty."""
+def _create_output(output: Path) -> None:
     with writing(output):
         output.mkdir(parents=True, exist_ok=True)
         if any(output.iterdir()):
@@ -94,43 +93,45 @@ def _open(output: Path) -> None:
         (output / "rows").mkdir()
 
 
-def _write(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
-    """Rows, the blocks that are done, and evidence."""
+def _write(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
     with replacing(output / "rows" / "merged-0000.parquet") as aside:
         pq.write_table(rows.drop_columns(["part"]), aside, compression="zstd")
-    done = sorted(frozenset().union(*(finished_blocks(part.folder) for part in parts)))
+    done = sorted(frozenset().union(*(finished_blocks(source.folder) for source in sources)))
     with replacing(output / "rows" / "merged.done") as aside:
         aside.write_text("".join(f"{block}\n" for block in done), encoding="utf-8")
-    _copy_evidence(parts, rows, output)
+    _copy_evidence(sources, rows, output)
 
 
-def _order(part: Part) -> tuple[tuple[int, int], bool, float]:
-    """Shard by shard; of one that was judged several times, what was finished comes first."""
-    return part.place, not part.record["finished"], part.record["started"]
+def _sort_key(source: MergeInput) -> tuple[tuple[int, int], bool, float]:
+    """Order by shard; of one that was judged several times, what was finished comes first."""
+    return source.place, not source.record["finished"], source.record["started"]
 
 
-def _check(parts: Sequence[Part]) -> None:
-    for part in parts:
-        if "selection" not in part.record:
-            raise CannotMerge(f"{part.folder} does not say what was asked of it: it was made by an earlier version")
-        if "narrowed" in part.record:
-            raise CannotMerge(f"{part.folder} judged the tests alone that -k or their ids chose: it can join no other")
-    first = parts[0]
-    for part in parts[1:]:
-        if found := _difference(first.record, part.record):
-            raise CannotMerge(f"{first.folder} and {part.folder} are no parts of one run: {_told_apart(*found)}")
-    _check_shards(parts)
+def _check(sources: Sequence[MergeInput]) -> None:
+    for source in sources:
+        if "selection" not in source.record:
+            raise CannotMerge(f"{source.folder} does not say what was asked of it")
+        if "narrowed" in source.record:
+            raise CannotMerge(
+                f"{source.folder} judged the tests alone that -k or their ids chose: it can join no other"
+            )
+    first = sources[0]
+    for source in sources[1:]:
+        if found := _difference(first.record, source.record):
+            difference = _describe_difference(*found)
+            raise CannotMerge(f"{first.folder} and {source.folder} are no parts of one run: {difference}")
+    _check_shards(sources)
 
 
-def _told_apart(what: str, was: object, now: object) -> str:
-    """In what two runs differ; what is a whole entry of many words is named alone."""
+def _describe_difference(what: str, was: object, now: object) -> str:
+    """Say in what two runs differ; name an entry alone that only one of them has."""
     if was is None or now is None:
         return f"{what} is in the {'second' if was is None else 'first'} alone"
     return f"{what} is {was!r} in the one, {now!r} in the other"
 
 
 def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, object, object] | None:
-    """The first entry in which two records differ that parts of one run have in common."""
+    """Return the first difference in what parts of one run have in common."""
     pairs: list[tuple[str, object, object]] = [(name, was.get(name), now.get(name)) for name in _COMMON]
     pairs += [
         ("selection", _unsharded(was), _unsharded(now)),
@@ -150,48 +151,49 @@ def _by_name(records: Iterable[Mapping[str, Any]], *names: str) -> dict[str, Map
 
 
 def _expired(record: Mapping[str, Any]) -> list[str]:
-    """A run that goes over midnight has two days, which differ only where a waiver ends with the first."""
+    """List the waivers that had expired: a run over midnight has two days, of which only this matters."""
     today = date.fromisoformat(record["waivers_judged_on"])
-    return sorted(each["id"] for each in record["waivers"] if date.fromisoformat(str(each["expires"])) < today)
+    return sorted(waiver["id"] for waiver in record["waivers"] if date.fromisoformat(str(waiver["expires"])) < today)
 
 
-def _check_shards(parts: Sequence[Part]) -> None:
-    kinds = {part.place[1]: part for part in parts}
+def _check_shards(sources: Sequence[MergeInput]) -> None:
+    kinds = {source.place[1]: source for source in sources}
     if len(kinds) > 1:
         one, other = list(kinds.values())[:2]
         raise CannotMerge(f"{one.folder} is shard {one.shard}, and {other.folder} is shard {other.shard}: they overlap")
-    (of,) = kinds
-    missing = sorted(set(range(1, of + 1)) - {part.place[0] for part in parts})
+    (count,) = kinds
+    missing = sorted(set(range(1, count + 1)) - {source.place[0] for source in sources})
     if missing:
-        named = ", ".join(f"{number}/{of}" for number in missing)
+        named = ", ".join(f"{number}/{count}" for number in missing)
         raise CannotMerge(f"missing: shard {named}: name {'its folder' if len(missing) == 1 else 'their folders'}, too")
 
 
-def _joined(parts: Sequence[Part]) -> pa.Table:
-    """The rows of all, each case once, with the number of the part that it is from in the column ``part``."""
-    tables = [read_rows(part.folder) for part in parts]
-    numbers = np.repeat(np.arange(len(parts)), [table.num_rows for table in tables])
+def _join_rows(sources: Sequence[MergeInput]) -> pa.Table:
+    """Concatenate all rows, each case once, with the number of the input that it is from in the column ``part``."""
+    tables = [read_rows(source.folder) for source in sources]
+    numbers = np.repeat(np.arange(len(sources)), [table.num_rows for table in tables])
     rows = pa.concat_tables(tables).append_column("part", pa.array(numbers))
     keys = rows.select([*_KEY, "verdict"]).to_pandas().fillna("")
     keys["verdict"] = keys["verdict"].where(keys["block"] == "", "")
     case = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
-    told = pd.DataFrame({"case": case, "part": numbers, "gives_way": _gives_way(rows)})
-    best = told.sort_values(["gives_way", "part"]).drop_duplicates("case").set_index("case")["part"]
+    outcomes = pd.DataFrame({"case": case, "part": numbers, "superseded": _is_superseded(rows)})
+    best = outcomes.sort_values(["superseded", "part"]).drop_duplicates("case").set_index("case")["part"]
     kept = best.loc[case].to_numpy() == numbers
-    _check_outcomes(parts, rows, case, kept)
+    _check_outcomes(sources, rows, case, kept)
     return rows.filter(pa.array(kept))
 
 
-def _gives_way(rows: pa.Table) -> np.ndarray[Any, Any]:
-    way: np.ndarray[Any, Any] = pc.is_in(rows["verdict"], pa.array([str(verdict) for verdict in _GIVES_WAY])).to_numpy()
-    return way
+def _is_superseded(rows: pa.Table) -> np.ndarray[Any, Any]:
+    verdicts = pa.array([str(verdict) for verdict in _SUPERSEDED])
+    superseded: np.ndarray[Any, Any] = pc.is_in(rows["verdict"], verdicts).to_numpy()
+    return superseded
 
 
 def _check_outcomes(
-    parts: Sequence[Part], rows: pa.Table, case: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]
+    sources: Sequence[MergeInput], rows: pa.Table, case: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]
 ) -> None:
-    """`CannotMerge` where a row that is left out came to something else than the one that is kept."""
-    left = np.flatnonzero(~kept & ~_gives_way(rows))
+    """Raise `CannotMerge` where a row that is left out has another outcome than the one that is kept."""
+    left = np.flatnonzero(~kept & ~_is_superseded(rows))
     if not len(left):
         return
     place = dict(zip(case[kept].tolist(), np.flatnonzero(kept).tolist(), strict=True))
@@ -199,20 +201,19 @@ def _check_outcomes(
     firsts = rows.take([place[number] for number in case[left].tolist()]).select(_OUTCOME).to_pylist()
     for number, other, first in zip(left.tolist(), others, firsts, strict=True):
         if found := first_difference("", first, other):
-            one, two = (parts[rows["part"][at].as_py()].folder for at in (place[int(case[number])], number))
+            one, two = (sources[rows["part"][at].as_py()].folder for at in (place[int(case[number])], number))
             raise CannotMerge(
                 f"{one} and {two} both judged case {rows['case_id'][number]} of {rows['block'][number]} and differ:"
-                f"{_told_apart(*found)}; leave one of them out"
+                f"{_describe_difference(*found)}; leave one of them out"
             )
 
 
-def _copy_evidence(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
-    """What the kept rows have left behind."""
+def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
     copied = False
     names = ("case_id", "backend", "part")
     for case_id, backend, number in zip(*(rows[name].to_pylist() for name in names), strict=True):
         for path in (evidence_path, shrunk_path):
-            source = path(parts[number].folder, case_id or "", backend)
+            source = path(sources[number].folder, case_id or "", backend)
             if source.is_file():
                 target = path(output, case_id, backend)
                 with writing(target):
@@ -223,11 +224,11 @@ def _copy_evidence(parts: Sequence[Part], rows: pa.Table, output: Path) -> None:
         write_programs(output)
 
 
-def _record(parts: Sequence[Part], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
-    """run.json of the whole, which names its parts."""
-    records = [part.record for part in parts]
+def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
+    """Return run.json of the whole, which names its parts."""
+    records = [source.record for source in sources]
     first = dict(records[0])
-    budget = _budget(parts)
+    budget = _budget(sources)
     for name in ("budget", "selection"):
         first.pop(name, None)
     record = {
@@ -237,36 +238,35 @@ def _record(parts: Sequence[Part], rows: pa.Table, mandatory: Mandatory) -> dict
         "arguments": _without_shard(first["arguments"]),
         "selection": _unsharded(records[0]),
         "started": min(record["started"] for record in records),
-        "finished": _finished(parts),
+        "finished": _finished(sources),
         "host": _hosts(records),
         "waivers_judged_on": max(record["waivers_judged_on"] for record in records),
         "memory_budget": min(record.get("memory_budget", 0) for record in records),
-        "merged": [_told(part, rows, number) for number, part in enumerate(parts)],
+        "merged": [_source_record(source, rows, number) for number, source in enumerate(sources)],
     }
-    owed = mandatory(record)
-    return {**record, "mandatory": owed, "planned_cases": sum(group["planned"] for group in owed)}
+    groups = mandatory(record)
+    return {**record, "mandatory": groups, "planned_cases": sum(group["planned"] for group in groups)}
 
 
-def _told(part: Part, rows: pa.Table, number: int) -> dict[str, Any]:
-    """What the record of the whole says of a part."""
+def _source_record(source: MergeInput, rows: pa.Table, number: int) -> dict[str, Any]:
     kept = pc.sum(pc.equal(rows["part"], number)).as_py() or 0
     names = ("id", "started", "finished", "host")
-    return {"shard": part.shard, "rows": kept, **{name: part.record[name] for name in names}}
+    return {"shard": source.shard, "rows": kept, **{name: source.record[name] for name in names}}
 
 
-def _finished(parts: Sequence[Part]) -> float | None:
-    """When the last part ended; None where of a shard no session came to its end."""
-    ended = {part.place[0] for part in parts if part.record["finished"]}
-    if {part.place[0] for part in parts} - ended:
+def _finished(sources: Sequence[MergeInput]) -> float | None:
+    """Return when the last part ended; None where of a shard no session came to its end."""
+    ended = {source.place[0] for source in sources if source.record["finished"]}
+    if {source.place[0] for source in sources} - ended:
         return None
-    return float(max(part.record["finished"] for part in parts if part.record["finished"]))
+    return float(max(source.record["finished"] for source in sources if source.record["finished"]))
 
 
 def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What all hosts have in common, and the rest as a list."""
+    """Join what the hosts say: what all have in common once, the rest as a list."""
     names = dict.fromkeys(name for record in records for name in record["host"])
-    told = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
-    return {name: "; ".join(values) for name, values in told.items()}
+    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
+    return {name: "; ".join(values) for name, values in hosts.items()}
 
 
 def _without_shard(arguments: Sequence[str]) -> list[str]:
@@ -279,31 +279,29 @@ def _without_shard(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _budget(parts: Sequence[Part]) -> dict[str, Any]:
-    """What the budgets of the parts were in all, and what of each block they were enough for; empty without any."""
-    budgets = [part.record["budget"] for part in parts if "budget" in part.record]
+def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
+    """Add up the budgets of the parts, and what of each block they were enough for; empty without any."""
+    budgets = [source.record["budget"] for source in sources if "budget" in source.record]
     if not budgets:
         return {}
     by_shard: dict[int, list[Mapping[str, list[int]]]] = {}
-    for part in parts:
-        by_shard.setdefault(part.place[0], []).append(part.record.get("budget", {}).get("asked", {}))
+    for source in sources:
+        by_shard.setdefault(source.place[0], []).append(source.record.get("budget", {}).get("asked", {}))
     asked = {}
-    for several in by_shard.values():
-        for name in set.intersection(*(set(each) for each in several)):
-            asked[name] = max(each[name] for each in several)
+    for allotments in by_shard.values():
+        for name in set.intersection(*map(set, allotments)):
+            asked[name] = max(allotment[name] for allotment in allotments)
     total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
-    if beyond := _beyond(budgets):
-        total["beyond"] = beyond
-    if len(ways := {budget.get("way") for budget in budgets}) == 1 and ways != {None}:
-        total["way"] = ways.pop()
+    if extension := _extension(budgets):
+        total["beyond"] = extension
     return total
 
 
-def _beyond(budgets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many cases were asked beyond each block; sessions of one shard asked the same, as far as they came."""
-    beyond: dict[str, int] = {}
+def _extension(budgets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Count the cases beyond each block; sessions of one shard ran the same ones, as far as they came."""
+    extension: dict[str, int] = {}
     for budget in budgets:
         for name, cases in budget.get("beyond", {}).items():
-            beyond[name] = max(cases, beyond.get(name, 0))
-    return dict(sorted(beyond.items()))
+            extension[name] = max(cases, extension.get(name, 0))
+    return dict(sorted(extension.items()))

@@ -1,6 +1,6 @@
-"""What installed packages add to this project, by the entry points that they have: plugins, each of a kind.
+"""Plugins: what installed packages add to this project by their entry points.
 
-For whoever lists or loads them. A plugin that is broken is one line of text, and costs nothing else: it is left out.
+A plugin that is broken is left out, with one line of text, and costs nothing else.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from poolproof.reports.rows.differing import first_key
+from poolproof.reports.rows.differences import first_key
 from poolproof.reports.rows.text import visible
 
 
-class Kind(StrEnum):
+class PluginKind(StrEnum):
     """The entry point group of a kind of plugins, and what such a plugin is called."""
 
     BACKEND = "poolproof.backends"
@@ -29,10 +29,10 @@ class Kind(StrEnum):
 
 
 _WORDS = {
-    Kind.BACKEND: "backend",
-    Kind.WAIVERS: "waivers",
-    Kind.STANDARD: "standard",
-    Kind.CASE_LIST: "case list format",
+    PluginKind.BACKEND: "backend",
+    PluginKind.WAIVERS: "waivers",
+    PluginKind.STANDARD: "standard",
+    PluginKind.CASE_LIST: "case list format",
 }
 
 
@@ -44,7 +44,7 @@ class PluginFault(Exception):
 class Plugin:
     """One entry point of an installed package."""
 
-    kind: Kind
+    kind: PluginKind
     point: EntryPoint
 
     @property
@@ -53,7 +53,7 @@ class Plugin:
 
     @property
     def package(self) -> str:
-        """Name and version of the package that brings it."""
+        """Return name and version of the package that brings it."""
         brought_by = self.point.dist
         return f"{brought_by.name} {brought_by.version}" if brought_by else "an unknown package"
 
@@ -61,49 +61,50 @@ class Plugin:
         return f"{self.kind.word} {self.name!r} of {self.package}"
 
     def load(self) -> Any:
-        """What the entry point names; `PluginFault` for whatever is raised on the way, an end of all included."""
+        """Import what the entry point names; `PluginFault` for whatever is raised, SystemExit included."""
         try:
             return self.point.load()
         except BaseException as error:
             raise PluginFault(raised(error)) from error
 
 
-def installed(kind: Kind) -> list[Plugin]:
-    """The plugins of a kind, by name; what several packages bring under one name comes several times."""
-    return sorted((Plugin(kind, point) for point in entry_points(group=kind)), key=lambda each: (each.name, str(each)))
+def installed(kind: PluginKind) -> list[Plugin]:
+    """Return the plugins of a kind, by name; one name comes as often as packages bring it."""
+    return sorted(
+        (Plugin(kind, point) for point in entry_points(group=kind)), key=lambda plugin: (plugin.name, str(plugin))
+    )
 
 
 def raised(error: BaseException) -> str:
-    """An exception as one line that ends a sentence about who raised it."""
+    """Describe an exception in one line that ends a sentence about who raised it."""
     try:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    return visible(f"it raised {type(error).__name__}" + (f": {text[:_MOST]}" if text else ""))
+    return visible(f"it raised {type(error).__name__}" + (f": {text[:_MAX_LENGTH]}" if text else ""))
 
 
-_MOST = 300
-"""Characters of a text of others that are told."""
+_MAX_LENGTH = 300
+"""Characters of a foreign text that are shown."""
 
 
 def to_record(plugin: Plugin, fault: str = "") -> Mapping[str, str]:
-    """A plugin as run.json has it; ``fault`` is empty where it is used."""
+    """Return a plugin as run.json has it; ``fault`` is empty where it is used."""
     return {"kind": plugin.kind.word, "name": plugin.name, "package": plugin.package, "fault": fault}
 
 
-def records_of(kind: Kind, names: Container[str]) -> list[Mapping[str, str]]:
-    """The records of plugins that are used under those names."""
+def records_of(kind: PluginKind, names: Container[str]) -> list[Mapping[str, str]]:
+    """Return the records of the plugins that are used under those names."""
     return [to_record(plugin) for plugin in installed(kind) if plugin.name in names]
 
 
-def told(record: Mapping[str, Any]) -> str:
-    """The line about a plugin that is left out."""
+def left_out_line(record: Mapping[str, Any]) -> str:
     return f"{record['kind']} {record['name']!r} of {record['package']} is left out: {record['fault']}"
 
 
 def other_plugins(before: Sequence[Mapping[str, str]], now: Sequence[Mapping[str, str]]) -> str:
-    """How the plugins of a run differ from those that are here, by the first that does; empty where they do not."""
-    was, found = ({(each["kind"], each["name"]): each for each in records} for records in (before, now))
+    """Say how the plugins of a run differ from those that are here, by the first difference; empty without one."""
+    was, found = ({(record["kind"], record["name"]): record for record in records} for records in (before, now))
     key = first_key(was, found)
     if key is None:
         return ""

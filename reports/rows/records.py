@@ -11,7 +11,7 @@ from poolproof.reports.rows.verdicts import BadInput
 
 
 def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON object in a file. ``error`` says what is wrong with it; of a missing file: ``absent``."""
+    """Read the JSON object in a file; ``error`` says what is wrong with it, ``absent`` that there is no file."""
     if path.exists() and not path.is_file():
         raise error(f"{path} is damaged: it is no file")
     try:
@@ -24,7 +24,7 @@ def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequenc
 
 
 def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON object of a text that stands in ``where``, with all ``entries``."""
+    """Parse a JSON object that stands in ``where`` and has all ``entries``."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as reason:

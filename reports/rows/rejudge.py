@@ -1,8 +1,8 @@
 """Judge a stored result again, from the values that were admissible when it was judged: python rejudge.py FILE.npz
 
-Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when
-it lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit
-infinities, NaN and zero besides.
+Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when it
+lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit infinities,
+NaN and zero besides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORDS = {POSITIVE_INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan", ZERO:
 
 
 def rejected(arrays: Mapping[str, Any], limit: float = np.inf) -> np.ndarray:
-    """Which elements of ``got`` are not admissible; ``limit`` is a magnitude that is exempt from the lattice."""
+    """Return which elements of ``got`` are not admissible; ``limit`` is a magnitude exempt from the lattice."""
     got, flags = arrays["got"], arrays["flags"]
     admissible = (arrays["low"] <= got) & (got <= arrays["high"]) & _on_lattice(arrays, limit)
     admissible |= (flags & POSITIVE_INFINITY > 0) & (got == np.inf)
@@ -48,17 +48,17 @@ def main(path: str) -> int:
 
 
 def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
-    """Print which elements of ``got`` are not admissible; whether there are any."""
+    """Print which elements of ``got`` are not admissible; return whether there are any."""
     wrong = rejected(arrays, float(meta.get("limit", "inf")))
     print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
         at = tuple(map(int, element))
-        print(f"  {list(at)}: got {float(arrays['got'][at])!r}, owed {_owed(arrays, at)}")
+        print(f"  {list(at)}: got {float(arrays['got'][at])!r}, expected {_expected(arrays, at)}")
     return bool(wrong.any())
 
 
-def _owed(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
-    """The admissible values of one element in words."""
+def _expected(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
+    """Describe the admissible values of one element."""
     low, high, flags = float(arrays["low"][at]), float(arrays["high"][at]), int(arrays["flags"][at])
     words = [word for flag, word in _WORDS.items() if flags & flag]
     if low == high:

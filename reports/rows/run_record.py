@@ -1,4 +1,4 @@
-"""What ``run.json`` holds, entry by entry, for whoever reads one that people may have damaged or made up."""
+"""Entries of ``run.json``, checked one by one: people may have damaged the file or made it up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _integer(value: Any) -> bool:
 
 
 def _time(value: Any) -> bool:
-    """Unix time in seconds, before the year 9999."""
+    """Accept Unix time in seconds, before the year 9999."""
     return (_integer(value) or isinstance(value, float)) and math.isfinite(value) and 0 <= value < 2.5e11
 
 
@@ -47,7 +47,7 @@ def _suite(value: Any) -> bool:
 
 
 def _group(value: Any) -> bool:
-    """Columns with the text that rows have there, and how many rows."""
+    """Accept columns with the text that rows have there, and ``planned``, how many rows."""
     if not isinstance(value, dict) or not _integer(value.get("planned")) or value["planned"] < 0:
         return False
     return all(_text(there) for name, there in value.items() if name != "planned")
@@ -58,9 +58,7 @@ def _plugin(value: Any) -> bool:
 
 
 def _budget(value: Any) -> bool:
-    """Seconds, how many of them it took, when they end, and of some blocks how many of how many cases were asked, and
-    how many beyond them.
-    """
+    """Accept seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
     if not isinstance(value, dict) or not all(_time(value.get(name)) for name in ("seconds", "took", "until")):
         return False
     return _mapping_to(_part)(value.get("asked", {})) and _mapping_to(_count)(value.get("beyond", {}))
@@ -74,8 +72,7 @@ def _part(value: Any) -> bool:
     return _list_of(_integer)(value) and len(value) == 2 and 0 < value[0] < value[1]
 
 
-def _part_of(value: Any) -> bool:
-    """One of the runs that were joined into this."""
+def _merge_input(value: Any) -> bool:
     if not isinstance(value, dict) or not all(_text(value.get(name)) for name in ("shard", "id")):
         return False
     if not _mapping_to(_text)(value.get("host")) or not _integer(value.get("rows")):
@@ -98,21 +95,21 @@ ENTRIES: dict[str, tuple[Holds, str]] = {
     "waivers_judged_on": (_day, "a day like 2027-03-31"),
     "strict_waivers": (_flag, "true or false"),
 }
-"""What every run.json holds: entry -> (whether a value can be it, what it should be)."""
+"""Entries of every run.json: (whether a value can be it, what it should be)."""
 
-LATER: dict[str, tuple[Holds, str]] = {
+OPTIONAL: dict[str, tuple[Holds, str]] = {
     "plan_cases": (_integer, "an integer"),
     "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond"),
     "selection": (lambda value: isinstance(value, dict), "an object"),
-    "merged": (_list_of(_part_of), "a list of parts, each with shard, id, host, started, finished and rows"),
+    "merged": (_list_of(_merge_input), "a list of parts, each with shard, id, host, started, finished and rows"),
     "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
 }
-"""What those of earlier versions do not hold."""
+"""Entries of some run.json."""
 
 
 def objection(record: Mapping[str, Any]) -> str:
-    """What is wrong with the entries of a record that has them all, empty if nothing is."""
-    for name, (holds, should) in (ENTRIES | LATER).items():
+    """Return what is wrong with the entries of a record that has them all; empty if nothing is."""
+    for name, (holds, expected) in (ENTRIES | OPTIONAL).items():
         if (name in ENTRIES or name in record) and not holds(record[name]):
-            return f"entry {name!r} should be {should}"
+            return f"entry {name!r} should be {expected}"
     return ""

@@ -1,6 +1,6 @@
-"""The columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
+"""Columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
 
-A row is one case judged (or not) on one backend. It holds the whole case, so that every row can be replayed.
+A row is one case, judged or not, on one backend. It holds the whole case, so that every row can be replayed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import Any
 from poolproof.reports.rows.verdicts import Verdict
 
 SCHEMA_VERSION = 3
-"""Of the rows that are written. Version 2 had columns besides, which no report told of: its rows are read without."""
-
-READABLE_VERSIONS = ("2", "3")
 
 
-class Kind(StrEnum):
-    """What a column holds, one value or a list of them, by the names that Arrow has for it."""
+class ColumnType(StrEnum):
+    """Type of a column's values, one or a list of them, by its Arrow name."""
 
     TEXT = "string"
     COUNT = "int64"
@@ -33,7 +30,7 @@ class Kind(StrEnum):
         return self in _LISTS
 
 
-_LISTS = (Kind.WORDS, Kind.COUNTS, Kind.REALS)
+_LISTS = (ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS)
 
 
 @dataclass(frozen=True)
@@ -45,13 +42,13 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnType
     meaning: str
     unit: str = ""
     combines: str = ""
 
 
-_TEXT, _COUNT, _REAL, _FLAG = Kind.TEXT, Kind.COUNT, Kind.REAL, Kind.FLAG
+_TEXT, _COUNT, _REAL, _FLAG = ColumnType.TEXT, ColumnType.COUNT, ColumnType.REAL, ColumnType.FLAG
 _WORDS, _COUNTS, _REALS = _LISTS
 
 IDENTITY = (
@@ -68,9 +65,7 @@ IDENTITY = (
     Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
     Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
     Column(
-        "follows",
-        _TEXT,
-        "whether the answer is that of the library's code, its page, both, an earlier release or none",
+        "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
     ),
     Column("model", _TEXT, "declared accumulation model"),
 )
@@ -101,7 +96,7 @@ JUDGEMENT = (
     Column("status_code", _COUNT, "status number of the implementation, where it has one"),
     Column("checks_judged", _WORDS, "checks that could tell"),
     Column("checks_violated", _WORDS, "checks whose claim is broken"),
-    Column("findings", _TEXT, "JSON list: per violated check the element, what it was owed and what it got"),
+    Column("findings", _TEXT, "JSON list: per violated check the element, what was expected and what it got"),
     Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
     Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
     Column("shrunk_reason", _TEXT, "what is wrong with that one"),
@@ -172,8 +167,6 @@ LISTS = (
     Column("list_name", _TEXT, "what the list calls it"),
     Column("list_standard", _TEXT, "standard that the list names for it"),
     Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
-    Column("list_promised", _WORDS, "tensor: data that the row promises, for each tensor"),
-    Column("list_made", _WORDS, "tensor: data that the tensor gets, for each of the same tensors"),
 )
 
 EXECUTION = (
@@ -191,23 +184,18 @@ Row = dict[str, Any]
 
 
 GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
-"""Columns that rows of one square of a verdict matrix agree in; what had to be judged is counted per group, too."""
+"""Columns of one square of a verdict matrix; what had to be judged is counted per group, too."""
 
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
-"""Columns that many rows can be told by, and how."""
-
-
-def known_columns(row: Row) -> Row:
-    """The row without columns that the schema does not have, such as those of an earlier version."""
-    if not isinstance(row, dict):
-        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
-    return {name: value for name, value in row.items() if name in _KNOWN}
+"""Columns that combine over rows, and how."""
 
 
 _KNOWN = frozenset(column.name for column in COLUMNS)
 
 
 def check_columns(row: Row) -> None:
-    """ValueError names a column that the schema does not have."""
+    """Raise ValueError for a column that the schema does not have, TypeError for what is no row."""
+    if not isinstance(row, dict):
+        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
     if not _KNOWN.issuperset(row):
         raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")

@@ -1,9 +1,9 @@
 """A run on disk: a folder with ``run.json``, ``rows/`` and ``evidence/``, safe to kill at any moment.
 
-Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet
-parts, written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
+Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet parts,
+written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
 
-Arrow is imported where Parquet is written or read: who judges and appends rows does without it.
+Arrow is imported only where Parquet is written or read: to judge and append rows takes none of it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.run_record import ENTRIES, objection
-from poolproof.reports.rows.schema import COLUMNS, Row, known_columns
-from poolproof.reports.rows.surroundings import replacing, writing
+from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.verdicts import BadInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 DEFAULT_FOLDER = Path("poolproof-report")
-"""Where a run is recorded that nobody named a folder for."""
+"""Folder of a run for which none is named."""
 
 ROWS_PER_PART = 5000
 
@@ -56,7 +56,7 @@ def lock(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The same for as long as the context lasts."""
+    """Keep other sessions out of a folder for as long as the context lasts."""
     descriptor = _locked(folder, "another folder")
     try:
         yield
@@ -66,7 +66,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _locked(folder: Path, other: str) -> int | None:
-    """What holds the lock while it is open, None where there are no locks."""
+    """Lock a folder for as long as the returned descriptor is open; None where there are no locks."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,7 +80,7 @@ def _locked(folder: Path, other: str) -> int | None:
 
 
 class RowWriter:
-    """Appends the rows of one process to a run. ``name`` must be unique among the processes that write to it.
+    """Appends the rows of one process to a run. ``name`` is unique among the processes that write to it.
 
     `CannotWrite` where there is no room for a row, or none may be written: what was appended before is readable.
     """
@@ -123,11 +123,7 @@ class RowWriter:
 
 
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-    """The rows of a run for which ``where`` holds, in no particular order.
-
-    Columns that an older suite did not write are null, and those that it wrote besides are left out. `NotARun` if the
-    folder has none of a run's files.
-    """
+    """Read the rows of a run for which ``where`` holds, in no particular order; `NotARun` if it has no rows folder."""
     import pyarrow as pa
 
     from poolproof.reports.rows.arrow import SCHEMA
@@ -144,7 +140,7 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
 
 
 def having(column: str, values: Iterable[str]) -> pc.Expression:
-    """Holds for rows whose text in a column is one of some values."""
+    """Select rows whose text in a column is one of ``values``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -152,7 +148,7 @@ def having(column: str, values: Iterable[str]) -> pc.Expression:
 
 
 def finished_blocks(folder: Path) -> frozenset[str]:
-    """Blocks of which every case has its row."""
+    """Return the blocks of which every case has its row."""
     files = (folder / "rows").glob("*.done")
     return frozenset(line[:-1] for file in files for line in _whole_lines(file))
 
@@ -167,14 +163,14 @@ def compact_leftovers(folder: Path) -> None:
 
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
+    """Yield (name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
     for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz", "evidence/shrunk/*.npz"):
         for path in sorted(folder.glob(pattern)):
             yield path.relative_to(folder).as_posix(), path
 
 
 def content_hash(folder: Path) -> str:
-    """SHA-256 over everything a run recorded."""
+    """Hash everything a run recorded, by SHA-256."""
     content = hashlib.sha256()
     for name, path in recorded_files(folder):
         with path.open("rb") as file:
@@ -189,7 +185,7 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """``run.json`` of a run; `NotARun` when there is none or it is damaged."""
+    """Read ``run.json``; `NotARun` when there is none or it is damaged."""
     path = folder / "run.json"
     record = read_record(path, NotARun, f"{folder} is no run", tuple(ENTRIES))
     if reason := objection(record):
@@ -198,7 +194,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:
-    """Where the rows of a run lie: its parts as one data set, and each journal that no part has replaced yet."""
+    """Yield the data sets of a run's rows: its parts as one, and each journal that no part has replaced yet."""
     import pyarrow.dataset as ds
 
     from poolproof.reports.rows.arrow import SCHEMA, to_table
@@ -212,12 +208,11 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
 
 
 def _journal_rows(journal: Path) -> Iterable[Row]:
-    """Rows of a journal, in columns of this schema."""
-    return (known_columns(json.loads(line)) for line in _whole_lines(journal))
+    return map(json.loads, _whole_lines(journal))
 
 
 def _whole_lines(file: Path) -> Iterator[str]:
-    """The lines of a file; a last one that was cut off while being written is left out."""
+    """Yield the lines of a file but a last one that was cut off while being written."""
     with file.open(encoding="utf-8") as lines:
         yield from (line for line in lines if line.endswith("\n"))
 
@@ -252,14 +247,14 @@ def _replace_journal(journal: Path, rows: list[Row]) -> None:
 
         with replacing(journal.with_suffix(".parquet")) as aside:
             table = to_table(rows)
-            told = {**table.schema.metadata, _REPLACES: journal.name}
-            pq.write_table(table.replace_schema_metadata(told), aside, compression="zstd")
+            metadata = {**table.schema.metadata, _REPLACES: journal.name}
+            pq.write_table(table.replace_schema_metadata(metadata), aside, compression="zstd")
     with writing(journal):
         journal.unlink(missing_ok=True)
 
 
 def _is_replaced(journal: Path) -> bool:
-    """Whether the part with a journal's rows has taken its place: its writer may have died before it removed that."""
+    """Return whether a part has taken a journal's place: its writer may have died before it removed that."""
     part = journal.with_suffix(".parquet")
     if not part.exists():
         return False
@@ -269,7 +264,7 @@ def _is_replaced(journal: Path) -> bool:
 
 
 def _unused(folder: Path, name: str) -> Path:
-    """A journal that neither is there nor has a part in its place."""
+    """Return a journal that neither exists nor has a part in its place."""
     number = 0
     while any((folder / f"{name}-{number:04d}").with_suffix(suffix).exists() for suffix in (".jsonl", ".parquet")):
         number += 1

@@ -1,4 +1,4 @@
-"""Text from outside, made safe to show: messages of libraries and plugins, names in bundles and waivers."""
+"""Text for people: numbers in words, and text from outside made safe to show."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 """Control characters but tab and newline, marks that change the direction of writing, and halves of characters."""
 
 _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso\[))", re.MULTILINE)
-"""What makes a line of a log a command of a CI service: ``::`` where it begins, ``##[`` and ``##vso[`` anywhere."""
+"""Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal would obey, or a reader not see, spelled out as Python spells it."""
+    """Spell out, as Python does, what a terminal would obey or a reader not see."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def without_commands(text: str) -> str:
-    """Lines in which no CI service finds a command: the first character of what would be one is spelled out."""
+    """Spell out the first character of what a CI service would take for a command."""
     return _COMMAND.sub(lambda found: (found["before"] or "") + f"\\x{ord(found[0][-1]):02x}", text)
+
+
+def duration(seconds: float) -> str:
+    """Format a time: ``12 s``, ``10 min``, ``1 min 30 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return " ".join(f"{number} {unit}" for number, unit in ((minutes, "min"), (rest, "s")) if number) or "0 s"
+
+
+def count_of(number: int, thing: str) -> str:
+    """Format a number with its noun: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

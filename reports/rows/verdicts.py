@@ -1,4 +1,4 @@
-"""The verdicts a row can carry, which outweighs which, and the exit statuses that tell a script."""
+"""Verdicts of a row, their order of gravity, and the exit statuses that a script reads."""
 
 from __future__ import annotations
 
@@ -27,32 +27,25 @@ class Verdict(StrEnum):
 
     @property
     def overall(self) -> Overall:
-        """How a session ends that reached this verdict and no graver one."""
+        """Return how a session ends that reached this verdict and no graver one."""
         if self in FAILED:
             return Overall.VIOLATES
         return Overall.INCOMPLETE if self in SKIPPED else Overall.CONFORMS
 
 
 JUDGED = frozenset(
-    {
-        Verdict.CONFORMS,
-        Verdict.VIOLATES,
-        Verdict.WAIVED,
-        Verdict.REFUSED,
-        Verdict.CRASHED,
-        Verdict.TIMED_OUT,
-    }
+    {Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT}
 )
-"""A verdict about the implementation was reached."""
+"""Verdicts about the implementation."""
 
 FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
-"""The implementation deviated, and nobody has accepted that."""
+"""Verdicts of a deviation that nobody has accepted."""
 
 RAISED = frozenset({Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR})
-"""An exception of the suite itself or of an adapter, never of the implementation; the finding is its traceback."""
+"""Exceptions of the suite itself or of an adapter, never of the implementation; the finding is the traceback."""
 
 SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTED}) | RAISED
-"""Nothing was learned; the row's reason says why."""
+"""Verdicts from which nothing is learned; the row's reason says why."""
 
 
 class Overall(IntEnum):
@@ -72,16 +65,15 @@ class Overall(IntEnum):
 
     @classmethod
     def of_word(cls, word: str) -> Overall:
-        """The one that a record names by its word."""
         return cls[word.upper().replace(" ", "_")]
 
 
 BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.CONFORMS)
-"""Which outweighs which: a deviation outweighs a gap, whatever else conforms."""
+"""Overall verdicts, the gravest first: a deviation outweighs a gap, whatever else conforms."""
 
 
 def gravest(causes: Mapping[Overall, object]) -> Overall:
-    """The gravest ending for which there is a cause; what nothing speaks against conforms."""
+    """Return the gravest ending for which there is a cause; without any, the run conforms."""
     return next((overall for overall in BY_GRAVITY if causes.get(overall)), Overall.CONFORMS)
 
 
@@ -92,4 +84,4 @@ MEANINGS = {
     Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here; or not "
     "all was recorded or published: a full disk, a file not writable, a plugin that fails",
 }
-"""What each exit status tells, in the words of ``poolproof --help``."""
+"""Meanings of the exit statuses, in the words of ``poolproof --help``."""

@@ -1,1 +1,1 @@
-"""What people read in a terminal, and how every command behaves there."""
+"""Terminal output, and how every command behaves there."""

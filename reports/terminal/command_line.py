@@ -1,4 +1,4 @@
-"""How all commands of ``poolproof`` behave: exit statuses that scripts can rely on, and one sentence for bad input."""
+"""Behaviour of all commands of ``poolproof``: reliable exit statuses, and one sentence for bad input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
 EXIT_STATUSES = "\n\n".join(
     ["\b\nExit statuses:", *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items())]
 )
-"""What ``poolproof --help`` says below the commands."""
+"""Text below the commands in ``poolproof --help``."""
 
 
 class Number(click.FloatRange):
@@ -44,10 +44,10 @@ class NamedPath(click.Path):
 
 PATH = NamedPath(path_type=Path)
 
-MOST_SECONDS = 86_400.0
-"""A day: who waits longer for one case has mistyped."""
+MAX_SECONDS = 86_400.0
+"""A day: longer for one case is a typing mistake."""
 
-SECONDS = Number(0, MOST_SECONDS, min_open=True)
+SECONDS = Number(0, MAX_SECONDS, min_open=True)
 
 
 class CommandGroup(click.Group):

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.reports.figures.comparison import WORDS, Comparison
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.drift import MEASURED
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.schema import GROUP
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import ending
 
-_MOST_LINES = 12
+_MAX_LINES = 12
 _FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
 
 
@@ -26,13 +26,13 @@ def show(comparison: Comparison, overall: Overall, console: Console) -> None:
     """Print what changed; ``overall`` is how the command will end."""
     for part in summary(comparison):
         console.print(part, soft_wrap=isinstance(part, Text))
-    for side, told in zip(("before", "after"), comparison.libraries, strict=True):
-        console.print(Text(f"{side}: {told}", style="dim"), soft_wrap=True)
+    for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
+        console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
     console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
 
 
 def summary(comparison: Comparison) -> list[RenderableType]:
-    """A table for everything that changed; nothing for what did not."""
+    """Make a table for everything that changed; none for what did not."""
     precision = (*MEASURED, "statistic", "before", "after")
     return [
         *_section("Newly failing", comparison.newly_failing, _FAILURE, "red"),
@@ -46,22 +46,18 @@ def summary(comparison: Comparison) -> list[RenderableType]:
 
 
 def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str = "") -> list[RenderableType]:
-    """A titled table of the first lines of a frame, or nothing when it is empty."""
+    """Make a titled table of the first lines of a frame; none of an empty one."""
     if frame.empty:
         return []
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        justify: JustifyMethod = "right" if _is_number(frame, name) else "left"
+        justify: JustifyMethod = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
         table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
-    for line in records(frame.head(_MOST_LINES)):
+    for line in records(frame.head(_MAX_LINES)):
         table.add_row(*(_text(line, name) for name in columns))
-    more = len(frame) - _MOST_LINES
+    more = len(frame) - _MAX_LINES
     note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
     return [Text(title, style=f"bold {style}"), table, *note]
-
-
-def _is_number(frame: pd.DataFrame, name: str) -> bool:
-    return pd.api.types.is_numeric_dtype(frame[name])
 
 
 def _text(line: Record, name: str) -> str:

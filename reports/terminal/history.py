@@ -1,4 +1,4 @@
-"""The runs of a history, and answers about them, for the terminal."""
+"""Runs of a history, and answers about them, for the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.conclusion import count_of
 from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import STYLES
 
@@ -37,7 +37,7 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
 
 
 def in_form(answer: pd.DataFrame, form: str) -> str:
-    """An answer as "csv", as "json" (a list of objects) or as a "table" for people, ending with a line break."""
+    """Format an answer as "csv", as "json" (a list of objects) or as a "table" for people."""
     if form == "csv":
         return answer.to_csv(index=False)
     if form == "json":

@@ -1,4 +1,4 @@
-"""Case lists for the terminal: verdicts beside the lists' own standards, and what became of the data they promise."""
+"""Case lists for the terminal: verdicts beside the lists' own standards."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.lists import honesty, standings
+from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.tables import records
 
-_STANDINGS = {
+_HEADINGS = {
     "list_standard": "its own standard",
     "rows": "rows",
     "judged": "judged",
@@ -26,25 +26,14 @@ _STANDINGS = {
     "missed": "passes what\nviolates",
     "accused": "fails what\nconforms",
 }
-_HONESTY = {
-    "tensor": "tensor",
-    "rows": "rows",
-    "kept": "as promised",
-    "broken": "otherwise",
-    "instead": "made instead",
-    "promised": "promised",
-}
 
 
-def listed(rows: pd.DataFrame) -> list[RenderableType]:
-    """Both tables of each list on each backend; nothing where no row is of a list."""
+def list_tables(rows: pd.DataFrame) -> list[RenderableType]:
+    """Make a table of each list on each backend."""
     parts: list[RenderableType] = []
     for (backend, name), group in rows.groupby(["backend", "list"], sort=False):
         parts.append(Text(f"\nCase list {name} on {backend}", style="bold"))
-        parts.append(_table(_STANDINGS, standings(group)))
-        promised = honesty(group)
-        if len(promised):
-            parts.append(_table(_HONESTY, promised))
+        parts.append(_table(_HEADINGS, list_results(group)))
     return parts
 
 
@@ -54,9 +43,9 @@ def _table(headings: Mapping[str, str], lines: pd.DataFrame) -> Table:
         is_number = pd.api.types.is_integer_dtype(lines[column])
         table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     for line in records(lines):
-        table.add_row(*(_told(line[column]) for column in headings))
+        table.add_row(*(_cell(line[column]) for column in headings))
     return table
 
 
-def _told(value: int | str) -> Text:
+def _cell(value: int | str) -> Text:
     return Text(f"{value:,}" if isinstance(value, int) else value or "–")

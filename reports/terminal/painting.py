@@ -1,4 +1,4 @@
-"""Where commands and runs print, and how: verdicts in their colours, and text from outside shown as it is."""
+"""Output of commands and runs: verdicts in their colours, and text from outside made visible."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ STYLES = {
     Overall.INCOMPLETE: "yellow",
     Overall.COULD_NOT_RUN: "red",
 }
-"""How an overall verdict is painted."""
+"""Terminal styles of overall verdicts."""
 
 
 def ending(word: str, overall: Overall, text: str) -> Text:
-    """The line at the end that says it all: a word for the verdict, the exit status, and why."""
+    """Make the last line: a word for the verdict, the exit status, and why."""
     line = Text(f"\n{word.upper()}", style=f"bold {STYLES[overall]}")
     return line.append(f" (exit status {int(overall)}){text and f': {text}'}", style="default not bold")
 
 
 class SafeConsole(Console):
-    """A console that shows what text from outside would make the terminal do, or the CI service that keeps the log."""
+    """A console that spells out what text from outside would make the terminal do, or the CI service."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         line = ""
@@ -42,5 +42,5 @@ class SafeConsole(Console):
 
 
 def console() -> Console:
-    """Where commands print: as wide as the terminal, wide enough for a reproducer where there is none."""
+    """Open the console of a command: as wide as the terminal, wide enough for a replay line where there is none."""
     return SafeConsole(width=None if sys.stdout.isatty() else 140)

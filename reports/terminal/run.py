@@ -10,37 +10,38 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, notable, totals
-from poolproof.reports.figures.conclusion import Conclusion, count_of
+from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.suspects import headline
-from poolproof.reports.terminal.lists import listed
+from poolproof.reports.terminal.clusters import cluster_summary
+from poolproof.reports.terminal.lists import list_tables
 from poolproof.reports.terminal.painting import ending
-from poolproof.reports.terminal.suspects import suspected
 from poolproof.reports.waivers.review import Review, State
 
-_MOST_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
+_MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 
-_NOTED = (
+_MARKED = (
     ("violates", "✗", "bold red", "violated, crashed or timed out"),
     ("waived", "w", "yellow", "waived"),
     ("refused", "r", "dim", "of these refused as documented"),
     ("undocumented", "u", "yellow", "refused undocumented"),
     ("skipped", "s", "dim", "skipped"),
 )
-"""Counts that a square of the table tells besides the cases judged, each with its mark, style and meaning."""
+"""Counts that a square of the table shows besides the cases judged, with mark, style and meaning."""
 
 
 def show(digest: Digest, console: Console, fault: str = "") -> None:
-    """Print the summary; long lines are left whole, so that a reproducer can be copied.
+    """Print the summary; long lines are left whole, so that a replay line can be copied.
 
-    ``fault`` of the surroundings is the conclusion, where there is one, whatever the rows so far say.
+    ``fault`` of the system is the conclusion, where there is one, whatever the rows so far say.
     """
     parts = summary(digest, console)
     if fault:
@@ -50,25 +51,25 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
 
 
 def summary(digest: Digest, console: Console) -> list[RenderableType]:
-    """What is wrong; the verdict table, what was not judged and why, the waivers, the failures, the conclusion."""
-    parts = suspected(digest.suspects)
-    if len(digest.asked):
-        parts += _verdict_table(digest.asked, console)
+    """Make the parts: root causes, verdict table, what was not judged, waivers, failures, conclusion."""
+    parts = cluster_summary(digest.clusters)
+    if len(digest.supported_counts):
+        parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
-    parts += listed(digest.listed)
+    parts += list_tables(digest.list_rows)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
-    parts += _plugins(digest.plugin_faults)
+    parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
-    wrong = headline(digest.suspects) if digest.things_wrong else ""
+    wrong = headline(digest.clusters) if digest.root_causes else ""
     parts.append(conclusion_line(digest.conclusion, wrong))
     return parts
 
 
 def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
-    """The line that a CI engineer reads: verdict, exit status, and why; ``wrong`` says how many things are."""
+    """Make the line that a CI engineer reads: verdict, exit status, and why; ``wrong`` counts root causes."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
     if not notes:
@@ -80,15 +81,15 @@ def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"]:
         notes.append(f"{totals['waived']:,} waived")
-    notes += filter(None, [conclusion.narrowed, conclusion.further_told])
+    notes += filter(None, [conclusion.narrowed, conclusion.further_text])
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
-    """The matrix with its key; where the terminal is too narrow for it, its last column alone."""
+    """Make the matrix with its key; where the terminal is too narrow for it, its last column alone."""
     table = _matrix(counts, aspects_in_order(counts))
     totals = counts.sum()
-    key = "; ".join(["cases judged", *(f"{mark} {meaning}" for name, mark, _, meaning in _NOTED if totals[name])])
+    key = "; ".join(["cases judged", *(f"{mark} {meaning}" for name, mark, _, meaning in _MARKED if totals[name])])
     if console.measure(table, options=console.options.update_width(1000)).maximum > console.width:
         table = _matrix(counts, [])
         key += "; a wider terminal shows each aspect"
@@ -96,7 +97,7 @@ def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableTyp
 
 
 def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
-    """One line per backend, operator and dtype pair, one column per aspect."""
+    """Make one line per backend, operator and dtype pair, one column per aspect."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "dtype", "index"):
         table.add_column(heading, no_wrap=True)
@@ -116,16 +117,16 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
 
 def _square(counts: Record) -> Text:
     text = Text(str(counts["judged"]))
-    noted = [(f" {mark}{counts[name]}", style) for name, mark, style, _ in _NOTED if counts[name]]
-    for note, style in noted:
-        text.append(note, style=style)
-    if not noted:
+    marked = [(f" {mark}{counts[name]}", style) for name, mark, style, _ in _MARKED if counts[name]]
+    for mark_text, style in marked:
+        text.append(mark_text, style=style)
+    if not marked:
         text.stylize("green")
     return text
 
 
 def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[RenderableType]:
-    """A titled table without lines, or nothing when it would be empty."""
+    """Make a titled table without lines; none when it would be empty."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for line in lines:
         table.add_row(*line)
@@ -133,16 +134,16 @@ def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[Re
 
 
 def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
-    """One line per backend, and the clauses that are violated or answered as their page says."""
+    """Make one line per backend, and list the clauses that are violated or answered as their page says."""
     if clauses.empty:
         return []
     parts: list[RenderableType] = [Text("\nContract", style="bold")]
     for line in records(totals(clauses)):
-        asked = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
+        scope = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
         where = "where code and page of the library disagree, it follows"
         answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
         answers += f"; {count_of(line['as_earlier'], 'answer')} of an earlier release" if line["as_earlier"] else ""
-        parts.append(Text(f"{line['backend']} {line['product']}: {asked}, {line['violates']:,} violated; {answers}"))
+        parts.append(Text(f"{line['backend']} {line['product']}: {scope}, {line['violates']:,} violated; {answers}"))
     chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
     lines = (
         (
@@ -174,17 +175,13 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines = (
         (
             f"{review.cases:>6}",
-            Text(review.told, style=_STYLES_OF_STATES.get(review.state, "")),
+            Text(review.description, style=_STYLES_OF_STATES.get(review.state, "")),
             review.waiver.id,
             Text(review.waiver.reason, overflow="fold"),
         )
         for review in reviews
     )
     return _listing("Waivers", lines)
-
-
-def _plugins(faults: Iterable[str]) -> list[RenderableType]:
-    return _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in faults))
 
 
 def _never_run(never: pd.DataFrame) -> list[RenderableType]:
@@ -197,16 +194,16 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
             line["class"],
             Text(line["because"], overflow="fold"),
         )
-        for line in records(never.head(_MOST_GAPS))
+        for line in records(never.head(_MAX_GAPS))
     )
     parts = _listing("Never run, only refused, though no document is known that allows it", lines)
-    if len(never) > _MOST_GAPS:
-        parts.append(Text(f"       and {count_of(len(never) - _MOST_GAPS, 'more line')}", style="dim"))
+    if len(never) > _MAX_GAPS:
+        parts.append(Text(f"       and {count_of(len(never) - _MAX_GAPS, 'more line')}", style="dim"))
     return parts
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
-    """The mandatory groups with something missing, those of an operator and dtype together, the largest gaps first."""
+    """List the mandatory groups with something missing, by operator and dtype, the largest gaps first."""
     if gaps.empty:
         return []
     columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect", "clause")]
@@ -219,18 +216,18 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
             " ".join(str(gap[name]) for name in columns if gap[name] not in (None, "")),
             Text(gap["because"]),
         )
-        for gap in records(worst.head(_MOST_GAPS))
+        for gap in records(worst.head(_MAX_GAPS))
     )
     parts = _listing("Planned, but not judged", lines)
-    if len(worst) > _MOST_GAPS:
-        parts.append(Text(f"       and {count_of(len(worst) - _MOST_GAPS, 'more line')}", style="dim"))
+    if len(worst) > _MAX_GAPS:
+        parts.append(Text(f"       and {count_of(len(worst) - _MAX_GAPS, 'more line')}", style="dim"))
     return parts
 
 
 def _failures(digest: Digest) -> list[RenderableType]:
-    """One of each kind: with its message and its line where no suspect explains it, else a line."""
+    """List one failure of each kind: with its message where no root cause explains it, else a line."""
     unexplained = _unexplained(digest.unexplained)
-    if not digest.things_wrong:
+    if not digest.root_causes:
         return [Text("\nViolations, one of each kind", style="bold red"), *unexplained] if unexplained else []
     title = "\nViolations that none of these things explains, one of each kind"
     listed = _explained(digest)

@@ -1,4 +1,4 @@
-"""What was found about a bundle, for the terminal."""
+"""Findings about a bundle, for the terminal."""
 
 from __future__ import annotations
 

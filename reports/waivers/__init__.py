@@ -1,9 +1,9 @@
 """Waivers: known deviations that a person has accepted, with scope, reason, owner and expiry.
 
-A waiver is a table in a TOML file. It covers a row when every entry of its scope matches, and turns the row's
-verdict from "violates" to "waived" when all violated checks are covered; what harms the program around the call is
-covered only where it is named. Nothing is hidden: waived rows keep
-their findings, and a run prints which waivers it used, which it did not need and which have expired.
+A waiver is a table in a TOML file. It covers a row when every entry of its scope matches, and turns the row's verdict
+from "violates" to "waived" when all violated checks are covered; what harms the program around the call is covered only
+where it is named. Nothing is hidden: waived rows keep their findings, and a run prints which waivers it used, which it
+did not need and which have expired.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
-from poolproof.reports.rows.schema import COLUMNS, Kind, Row
+from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 from poolproof.reports.waivers.patterns import Patterns, bound, matches, matches_any
 
@@ -25,12 +25,12 @@ _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
 
 _LONGEST = 2
-"""Years after which somebody has to have looked again."""
+"""Years that a waiver may last."""
 
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
-_NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (Kind.COUNT, Kind.REAL))
+_NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
 """Columns of numbers, whose patterns may be bounds."""
 
 
@@ -63,21 +63,21 @@ class Waiver:
     versions: Patterns = field(default_factory=dict)
 
     def covers(self, row: Row, environment: Mapping[str, str]) -> bool:
-        """Whether the row and the backend's environment lie in the scope."""
+        """Return whether the row and the backend's environment lie in the scope."""
         return matches(self.scope, row) and matches(self.versions, environment)
 
     def covers_check(self, check: str) -> bool:
         return check in self.checks if self.checks else check not in GRAVE
 
     def concerns(self, backend: str, environment: Mapping[str, str]) -> bool:
-        """Whether it can cover anything on a backend that describes itself so."""
+        """Return whether it can cover anything on a backend that describes itself so."""
         return matches_any(backend, self.scope.get("backend", ("*",))) and matches(self.versions, environment)
 
     def has_expired(self, today: date) -> bool:
         return self.expires < today
 
     def to_table(self) -> dict[str, Any]:
-        """As `parse` reads it: patterns that stand alone are texts, what is empty is left out."""
+        """Return the table that `parse` reads: single patterns are texts, what is empty is left out."""
         table: dict[str, Any] = {"id": self.id, "reason": self.reason, "owner": self.owner, "expires": self.expires}
         if self.issue:
             table["issue"] = self.issue
@@ -99,14 +99,14 @@ class Waivers:
         self._active = tuple(waiver for waiver in self.all if not waiver.has_expired(today))
 
     def apply(self, row: Row, environment: Mapping[str, str]) -> Row:
-        """The row, waived if active waivers cover everything it violates."""
+        """Return the row, waived if active waivers cover everything it violates."""
         if row["verdict"] not in FAILED:
             return row
         ids = self.covering(row, environment)
         return row | {"verdict": str(Verdict.WAIVED), "waivers": ids} if ids else row
 
     def covering(self, row: Row, environment: Mapping[str, str]) -> list[str]:
-        """Ids of the waivers that together cover everything the row violates; empty when they do not."""
+        """Return the ids of the waivers that together cover everything the row violates; none when they do not."""
         violated = row["checks_violated"] or [SURVIVAL]
         covering = [waiver for waiver in self._active if waiver.covers(row, environment)]
         by_check = {check: [w.id for w in covering if w.covers_check(check)] for check in violated}
@@ -114,7 +114,7 @@ class Waivers:
 
 
 def load(path: Path) -> list[Waiver]:
-    """The waivers of one file; `WaiverError` for anything that is not as it should be."""
+    """Read the waivers of one file; `WaiverError` for anything that is not as it should be."""
     try:
         return loads(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
@@ -124,7 +124,7 @@ def load(path: Path) -> list[Waiver]:
 
 
 def loads(text: str, source: str) -> list[Waiver]:
-    """The waivers of a TOML text that comes from ``source``."""
+    """Parse the waivers of a TOML text that comes from ``source``."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -141,12 +141,12 @@ def loads(text: str, source: str) -> list[Waiver]:
 
 
 def shipped() -> list[Path]:
-    """Waiver files that come with the suite: what it found in public libraries."""
+    """Return the waiver files that come with the suite: what it found in public libraries."""
     return sorted(Path(__file__).parent.glob("*.toml"))
 
 
 def parse(table: Mapping[str, Any], where: str) -> Waiver:
-    """One waiver from its TOML table, checked."""
+    """Check one waiver's TOML table."""
     unknown = sorted(set(table) - set(_REQUIRED) - set(_OPTIONAL))
     missing = [name for name in _REQUIRED if name not in table]
     if unknown:
@@ -178,19 +178,19 @@ def parse(table: Mapping[str, Any], where: str) -> Waiver:
 
 
 def check_terms(waivers: Iterable[Waiver], today: date) -> None:
-    """`WaiverError` about the first waiver that lasts more than two years from ``today``."""
+    """Raise `WaiverError` about the first waiver that lasts more than two years from ``today``."""
     for waiver in waivers:
         if waiver.expires.timetuple()[:3] > (today.year + _LONGEST, today.month, today.day):
             raise WaiverError(f"waiver {waiver.id} expires on {waiver.expires}, more than two years from {today}")
 
 
 def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
-    """The waivers as JSON can hold them; `from_records` reads them back."""
+    """Return the waivers as JSON objects; `from_records` reads them back."""
     return [waiver.to_table() | {"expires": waiver.expires.isoformat()} for waiver in waivers]
 
 
 def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
-    """The waivers of a list of records that stands in ``where``."""
+    """Read the waivers of a list of records that stands in ``where``."""
     return [parse({**record, "expires": _day(record, where)}, where) for record in records]
 
 

@@ -1,4 +1,4 @@
-"""The patterns of a waiver: shell-style ones of texts, and bounds of numbers such as ``>= 50000``."""
+"""Patterns of a waiver: shell-style ones of texts, and bounds of numbers such as ``>= 50000``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 Patterns = Mapping[str, tuple[str, ...]]
-"""A name and the patterns of which its value must match one."""
+"""Name -> patterns of which its value must match one."""
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
@@ -22,18 +22,18 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
-    """Whether every name's value matches."""
+    """Return whether every name's value matches."""
     return all(matches_any(values.get(name), choices) for name, choices in patterns.items())
 
 
 def matches_any(value: Any, patterns: Sequence[str]) -> bool:
-    """Whether a value lies within one of the bounds, or its text, empty for None, matches one of the other patterns."""
+    """Return whether a value lies within one of the bounds, or its text, empty for None, matches another pattern."""
     text = "" if value is None else str(value)
     return any(fnmatchcase(text, pattern) or _within(value, pattern) for pattern in patterns)
 
 
 def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
-    """(comparison, limit) of a bound, None of any other pattern; ValueError where it begins as one and is none."""
+    """Return (comparison, limit) of a bound, None of any other pattern; ValueError for a malformed bound."""
     if not pattern.startswith(("<", ">")):
         return None
     found = _BOUND.fullmatch(pattern)

@@ -1,4 +1,4 @@
-"""What became of each waiver in a run: used, or to be looked at by the person who owns it."""
+"""Review of a run's waivers: which were used, and which their owners have to look at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REVIEWED = ("backend", "operator", "verdict", "checks_violated", "waivers")
 
 
 class State(StrEnum):
-    """What a run says about a waiver."""
+    """Result of a run for a waiver."""
 
     USED = "used"
     EXPIRED = "expired"
@@ -37,7 +37,7 @@ STALE = frozenset({State.EXPIRED, State.UNMATCHED, State.NOT_NEEDED})
 
 
 _WHOLE_OPERATORS = {"backend", "operator", "product", "dtype", "index_dtype"}
-"""Columns by which a scope tells no call of an operator from another."""
+"""Columns that do not single out calls of an operator."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class Review:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it names no checks, and is about whole operators or covers failures of several kinds."""
+        """Return whether it names no checks, and is about whole operators or covers failures of several kinds."""
         return not self.waiver.checks and (self.waiver.scope.keys() <= _WHOLE_OPERATORS or self.kinds > 1)
 
     @property
-    def told(self) -> str:
-        """The state in words, and whether the waiver is wide."""
+    def description(self) -> str:
+        """Return the state in words, and whether the waiver is wide."""
         return f"{self.state}, wide" if self.is_wide else str(self.state)
 
 
 def review(
     waivers: Iterable[Waiver], rows: pa.Table, environments: Mapping[str, Mapping[str, str]], today: date
 ) -> list[Review]:
-    """The state of each waiver in a run; ``environments`` maps its backends to what they said about themselves."""
+    """Return the state of each waiver in a run; ``environments`` maps its backends to their descriptions."""
     verdicts = rows["verdict"].to_numpy()
     judged, failed = np.isin(verdicts, list(JUDGED)), np.isin(verdicts, list(FAILED))
     uses = {item["values"]: item["counts"] for item in pc.value_counts(pc.list_flatten(rows["waivers"])).to_pylist()}
@@ -83,7 +83,7 @@ def review(
 
 
 def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
-    """The kinds of failure that each waiver covers, by its id."""
+    """Return the kinds of failure that each waiver covers, by its id."""
     kinds: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     waived = rows.filter(pc.equal(rows["verdict"], str(Verdict.WAIVED))).select(list(REVIEWED))
     for row in waived.to_pylist():
@@ -93,7 +93,7 @@ def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
 
 
 def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
-    """The columns that the waivers' scopes name."""
+    """Return the columns that the waivers' scopes name."""
     return list(dict.fromkeys(column for waiver in waivers for column in waiver.scope))
 
 
@@ -115,7 +115,7 @@ def _state(
 
 
 def _scope(waiver: Waiver, rows: pa.Table, environments: Mapping[str, Mapping[str, str]]) -> NDArray[np.bool_]:
-    """Which rows the waiver is about."""
+    """Select the rows that the waiver is about."""
     here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
     scope = np.isin(rows["backend"].to_numpy(), here)
     for column, patterns in waiver.scope.items():
@@ -124,7 +124,7 @@ def _scope(waiver: Waiver, rows: pa.Table, environments: Mapping[str, Mapping[st
 
 
 def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Which values match; each distinct value is looked at once."""
+    """Select the values that match; each distinct value is looked at once."""
     encoded = column.combine_chunks().dictionary_encode("encode")
     matching = np.array([matches_any(value, patterns) for value in encoded.dictionary.to_pylist()], bool)
     return matching[encoded.indices.to_numpy()]

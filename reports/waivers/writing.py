@@ -1,4 +1,4 @@
-"""From a failing row to a waiver, and from waivers to TOML."""
+"""Waivers made from failing rows, and written as TOML."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 import tomli_w
 
 from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.replacing import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
 _VERSION = re.compile(r"v?\d+\.\w+")
-"""How the value of an environment looks that is a version, such as 2.13.0+cpu or 8.0.RC1."""
+"""A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Approval:
 
 
 def waiver_for(row: Row, environment: Mapping[str, str], accepted: Approval) -> Waiver:
-    """The narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope asked for."""
+    """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given."""
     foreign = sorted(set(accepted.scope) - set(SCOPE_COLUMNS))
     if foreign:
         known = ", ".join(SCOPE_COLUMNS)
@@ -66,10 +66,10 @@ def append(waiver: Waiver, path: Path) -> None:
 
 
 def to_toml(waivers: Sequence[Waiver]) -> str:
-    """The waivers as a file that `load` reads."""
+    """Write the waivers as a file that `load` reads."""
     return tomli_w.dumps({"waiver": [waiver.to_table() for waiver in waivers]}) if waivers else ""
 
 
 def _literal(text: str) -> str:
-    """The shell-style pattern that matches this text alone."""
+    """Return the shell-style pattern that matches this text alone."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in text)

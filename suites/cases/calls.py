@@ -21,8 +21,7 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.changes import changed, sentence
-from poolproof.references.contract.variations import models, variations
+from poolproof.references.contract.changes import changed, models, sentence, variations
 from poolproof.references.products import Product
 from poolproof.suites.cases.generation import derive_seed
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
-from poolproof.references.kept import kept_property
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
 from poolproof.suites.cases.forms import Form, form_of
@@ -85,7 +84,7 @@ class Case:
         """Canonical one-line JSON; fields at their default are left out."""
         return self._line
 
-    @kept_property
+    @cached_property
     def _line(self) -> str:
         return _ENCODER.encode(_spelled(self))
 
@@ -134,45 +133,45 @@ class Case:
         case._check()
         return case
 
-    @kept_property
+    @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits that depend on the content alone."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
-    @kept_property
+    @cached_property
     def api(self) -> Operator:
         return find_operator(self.operator)
 
-    @kept_property
+    @cached_property
     def leading_shape(self) -> tuple[int, ...]:
         """([N,] C)."""
         return self.shape[: -self.api.spatial_rank]
 
-    @kept_property
+    @cached_property
     def spatial_shape(self) -> tuple[int, ...]:
         return self.shape[-self.api.spatial_rank :]
 
-    @kept_property
+    @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """The windows along each spatial axis."""
         return self.attributes.axes(self.spatial_shape)
 
-    @kept_property
+    @cached_property
     def pooled_shape(self) -> tuple[int, ...]:
         """Shape of grad_output: ([N,] C, *windows)."""
         return (*self.leading_shape, *(axis.windows for axis in self.axes))
 
-    @kept_property
+    @cached_property
     def planes(self) -> int:
         """N * C."""
         return prod(self.leading_shape)
 
-    @kept_property
+    @cached_property
     def plane_size(self) -> int:
         """Cells of one plane of ``self``."""
         return prod(self.spatial_shape)
 
-    @kept_property
+    @cached_property
     def plane_windows(self) -> int:
         """Windows of one plane, the elements of one plane of grad_output."""
         return prod(axis.windows for axis in self.axes)
@@ -181,7 +180,7 @@ class Case:
         """Shape of one of ``api.tensors``."""
         return self._tensor_shapes[tensor]
 
-    @kept_property
+    @cached_property
     def _tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         return self.api.tensor_shapes(self.shape, self.axes)
 
@@ -209,7 +208,7 @@ class Case:
         """Bytes that the tensors of one call occupy, gaps included."""
         return sum(form.nbytes for form in self.forms.values())
 
-    @kept_property
+    @cached_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
         return self.forms_in({name: Layout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
@@ -222,7 +221,7 @@ class Case:
             for name, shape in self._tensor_shapes.items()
         }
 
-    @kept_property
+    @cached_property
     def taps(self) -> int:
         """Cells of the largest window, those outside the plane included."""
         return taps(self.axes)
@@ -231,7 +230,7 @@ class Case:
         """Those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
         return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
-    @kept_property
+    @cached_property
     def has_bit_mask(self) -> bool:
         """Whether the tensor of indices holds bits, whose order is not published."""
         return self.api.indices.are_bits(self.taps)
@@ -240,7 +239,7 @@ class Case:
         """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return self._has_empty_window
 
-    @kept_property
+    @cached_property
     def _has_empty_window(self) -> bool:
         return any(axis.has_empty_window() for axis in self.axes)
 

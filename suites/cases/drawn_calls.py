@@ -11,9 +11,19 @@ from functools import cache
 from hypothesis import strategies as st
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import Changes, Listed, Reshaped, changed
+from poolproof.references.contract.changes import (
+    INT64_MAX,
+    INT64_MIN,
+    LENGTHS,
+    RANKS,
+    Change,
+    Changes,
+    Field,
+    changed,
+    models,
+    single_changes,
+)
 from poolproof.references.contract.examples import base_template
-from poolproof.references.contract.variations import INT64_MAX, INT64_MIN, LENGTHS, RANKS, models, single_changes
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, per_kind
@@ -102,11 +112,12 @@ def _perturbations(product: Product, api: str) -> st.SearchStrategy[Changes]:
     """A single change as the enumeration has it, or any list or shape."""
     signature = SIGNATURES[api]
     listed = st.sampled_from(tuple(change for call in models(product, api).values() for change in single_changes(call)))
-    shapes = st.builds(Reshaped, st.sampled_from(signature.tensors), _tuples(RANKS[-1]))
-    lists = st.builds(Listed, st.sampled_from(signature.lists), _tuples(LENGTHS[-1])) if signature.lists else shapes
+    shapes = _changes(signature.tensors, "shape", RANKS[-1])
+    lists = _changes(signature.lists, "values", LENGTHS[-1]) if signature.lists else shapes
     anything = st.tuples(shapes | lists)
     return st.one_of(listed, listed, listed, anything)
 
 
-def _tuples(longest: int) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(_VALUES, max_size=longest).map(tuple)
+def _changes(arguments: tuple[str, ...], field: Field, longest: int) -> st.SearchStrategy[Change]:
+    values = st.lists(_VALUES, max_size=longest).map(tuple)
+    return st.builds(Change, st.sampled_from(arguments), st.just(field), values)

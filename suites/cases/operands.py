@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
-from poolproof.references.summary import Slab
+from poolproof.references.summary import PlaneChunk
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -50,7 +50,7 @@ class Contents:
     indices: Int64 | None = None
     mask: NDArray[np.int8] | None = None
 
-    @kept_property
+    @cached_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""
         assert self.indices is not None
@@ -62,7 +62,7 @@ class Contents:
         assert self.gradient is not None
         return self.gradient.ravel().astype(np.float64)
 
-    @kept_property
+    @cached_property
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
         cells = self.landing.cells
@@ -70,11 +70,11 @@ class Contents:
             cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
-    def slabs(self, outputs: NDArray) -> Iterator[Slab]:
+    def slabs(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         """What came out in grad_input beside what belongs there, some planes at a time, or a piece of one."""
         return self._planes(outputs) if self.case.plane_size <= LARGEST_PLANE else self._pieces(outputs.reshape(-1))
 
-    def _planes(self, outputs: NDArray) -> Iterator[Slab]:
+    def _planes(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
@@ -87,14 +87,14 @@ class Contents:
             some = slice(first, first + step)
             flat = cells[some].ravel(), _float64(terms[some]), _float64(came_out[some])
             if case.has_empty_window():
-                yield Slab(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
+                yield PlaneChunk(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
             else:
-                yield Slab(*flat)
+                yield PlaneChunk(*flat)
 
-    def _pieces(self, outputs: NDArray) -> Iterator[Slab]:
+    def _pieces(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         for cells in self.stretches(LARGEST_PLANE, PIECES):
             flat = *self.belonging(cells), _float64(outputs[cells])
-            yield Slab(*flat, self.open_cells[cells]) if self.case.has_empty_window() else Slab(*flat)
+            yield PlaneChunk(*flat, self.open_cells[cells]) if self.case.has_empty_window() else PlaneChunk(*flat)
 
     def stretches(self, most: int, pieces: int) -> Iterator[slice]:
         """Flat numbers of cells of grad_input: of the planes that have ``most`` cells or windows, or of a piece of one.
@@ -109,7 +109,7 @@ class Contents:
         step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
         return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
-    @kept_property
+    @cached_property
     def open_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None

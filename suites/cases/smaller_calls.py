@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import Change, Changes, changed, nearest
-from poolproof.references.contract.variations import BASE, models, single_changes
+from poolproof.references.contract.changes import BASE, Change, Changes, changed, models, nearest, single_changes
 from poolproof.references.products import Product
 
 _MOST_TOGETHER = 3
@@ -59,4 +58,4 @@ def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
 
 
 def _is_of_same_field(first: Change, second: Change) -> bool:
-    return type(first) is type(second) and first.argument == second.argument
+    return (first.argument, first.field) == (second.argument, second.field)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from poolproof.reports.rows.differing import first_difference
+from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.fleet.dispatch import Came, Died, Ended, Event

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
+from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.evidence import write_programs
-from poolproof.reports.rows.prices import usual_price
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.surroundings import writing
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, patience
 from poolproof.suites.fleet.node import Batch, Single, Work
@@ -162,7 +162,7 @@ def _is_over(session: pytest.Session) -> bool:
 
 
 def _cost(work: Work) -> float:
-    return 1.0 if isinstance(work, Single) else work.count * usual_price(work.aspect.id)
+    return 1.0 if isinstance(work, Single) else work.count * usual_cost(work.aspect.id)
 
 
 def _tell(item: pytest.Item, tally: Tally, error: str, judge: int, seconds: float) -> None:

@@ -3,7 +3,7 @@
 Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command and
 ends as that ends. When the command ends, when it is asked to end (SIGTERM), or when the process SESSION, its parent,
 is gone, however that went, it kills all that descends from it: what backends fork comes to it when its parents die,
-whatever session and group it is in and whatever signals it blocks. `guard` is that for what is no command.
+whatever session and group it is in and whatever signals it blocks.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 LOOK_SECONDS = 0.25
@@ -25,7 +24,7 @@ KILL_SECONDS = 1.0
 """How long killed processes are waited for: one that the system holds in a driver's call goes when that returns."""
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with(parent: int) -> None:
@@ -37,24 +36,12 @@ def die_with(parent: int) -> None:
 
 def main() -> None:
     session, command = int(sys.argv[1]), sys.argv[2:]
-    _end_as(guard(partial(_start, command), lambda: os.getppid() == session))
-
-
-def guard(start: Callable[[Iterable[int]], int], is_wanted: Callable[[], bool]) -> int:
-    """How the process ended that ``start`` gives the id of, once nothing of it is left; killed, where it is not wanted.
-
-    ``start`` is given the signal mask of before: this process blocks the signals that it waits for.
-    """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    status = _watch(start(before), is_wanted)
+    server = _start(command, before)
+    status = _watch(session, server)
     _kill_descendants()
-    return status
-
-
-def name_this_process(name: str) -> None:
-    """Let ``ps`` and ``top`` show a fork by the first 15 characters of a name, where its command is another's."""
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+    _end_as(status)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -74,9 +61,9 @@ def _start(command: list[str], mask: Iterable[int]) -> int:
     return pid
 
 
-def _watch(server: int, is_wanted: Callable[[], bool]) -> int:
+def _watch(session: int, server: int) -> int:
     """How the server ended, as `subprocess` counts it; killed, where it is not waited for any longer."""
-    while is_wanted():
+    while os.getppid() == session:
         told = signal.sigtimedwait(_SIGNALS, LOOK_SECONDS)
         ended = _reap()
         if server in ended:

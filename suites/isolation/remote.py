@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, Passage
+from poolproof.backends.abilities import ALL, Abilities
+from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
 from poolproof.backends.host.protocol import (
     Description,
     ProtocolError,
@@ -21,7 +21,7 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract import ContractCall
-from poolproof.references.contract.phase_two import Way
+from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.suites.isolation.arena import shared_arena
@@ -61,10 +61,10 @@ class RemoteBackend(Backend):
         self._is_usable, self.is_spoiled, self.in_flight = True, False, None
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        return self._said.unsupported[operator.name, dtype, index_dtype]
+        return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
 
     def abilities(self, operator: Operator) -> Abilities:
-        return self._said.abilities[operator.name]
+        return self._said.abilities.get(operator.name, ALL)
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         self.in_flight = call
@@ -166,14 +166,14 @@ class _RemotePhases:
     def __init__(self, backend: RemoteBackend) -> None:
         self._backend = backend
 
-    def take(self, way: Way, call: Call, other: Call) -> Passage:
+    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
 
-        def read(done: Message) -> Passage:
+        def read(done: Message) -> ScenarioResult:
             self._backend.changes(done)
-            return read_flat(Passage, done["scenario"])
+            return read_flat(ScenarioResult, done["scenario"])
 
-        return self._backend.ask({"do": "scenario", "id": way.id} | calls, read)
+        return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read)
 
 
 def _error(raised: Raised) -> AdapterError:

@@ -24,12 +24,12 @@ from poolproof.backends.abilities import ALL
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.host.protocol import Description, ProtocolError
 from poolproof.backends.registry import UnknownBackend, check_name, prepare
-from poolproof.references.core.compiled import compile_all
+from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.checks import NEIGHBOURS
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import writing
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases import memory

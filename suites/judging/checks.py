@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Status, Tensor
-from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.forward import maximum_without_cells
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, as_before, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.neighbours import neighbours, twin
@@ -162,7 +162,7 @@ def _conserves(trial: Trial) -> bool:
     if not _owes_all(trial):
         return False
     summary = trial.summary
-    certain = summary.bits_owed == summary.cells and not summary.special and not summary.inexact_sums
+    certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 
@@ -193,8 +193,8 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 
 @_check("nothing is written outside the outputs' elements", _always)
 def memory_untouched(trial: Trial) -> Mismatch | None:
-    if trial.first.outcome.complaints:
-        return Mismatch("; ".join(trial.first.outcome.complaints))
+    if trial.first.outcome.guard_violations:
+        return Mismatch("; ".join(trial.first.outcome.guard_violations))
     outputs = [name for name in trial.case.api.outputs if trespassed(trial.first.call.tensors[name])]
     if not outputs:
         return None
@@ -278,8 +278,8 @@ def _disturbed(trial: Trial, run: Run | None, how: str) -> Mismatch | None:
     """What is wrong with a run that was made ``how``; None of one that could not be made, too."""
     if run is None:
         return None
-    if run.outcome.complaints:
-        return Mismatch(f"{how}: {'; '.join(run.outcome.complaints)}")
+    if run.outcome.guard_violations:
+        return Mismatch(f"{how}: {'; '.join(run.outcome.guard_violations)}")
     return other_values(trial, run, trial.first, how, "as the plain call gave")
 
 

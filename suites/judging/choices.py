@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core.forward import WRONG_INDEX
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.forward import forward_maximum, judge_forward, window_cells
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
+from poolproof.references.kernels.forward import WRONG_INDEX
 from poolproof.suites.cases.operands import Contents
 
 Ask = Callable[[Contents], Float64 | None]

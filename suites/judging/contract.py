@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
-from poolproof.references.contract import Answer, ContractCall, Expectation, Follows, expectations, may_run
-from poolproof.references.contract.changes import nearest, sentence
-from poolproof.references.contract.variations import models
+from poolproof.references.contract import ContractCall, Expectation, Follows, Response, expectations, may_run
+from poolproof.references.contract.changes import models, nearest, sentence
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -132,7 +131,7 @@ def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
     return mismatch("the answer", got, owed, guess=f"its text is: {made.text}" if made.text else "")
 
 
-def _answer(answer: Answer) -> str:
+def _answer(answer: Response) -> str:
     return f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success"
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from poolproof.backends.base import Backend
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.judging.findings import Finding, Mismatch

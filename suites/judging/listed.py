@@ -28,7 +28,7 @@ class ListedQuestion(Question):
         return self.entry.own.standard
 
     def describe(self) -> Row:
-        return super().describe() | _place(self.entry) | _data(self.entry)
+        return super().describe() | _place(self.entry)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,3 @@ def listed_question(entry: Entry, aspect: Aspect) -> Asked:
 
 def _place(entry: Entry) -> Row:
     return {"list": entry.label, "list_row": entry.row, "list_name": entry.name, "list_standard": entry.own.name}
-
-
-def _data(entry: Entry) -> Row:
-    told = {"list_promised": entry.promised, "list_made": entry.made()}
-    return {column: [f"{tensor}: {what}" for tensor, what in data.items()] for column, data in told.items()}

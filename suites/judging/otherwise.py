@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolproof.references.core.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.references.summary import summarise
 from poolproof.suites.cases.operands import Contents
 from poolproof.suites.judging.comparing import other_shape, wrong_element, wrong_window

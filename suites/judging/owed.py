@@ -14,7 +14,7 @@ from poolproof.backends.base import Backend, Call
 from poolproof.references.contract import ContractCall, clauses, expectations
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, Condition
+from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
 from poolproof.suites.cases.case import Case
 
 _STATEMENTS = {clause.id: clause.statement for clause in clauses()}
@@ -74,11 +74,11 @@ def _by_contract(product: Product, call: ContractCall) -> Refusal | None:
     return Refusal(reason, required=len(refusing) == len(expected.acceptable))
 
 
-def _meets(case: Case, condition: Condition) -> bool:
+def _meets(case: Case, condition: RefusalCondition) -> bool:
     match condition:
-        case Condition.DETERMINISTIC_BACKWARD:
+        case RefusalCondition.DETERMINISTIC_BACKWARD:
             return case.deterministic and case.api.is_backward
-        case Condition.EMPTY_WINDOW:
+        case RefusalCondition.EMPTY_WINDOW:
             return not case.api.is_backward and case.has_empty_window()
         case _:
             assert_never(condition)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.oracle import ExactSums, scatter_sums
 from poolproof.suites.cases.operands import PIECES, Contents
 
@@ -51,13 +51,13 @@ class Part:
     fmt: FloatFormat
     model: AccumulationModel
 
-    @kept_property
+    @cached_property
     def admissible(self) -> Admissible:
         return admissible(self.sums, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def flags(self) -> Flags:
-        is_rejected, owes_bits = ~self.admissible.accepts(self.outputs), self.admissible.demands_bits
+        is_rejected, owes_bits = ~self.admissible.accepts(self.outputs), self.admissible.single_valued
         if self.open_cells is not None:
             is_rejected &= ~self.open_cells
             owes_bits &= ~self.open_cells
@@ -93,7 +93,7 @@ class Parts:
         """The part in which a cell lies."""
         return self._part(next(some for some in self._stretches() if cell < some.stop))
 
-    @kept_property
+    @cached_property
     def flags(self) -> Flags:
         """The flags of every cell, flat."""
         flags = np.empty(len(self._outputs), np.uint8)

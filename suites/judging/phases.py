@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, assert_never
 
-from poolproof.backends.base import Backend, Call, Outcome, Passage, Status
-from poolproof.references.contract.phase_two import ASKED, WAYS, Either, Fails, Succeeds, Undefined, Way
+from poolproof.backends.base import Backend, Call, Outcome, ScenarioResult, Status
+from poolproof.references.contract.scenarios import SCENARIOS, Either, ExecutorScenario, Fails, Succeeds
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
@@ -35,7 +35,7 @@ CHECKS = ("phase_status", "phase_values")
 class PhaseQuestion:
     """One way, gone with one case."""
 
-    way: Way
+    way: ExecutorScenario
     case: Case
     aspect: Aspect
     block: str = ""
@@ -98,8 +98,8 @@ class PhaseQuestion:
         if backend.phases is None or other.first.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
         calls = trial.fresh(), other.fresh()
-        passage = backend.phases.take(self.way, *calls)
-        if not passage.occasion:
+        passage = backend.phases.run_scenario(self.way, *calls)
+        if not passage.applicable:
             return verdict(Verdict.CONFORMS, f"no occasion: {passage.text}") | {"checks_judged": []}
         if passage.status is None:
             return _not_run(passage.text)
@@ -113,9 +113,9 @@ class PhaseQuestion:
 def phase_questions(
     operator: Operator, dtype: str, index_dtype: str, aspect: Aspect, block: str
 ) -> list[PhaseQuestion]:
-    """Every way that is asked, with each of the cases of an operator in a pair of dtypes."""
+    """Every way, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
-    return [PhaseQuestion(way, case, aspect, block) for way in ASKED for case in cases]
+    return [PhaseQuestion(way, case, aspect, block) for way in SCENARIOS.values() for case in cases]
 
 
 def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
@@ -126,9 +126,9 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
         return None
     if not isinstance(record, dict) or "way" not in record:
         return None
-    way = WAYS.get(str(record["way"]))
-    if way is None or not way.is_asked:
-        raise CaseError(f"way {record['way']!r} is none of {', '.join(each.id for each in ASKED)}")
+    way = SCENARIOS.get(str(record["way"]))
+    if way is None:
+        raise CaseError(f"way {record['way']!r} is none of {', '.join(SCENARIOS)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
     return PhaseQuestion(way, Case.from_record(record["case"]), aspect)
@@ -172,7 +172,7 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(way: Way, passage: Passage, gone: list[tuple[Trial, Call]]) -> Iterator[Finding]:
+def _findings(way: ExecutorScenario, passage: ScenarioResult, gone: list[tuple[Trial, Call]]) -> Iterator[Finding]:
     wrong = _wrong_status(way, passage)
     if wrong:
         yield Finding("phase_status", wrong)
@@ -181,23 +181,21 @@ def _findings(way: Way, passage: Passage, gone: list[tuple[Trial, Call]]) -> Ite
         if found:
             yield Finding("phase_values", found)
             return
-    if isinstance(way.owed, Fails):
+    if isinstance(way.expected, Fails):
         yield from _harm(way, gone[0][0])
 
 
-def _wrong_status(way: Way, passage: Passage) -> Mismatch | None:
+def _wrong_status(way: ExecutorScenario, passage: ScenarioResult) -> Mismatch | None:
     """A status that the way is not owed."""
-    match way.owed:
+    match way.expected:
         case Succeeds():
             allowed: frozenset[int] = frozenset({0})
         case Fails(statuses):
             allowed = statuses
         case Either():
             return None
-        case Undefined():
-            raise ValueError(f"{way.id} is not asked: {way.owed.reason}")
         case _:
-            assert_never(way.owed)
+            assert_never(way.expected)
     if passage.status in allowed:
         return None
     right = " or ".join(map(str, sorted(map(int, allowed))))
@@ -211,7 +209,7 @@ def _wrong_values(trial: Trial, call: Call, how: str) -> Mismatch | None:
     return other_values(trial, run, trial.first, how, "as the plain call gave")
 
 
-def _harm(way: Way, trial: Trial) -> Iterator[Finding]:
+def _harm(way: ExecutorScenario, trial: Trial) -> Iterator[Finding]:
     """What a refusal has done to the plain call."""
     try:
         run = trial.in_mode("")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, Layout
@@ -91,7 +91,7 @@ class Trial:
         self._runs: dict[object, Run] = {}
         self._has_bits_of_first: dict[tuple[Run, str], bool] = {}
 
-    @kept_property
+    @cached_property
     def content(self) -> Contents:
         """`NotMade` where it takes a mask, or indices, that only the backend's own forward can make, and does not."""
         content, case = contents(self.case), self.case
@@ -126,47 +126,47 @@ class Trial:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.case.dtype]
 
-    @kept_property
+    @cached_property
     def first(self) -> Run:
         """The case as it is, on memory filled with the first poison."""
         call = self.fresh()
         before = kept_inputs(call)
         return Run(call, self.backend.run(call), before)
 
-    @kept_property
+    @cached_property
     def model(self) -> AccumulationModel:
         return self.backend.accumulation(self.first.call)
 
-    @kept_property
+    @cached_property
     def forward_rule(self) -> ForwardRule:
         return self.backend.forward_rule(self.first.call)
 
-    @kept_property
+    @cached_property
     def is_deterministic(self) -> bool:
         return self.backend.is_deterministic(self.first.call)
 
-    @kept_property
+    @cached_property
     def summary(self) -> Summary:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
         slabs = self.content.slabs(self.first.output("grad_input"))
         return summarise(slabs, self.case.plane_size, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def admissible(self) -> Admissible:
         """What each cell of grad_input may hold, flat; backward operators only."""
         return admissible(self.content.sums, self.fmt, self.model)
 
-    @kept_property
+    @cached_property
     def deviations(self) -> Deviations:
         """grad_input of the first run beside the exact sums; backward operators only."""
         return Deviations(self.gradient_input, self.content.sums, self.fmt)
 
-    @kept_property
+    @cached_property
     def gradient_input(self) -> Float64:
         """grad_input of the first run as float64, flat."""
         return self.first.output("grad_input").astype(np.float64).ravel()
 
-    @kept_property
+    @cached_property
     def output_indices(self) -> Int64:
         """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.indices_of(self.first)
@@ -175,7 +175,7 @@ class Trial:
         """The same of another run."""
         return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
-    @kept_property
+    @cached_property
     def parts(self) -> Parts:
         """grad_input of the first run cell by cell; backward operators only."""
         return Parts(self.content, self.first.output("grad_input"), self.model)
@@ -185,7 +185,7 @@ class Trial:
         """Which cells of grad_input, flat, can hold one value only; backward operators only."""
         return self.parts.flags & OWES_BITS != 0
 
-    @kept_property
+    @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
         return [] if self.case.has_empty_window() else decode(self.content, self.first.output("grad_input"))
@@ -195,7 +195,7 @@ class Trial:
         """The first of them as rows and evidence tell them."""
         return [fault.to_record(self.case) for fault in self.faults[:_MOST_FAULTS]]
 
-    @kept_property
+    @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that a forward owes, of shape (planes, *windows)."""
         return forward_maximum(self._planes, self.case.axes, self.forward_rule)
@@ -206,7 +206,7 @@ class Trial:
         maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes, self.forward_rule)
         return float(maxima.flat[number]), int(indices.flat[number])
 
-    @kept_property
+    @cached_property
     def misses(self) -> Flags:
         """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
 
@@ -219,7 +219,7 @@ class Trial:
         """The same of other outputs."""
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
-    @kept_property
+    @cached_property
     def misses_of_any_kind(self) -> int:
         """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.misses.ravel()))

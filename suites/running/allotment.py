@@ -1,9 +1,9 @@
 """How a time is spent on a plan: who judges which cases of which block, and how far each block was asked.
 
-A `Way` chooses what is next. The processes of a run share a journal in its folder: who is free takes a
-`Portion` by a line in it, so that none is taken twice, and an interrupted run goes on from there. What was taken is
-owed, whatever becomes of who took it. Portions begin where a block's last one ended, so that a number for each block
-says which of its cases were asked.
+Every block is asked its first cases; then the block that had least time is next. The processes of a run share a journal
+in its folder: who is free takes a `Portion` by a line in it, so that none is taken twice, and an interrupted run goes
+on from there. What was taken is owed, whatever becomes of who took it. Portions begin where a block's last one ended,
+so that a number for each block says which of its cases were asked.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from poolproof.reports.rows.surroundings import writing
+from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.running.behaviour import Behaviours
 from poolproof.suites.running.journal import Journal
 from poolproof.suites.running.plans import Block, root_of
-from poolproof.suites.running.ways import EVENLY, Way
 
 FILE = "asked.jsonl"
 """The journal."""
@@ -34,6 +33,20 @@ _SPARE = 1.2
 
 _CLOSING, _MOST_CLOSING = 2.0, 0.05
 """Seconds left for what is said about a run at its end, and the most of a budget that this may be."""
+
+_FEW, _LITTLE = 4, 5.0
+"""Cases that a block is asked first while there is time, where one costs no more than so many of the aspect ``values``:
+the first that is drawn is the simplest, and shows least."""
+
+_PORTIONS = 500
+"""How many portions the time left is cut into."""
+
+_SHORTEST, _LONGEST = 0.06, 10.0
+"""Seconds of such a portion: below it, drawing the cases before it would cost more than it is worth; above it, the
+other blocks wait too long."""
+
+_UNKNOWN = 0.1
+"""Seconds of a case of which nobody knows: slow, so that few are asked at once."""
 
 _WEEK = 7 * 86_400.0
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)")
@@ -62,11 +75,14 @@ def seconds_of(minutes: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """``seconds`` that a session may last that ``began`` at a Unix time, and the way in which they are spent."""
+    """``seconds`` that a session may last that ``began`` at a Unix time.
+
+    Where it ``goes_beyond`` the plan, a block that is asked to its end goes on with cases that no plan has.
+    """
 
     seconds: float
     began: float
-    way: Way = EVENLY
+    goes_beyond: bool = False
 
     @property
     def until(self) -> float:
@@ -94,11 +110,21 @@ class Portion(NamedTuple):
     stop: int
 
 
+def cheapest_first(blocks: Sequence[Block]) -> list[Block]:
+    """The order in which blocks are asked their first cases."""
+    return sorted(blocks, key=lambda block: (_few(block) * usual_cost(block.aspect.id), block.aspect.id))
+
+
+def _few(block: Block) -> int:
+    few = _FEW if usual_cost(block.aspect.id) <= _LITTLE else 1
+    return max(block.least, min(few, block.count))
+
+
 class Allotment:
     """Gives one of ``workers`` processes its portions of ``blocks``, until the budget is spent.
 
     ``folder`` is that of the run, ``clock`` tells the time that the budget is of. A few cases of all blocks are asked
-    first (`first`), then what the budget's way chooses (`next`).
+    first (`first`), then some of the block that had least time (`next`).
     """
 
     def __init__(
@@ -119,7 +145,8 @@ class Allotment:
     def first(self, block: Block) -> list[Portion]:
         """What is asked of a block first, whatever the time, and all that was ever taken of it, and beyond it."""
         with self._journal.locked():
-            stop = max(self._budget.way.first(block), self._journal.taken.get(block.id, 0))
+            has_time = self._clock() < self._budget.until
+            stop = max(_few(block) if has_time else block.least, self._journal.taken.get(block.id, 0))
             self._journal.take(block.id, stop)
             taken = self._journal.taken
             return [Portion(block, 0, stop), *(Portion(more, 0, more.count) for more in _beyond(block, taken))]
@@ -128,21 +155,27 @@ class Allotment:
         """The next portion; None where the time or the plan is spent."""
         with self._journal.locked():
             left = self._budget.until - self._clock()
-            if self._budget.way.goes_beyond:
+            if self._budget.goes_beyond:
                 self._blocks = [self._going_on(block) for block in self._blocks]
             open_ones = [block for block in self._blocks if self._is_open(block, left)]
             if left <= 0.0 or not open_ones:
                 return None
-            block, cases = self._budget.way.choose(open_ones, self._journal, left * self._workers)
+            block = min(open_ones, key=lambda block: self._journal.spent[root_of(block.id)])
             start = self._journal.taken.get(block.id, 0)
-            self._journal.take(block.id, start + cases)
-        return Portion(block, start, start + cases)
+            stop = min(start + self._cases(block, left), block.count)
+            self._journal.take(block.id, stop)
+        return Portion(block, start, stop)
 
-    def took(self, portion: Portion, cases: int, seconds: float, shown: Iterable[Behaviours] = ()) -> None:
-        """Learn how long the cases of a portion took, those that were judged now, and what they showed."""
+    def took(self, portion: Portion, cases: int, seconds: float) -> None:
+        """Learn how long the cases of a portion took, those that were judged now."""
         if cases:
             with self._journal.locked():
-                self._journal.note(portion.block.id, cases, seconds, shown)
+                self._journal.note(portion.block.id, cases, seconds)
+
+    def _cases(self, block: Block, left: float) -> int:
+        """How many cases of a block are a portion."""
+        seconds = min(max(left * self._workers / _PORTIONS, _SHORTEST), _LONGEST)
+        return max(int(seconds / self._journal.paces.get(root_of(block.id), _UNKNOWN)), block.grain)
 
     def _going_on(self, block: Block) -> Block:
         """The block, or what goes on where it ends and has cases left."""

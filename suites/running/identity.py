@@ -1,14 +1,13 @@
 """What was judged, beyond its name: the shared libraries that a backend brought into its processes, by their content.
 
-Two builds of one version differ here and nowhere else. A build id is what the linker wrote (ELF note NT_GNU_BUILD_ID);
-a wheel is told by its version and the hash of its RECORD, which holds the hash of every file that it installed.
+Two builds of one version differ here and nowhere else. A library is identified by its SHA-256; a wheel by its version
+and the hash of its RECORD, which holds the hash of every file that it installed.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import struct
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -16,10 +15,6 @@ from sysconfig import get_path
 
 _PROCESSES = Path("/proc")
 _PYTHONS = get_path("platstdlib")  # to ask for it takes longer than all else that is done for a library
-
-_ELF, _BITS_64, _LITTLE = b"\x7fELF", 2, 1
-_PROGRAM_HEADERS_AT, _HEADER_SIZE_AT = 32, 54
-_NOTE_SEGMENT, _BUILD_ID, _GNU = 4, 3, b"GNU\0"
 
 
 def mapped_libraries() -> frozenset[str]:
@@ -68,39 +63,7 @@ def _named(path: Path, others: Iterable[Path]) -> str:
 def _library(path: Path) -> str:
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
-    build = _build_id(path)
-    return f"sha256:{content}{f', build id {build}' if build else ''}, {path}"
-
-
-def _build_id(path: Path) -> str:
-    """The build id in hexadecimal digits, empty for a library that has none."""
-    with path.open("rb") as file:
-        header = file.read(64)
-        if header[:4] != _ELF or header[4] != _BITS_64 or header[5] != _LITTLE:
-            return ""
-        (start,) = struct.unpack_from("<Q", header, _PROGRAM_HEADERS_AT)
-        size, number = struct.unpack_from("<HH", header, _HEADER_SIZE_AT)
-        file.seek(start)
-        table = file.read(size * number)
-        for place in range(0, len(table) - size + 1, size):
-            kind, _, offset, _, _, length = struct.unpack_from("<LLQQQQ", table, place)
-            if kind == _NOTE_SEGMENT:
-                file.seek(offset)
-                if found := _build_id_in(file.read(length)):
-                    return found
-    return ""
-
-
-def _build_id_in(notes: bytes) -> str:
-    place = 0
-    while place + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from("<LLL", notes, place)
-        name = notes[place + 12 : place + 12 + name_size]
-        content = place + 12 + -(-name_size // 4) * 4
-        if kind == _BUILD_ID and name == _GNU:
-            return notes[content : content + size].hex()
-        place = content + -(-size // 4) * 4
-    return ""
+    return f"sha256:{content}, {path}"
 
 
 def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:

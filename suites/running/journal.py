@@ -1,7 +1,6 @@
 """The journal of a run that is asked for a time: what all its processes have taken of it, and learned on the way.
 
-A line holds a block's id with how many of its cases are taken, or with the seconds that some took and the behaviours
-that they were the first to show.
+A line holds a block's id with how many of its cases are taken, or with the seconds that some took.
 """
 
 from __future__ import annotations
@@ -9,21 +8,20 @@ from __future__ import annotations
 import fcntl
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
-from poolproof.reports.rows.surroundings import writing
-from poolproof.suites.running.behaviour import Behaviours, Sightings
+from poolproof.reports.rows.io_errors import writing
 from poolproof.suites.running.plans import root_of
 
 
 class Journal:
     """What all processes know; read and written while `locked`.
 
-    ``taken`` is by block. What cases cost, and what they show, is by the block that they go on from (`root_of`).
+    ``taken`` is by block. What cases cost is by the block that they go on from (`root_of`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +33,6 @@ class Journal:
         """Seconds of a case, of those that were judged last."""
         self.spent: Counter[str] = Counter()
         """Seconds in all."""
-        self.sightings = Sightings()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -48,13 +45,9 @@ class Journal:
     def take(self, block: str, stop: int) -> None:
         self._append({"block": block, "taken": stop})
 
-    def note(self, block: str, cases: int, seconds: float, shown: Iterable[Behaviours]) -> None:
-        """That so many cases of a block took so long together, 0 where nobody knows, and what each of them showed."""
-        entry: dict[str, Any] = {"block": block, "seconds": round(seconds / cases, 6), "cases": cases}
-        if shown := list(shown):
-            first, again = self.sightings.new_to(shown)
-            entry |= {"first": first, "again": again, "shown": sum(map(len, shown))}
-        self._append(entry)
+    def note(self, block: str, cases: int, seconds: float) -> None:
+        """That so many cases of a block took so long together, 0 where nobody knows."""
+        self._append({"block": block, "seconds": round(seconds / cases, 6), "cases": cases})
 
     def _catch_up(self, end: BufferedRandom) -> None:
         end.seek(self._read)
@@ -84,6 +77,4 @@ class Journal:
             return
         if entry["seconds"]:
             self.paces[root] = entry["seconds"]
-        self.spent[root] += entry["seconds"] * entry.get("cases", 0)
-        if "shown" in entry:
-            self.sightings.note(root, entry["first"], entry["again"], entry["shown"], entry["cases"])
+        self.spent[root] += entry["seconds"] * entry["cases"]

@@ -106,11 +106,9 @@ class Runner:
         """Judge no more of these (block, case id): they have rows."""
         self._already_judged |= frozenset(judged)
 
-    def judge(
-        self, block: Block, start: int = 0, stop: int | None = None, notice: Callable[[Row], None] = lambda _: None
-    ) -> Tally:
+    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
         """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
-        failures with the smallest case that shows them. ``notice`` is told of each row of these cases as it comes.
+        failures with the smallest case that shows them.
 
         Rows are recorded as they come but for the first of each kind that fails and the first that breaks a claim:
         those wait until the block is judged, to be asked again and made smaller. An interruption costs what would be
@@ -128,7 +126,6 @@ class Runner:
                     tally.add(other)
                     self._record_once(other)
                 tally.add(row)
-                notice(row)
                 if row["verdict"] in FAILED and self._is_worth_a_look(row, waiting):
                     waiting.append((question, row))
                 else:

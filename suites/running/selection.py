@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
-from poolproof.reports.rows.prices import usual_price
+from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.asked import Asked
@@ -125,7 +125,7 @@ class Selection:
         """The ids of what this shard has."""
         assert self.shard is not None
         costs = dict.fromkeys(self._all_questions(), 1.0)
-        costs |= {block.id: block.count * usual_price(block.aspect.id) for block in self._all_blocks}
+        costs |= {block.id: block.count * usual_cost(block.aspect.id) for block in self._all_blocks}
         return self.shard.names(costs)
 
     def _all_questions(self) -> dict[str, tuple[Asked, str]]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from poolproof.reports.rows.schema import Row
 from poolproof.suites.running.allotment import Allotment, Budget, Portion
-from poolproof.suites.running.behaviour import Behaviours, behaviours
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.runner import Runner, Tally
 
@@ -24,7 +21,7 @@ class Spender:
     """The backends that this process judged something on: what comes first takes the time of loading, too."""
 
     def begin(self, block: Block) -> Tally:
-        """Judge the least of a block, and whatever an interrupted session had taken of it."""
+        """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
         tally = Tally()
         for portion in self.allotment.first(block):
             tally.add_all(self._judge(portion))
@@ -38,16 +35,10 @@ class Spender:
         return tally
 
     def _judge(self, portion: Portion) -> Tally:
-        started, shown = time.monotonic(), list[Behaviours]()
-        tally = self.runner.judge(*portion, notice=self._noting(shown))
+        started = time.monotonic()
+        tally = self.runner.judge(*portion)
         is_loaded = portion.block.subject.backend in self.loaded
         seconds = time.monotonic() - started if is_loaded else 0.0
-        self.allotment.took(portion, tally.rows, seconds, shown)
+        self.allotment.took(portion, tally.rows, seconds)
         self.loaded.add(portion.block.subject.backend)
         return tally
-
-    def _noting(self, shown: list[Behaviours]) -> Callable[[Row], None]:
-        """What keeps what a row shows, where the budget's way wants to know."""
-        if not self.budget.way.learns:
-            return lambda _: None
-        return lambda row: shown.append(behaviours(row))

@@ -16,11 +16,11 @@ class Example(CopyingBackend):
         mine = operator.name in ("MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward")
         return None if mine and (dtype, index_dtype) == ("float32", "int64") else "two axes, float32 and int64 alone"
 
-    def forward(self, question):
-        return self.ask(pool, question.values, question.kernel_size, question.stride)
+    def forward(self, call):
+        return self.invoke(pool, call.values, call.kernel_size, call.stride)
 
-    def backward(self, question):
-        return self.ask(scatter, question.gradient, question.indices, question.values)
+    def backward(self, call):
+        return self.invoke(scatter, call.gradient, call.indices, call.values)
 
     def forward_rule(self, call):
         return ForwardRule(nans=Nans.FIRST)  # argmax takes the first NaN

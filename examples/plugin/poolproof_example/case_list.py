@@ -11,7 +11,6 @@ OPERATOR = "MaxPool2dWithIndicesBackward"
 
 class Pools(Lines):
     name = "example-pools"
-    has_data = True  # our tool makes all data itself
 
     def recognises(self, text):
         return text.startswith(FIRST_LINE)
@@ -24,7 +23,7 @@ class Pools(Lines):
         try:
             lengths = dict(zip(words[::2], map(numbers, words[1::2]), strict=True))
             record = {"shape": numbers(shape), "kernel_size": lengths["kernel"], "stride": lengths["stride"]}
-            return Case.from_record({"operator": OPERATOR} | record), OwnStandard(), {}
+            return Case.from_record({"operator": OPERATOR} | record), OwnStandard()
         except KeyError as error:
             raise RowError(f"{error.args[0]}: it is missing") from error
         except (ValueError, CaseError) as error:
@@ -41,9 +40,6 @@ class Pools(Lines):
 
     def document(self, rows):
         return f"{FIRST_LINE}\n{super().document(rows)}"
-
-    def with_their_data(self, case):
-        return {"values": "normal", "gradient": "integers", "indices": "forward", "scale": 0, "seed": 0, "literals": ()}
 
 
 def numbers(word):

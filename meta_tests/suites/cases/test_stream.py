@@ -8,10 +8,10 @@ import itertools
 import numpy as np
 import pytest
 
-from poolproof.references.core import numbers as core
-from poolproof.references.core.compiled import Compiled, in_numpy
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32
 from poolproof.references.geometry import windowed_axis
+from poolproof.references.kernels import numbers as core
+from poolproof.references.kernels.compiled import Compiled, in_numpy
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import contents
 from poolproof.suites.cases.recipes import RECIPES, loops, many

@@ -10,7 +10,7 @@ import pytest
 
 from places import SUPPORT
 from plugged_backends import DiesOfThrees
-from poolproof.reports.recorder import what_is_done
+from poolproof.reports.recorder import finished_work
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
@@ -48,7 +48,7 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
     backend = "plugged_backends:DiesOfThrees"
     for _ in range(2):
         writer = RowWriter(tmp_path, "main")
-        led_to = what_is_done(tmp_path).led_to
+        led_to = finished_work(tmp_path).unplanned
         runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_led_to=led_to)
         runner.judge_one(Question(RIGHT, ASPECTS["state"], "block"), backend)
         runner.close()

@@ -112,7 +112,7 @@ def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case:
     flags = Parts(content, outputs, ACC32).flags
     assert np.array_equal(flags & REACHED != 0, content.sums.count > 0)
     assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
-    assert np.array_equal(flags & OWES_BITS != 0, owed.demands_bits)
+    assert np.array_equal(flags & OWES_BITS != 0, owed.single_valued)
     assert (flags & REJECTED).any()
 
 

@@ -13,15 +13,15 @@ import pytest
 
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.reports.bundle.replanned import Draw, plan_problems
+from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.clusters import FailureCluster, cluster_failures
+from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
-from poolproof.reports.suspects import Suspect, suspects
-from poolproof.reports.suspects.inquiry import Inquiry, open_ones
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.judge import Question
 from poolproof.suites.rerun import judge_again, sample
@@ -61,13 +61,13 @@ class Kernel:
         self.kernel_rows.append(row)
         return row
 
-    def suspects(self) -> tuple[Suspect, ...]:
-        return suspects(pd.DataFrame(self.kernel_rows))
+    def suspects(self) -> tuple[FailureCluster, ...]:
+        return cluster_failures(pd.DataFrame(self.kernel_rows))
 
-    def inquiries(self) -> list[Inquiry]:
-        return open_ones(self.suspects())
+    def inquiries(self) -> list[OpenCluster]:
+        return open_clusters(self.suspects())
 
-    def diagnose(self, seconds: float = 60.0, able: Abilities = ALL, known: set[str] | None = None) -> Suspect:
+    def diagnose(self, seconds: float = 60.0, able: Abilities = ALL, known: set[str] | None = None) -> FailureCluster:
         """What is suspected first once further cases were asked."""
         Diagnosis(self.inquiries, self.ask, subjects(able), seconds, lambda _: None, known or set()).run()
         return self.suspects()[0]
@@ -134,7 +134,7 @@ def test_a_single_failing_case_is_enough_to_begin_with() -> None:
     seen = [row for row in kernel.kernel_rows if row["verdict"] in FAILED]
     kernel.kernel_rows = [row for row in kernel.kernel_rows if row not in seen[1:]]
     (before,) = kernel.suspects()
-    assert not before.is_claimed
+    assert not before.has_condition
     assert [str(term) for term in kernel.diagnose().terms] == ["N*C >= 100"]
 
 
@@ -236,7 +236,7 @@ def test_a_row_of_no_further_case_is_told(row: Row) -> None:
         asked_by(row)
 
 
-DRAW = Draw(drawn_again, mandatory, plan_cases, further_again)
+DRAW = Redraw(drawn_again, mandatory, plan_cases, further_again)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def digest(diagnosed: Path) -> Digest:
 
 
 def test_a_session_ends_with_the_threshold(digest: Digest) -> None:
-    (suspect,) = digest.suspects
+    (suspect,) = digest.clusters
     assert "N*C mod 32 >= 17" in map(str, suspect.terms)
     assert (suspect.bounds[0].fails, suspect.bounds[0].conforms) == (17, 16)
     assert not suspect.failing_others
@@ -310,4 +310,4 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
     resumed = judged(folder, "--resume", "--diagnose", "60", "-n", "2")
     assert resumed.status == Overall.VIOLATES, resumed.output
     assert "further cases are asked about 1 suspect: 60 s each at most" in resumed.output
-    assert "N*C mod 32 >= 17" in map(str, read_digest(folder).suspects[0].terms)
+    assert "N*C mod 32 >= 17" in map(str, read_digest(folder).clusters[0].terms)

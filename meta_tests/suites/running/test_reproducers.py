@@ -19,7 +19,7 @@ import forked
 from places import SUPPORT
 from poolproof.backends.emulator.build import library
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import read_digest
@@ -123,7 +123,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     (row,) = tables.load(tmp_path / "out").to_dict("records")
     assert json.loads(row["findings"])[0]["message"] == row["reason"]
     package(tmp_path / "out", tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=Draw(drawn_again, mandatory, plan_cases))
+    found = verify(tmp_path / "bundle.zip", draw=Redraw(drawn_again, mandatory, plan_cases))
     assert [problem for step in found.steps for problem in step.problems] == []
 
 

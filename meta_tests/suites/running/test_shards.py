@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.replanned import Draw
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
-from poolproof.reports.rows.prices import usual_price
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.merge import merge as command
@@ -58,7 +58,7 @@ def test_the_shards_of_a_plan_cost_about_the_same() -> None:
         for index in operator.indices.dtypes
         for dtype in ("float32", "float16")
     ]
-    costs = {b.id: b.count * usual_price(b.aspect.id) for b in blocks(subjects, ASPECTS.values(), PLANS["smoke"], 0)}
+    costs = {b.id: b.count * usual_cost(b.aspect.id) for b in blocks(subjects, ASPECTS.values(), PLANS["smoke"], 0)}
     loads = [sum(costs[name] for name in hand) for hand in deal(costs, 4)]
     assert max(loads) < 1.02 * min(loads)
 
@@ -132,7 +132,7 @@ def test_a_merged_run_can_be_packed_and_verified(runs: Path, tmp_path: Path) -> 
     join(parts(runs), tmp_path / "run", mandatory)
     for folder in (tmp_path / "run", runs / "2"):
         package(folder, tmp_path / "bundle.zip")
-        checked = verify(tmp_path / "bundle.zip", draw=Draw(drawn_again, mandatory, plan_cases))
+        checked = verify(tmp_path / "bundle.zip", draw=Redraw(drawn_again, mandatory, plan_cases))
         assert [problem for step in checked.steps for problem in step.problems] == []
 
 
@@ -198,7 +198,7 @@ def test_another_seed_is_refused(runs: Path, tmp_path: Path) -> None:
         ({"backends": {BACKEND: {"library": "other"}}}, f"backends {BACKEND}"),
         ({"waivers": [{"id": "w", "expires": "2099-01-01"}]}, " is in the first alone"),
         ({"plugins": [PLUGIN]}, "plugins standard s is in the second alone"),
-        ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged the tests alone that -k or their ids chose"),
+        ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged only the tests that -k or ids chose"),
     ],
 )
 def test_parts_of_other_runs_are_refused(runs: Path, tmp_path: Path, entries: Mapping[str, Any], said: str) -> None:

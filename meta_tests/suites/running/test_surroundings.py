@@ -18,8 +18,8 @@ import pytest
 import forked
 from limited_sessions import MOUNTS
 from places import ROOT
+from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
-from poolproof.reports.rows.surroundings import CannotWrite
 from poolproof.reports.rows.verdicts import Overall
 from sessions import surroundings
 from shared_runs import made_once

@@ -87,7 +87,7 @@ _OUTCOMES: Mapping[str, str] = {
     "a message that is a number": _BACKEND.replace('"not today"', "5"),
     "a code that is a text": _BACKEND.replace('message="not', 'code="E1", message="not'),
     "seconds that are a text": _BACKEND.replace("message=", "seconds='1', message="),
-    "complaints that are a number": _BACKEND.replace("message=", "complaints=5, message="),
+    "guard_violations that are a number": _BACKEND.replace("message=", "guard_violations=5, message="),
     "streams that are a number": _BACKEND + "    streams = 5\n",
     "phases that are a number": _BACKEND + "    phases = 5\n",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import raised, told
+from poolproof.reports.rows.plugins import left_out_line, raised
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
@@ -45,7 +45,7 @@ def format_named(name: str) -> ListFormat:
     plugins = formats_of_packages()
     if name in plugins.used:
         return plugins.used[name]
-    faults = (told(record) for record in plugins.records if record["fault"])
+    faults = (left_out_line(record) for record in plugins.records if record["fault"])
     known = ", ".join((*FORMATS, *plugins.used))
     raise ListError("; ".join((f"unknown format {name!r}: choose from {known}", *faults)))
 

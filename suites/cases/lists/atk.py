@@ -14,9 +14,9 @@ from typing import Any
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, made_by_tool, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
-from poolproof.suites.cases.lists.promises import promise
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, parse_spread
 
@@ -48,7 +48,6 @@ class Atk(ListFormat):
     """ATK JSON."""
 
     name = "atk"
-    their_values = str(Between(-5.0, 5.0))
 
     def recognises(self, text: str) -> bool:
         return text.lstrip().startswith("[")
@@ -64,7 +63,7 @@ class Atk(ListFormat):
     def carried(self, row: Any) -> str | None:
         return row.get(OURS) if isinstance(row, Mapping) else None
 
-    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         if not isinstance(row, Mapping):
             raise RowError(f"the row: {row!r:.40} is no object")
         api = _operator(row)
@@ -74,13 +73,12 @@ class Atk(ListFormat):
         record |= _windows(api, tensors, attributes)
         record["dtype"] = dtype = _dtype("self", tensors)
         record["index_dtype"] = api.indices.dtypes[0]
-        data = promise("self", tensors["self"].get("range_values"), dtype, seed)
-        record["values"], promised = data.recipe, {"self": data.text}
+        record["values"] = declared_recipe("self", tensors["self"].get("range_values"), dtype, seed)
         if api.is_backward:
-            promised |= _complete(api, tensors, record, seed)
+            record["gradient"] = _gradient(api, tensors, dtype, seed)
         case = _case(record)
         _check_shape(case, tensors)
-        return case, own, promised
+        return case, own
 
     def write(self, case: Case, number: int) -> dict[str, Any]:
         reason = why_not_plain(case)
@@ -106,10 +104,6 @@ class Atk(ListFormat):
 
     def document(self, rows: Sequence[Any]) -> str:
         return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
-
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:
-        gradient = pointed.__name__ if _is_adaptive(case.api) else self.their_values
-        return made_by_tool(case, self.their_values, gradient) | {"index_dtype": case.api.indices.dtypes[0]}
 
 
 def _is_adaptive(api: Operator) -> bool:
@@ -193,21 +187,15 @@ def _windows(api: Operator, tensors: Mapping[str, Item], attributes: Mapping[str
     return {name: value if name == "ceil_mode" or isinstance(value, list) else [value] for name, value in given.items()}
 
 
-def _complete(api: Operator, tensors: Mapping[str, Item], record: dict[str, Any], seed: int) -> dict[str, str]:
-    """Add to the record what the tool makes of a backward's other inputs; returns what the row promises of them."""
+def _gradient(api: Operator, tensors: Mapping[str, Item], dtype: str, seed: int) -> str:
+    """Return the recipe of the gradient that the tool gives a backward whose self has ``dtype``."""
     if "grad_output" not in tensors:
         raise RowError("grad_output: a backward needs one")
-    dtype = _dtype("grad_output", tensors)
-    if dtype != record["dtype"]:
-        raise RowError(f"grad_output.dtype: {dtype} is not that of self, {record['dtype']}")
-    data = promise("grad_output", tensors["grad_output"].get("range_values"), dtype, seed)
-    record["gradient"] = pointed.__name__ if _is_adaptive(api) else data.recipe
-    promised = {"grad_output": data.text}
-    if "indices" in tensors:
-        item = tensors["indices"]
-        shape, values = (json.dumps(item.get(name)) for name in ("shape", "range_values"))
-        promised["indices"] = f"{item.get('dtype')} of shape {shape} in {values}"
-    return promised
+    own_dtype = _dtype("grad_output", tensors)
+    if own_dtype != dtype:
+        raise RowError(f"grad_output.dtype: {own_dtype} is not that of self, {dtype}")
+    recipe = declared_recipe("grad_output", tensors["grad_output"].get("range_values"), dtype, seed)
+    return pointed.__name__ if _is_adaptive(api) else recipe
 
 
 def _case(record: Mapping[str, Any]) -> Case:

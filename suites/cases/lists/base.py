@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from poolproof.suites.cases.case import Case, CaseError
@@ -20,10 +20,9 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """One format. ``has_data``: a tool completes its rows with data of its own."""
+    """One format."""
 
     name: ClassVar[str]
-    has_data: ClassVar[bool] = True
 
     @abstractmethod
     def recognises(self, text: str) -> bool:
@@ -38,8 +37,8 @@ class ListFormat(ABC):
         """What the list calls its row."""
 
     @abstractmethod
-    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
-        """(case, standard, what is promised per tensor) of a row; `RowError` says what is wrong with which field."""
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
+        """Return the case and the standard of a row; `RowError` says what is wrong with which field."""
 
     @abstractmethod
     def carried(self, row: Any) -> str | None:
@@ -61,10 +60,6 @@ class ListFormat(ABC):
     def document(self, rows: Sequence[Any]) -> str:
         """The text of a file with these rows."""
 
-    @abstractmethod
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:
-        """The fields in which a case with the data that the format's tool makes differs."""
-
     def entry(self, row: Any, label: str, number: int) -> Entry:
         """One row, whatever is wrong with it."""
         name = self.name_of(row, number)
@@ -72,10 +67,10 @@ class ListFormat(ABC):
             carried = self.carried(row)
             if carried is not None:
                 return Entry(label, number, name, self._ours(row, carried, number))
-            case, own, promised = self.read(row, name)
+            case, own = self.read(row, name)
         except RowError as error:
             return Entry(label, number, name, fault=f"row {number} of {label} ({name}): {error}")
-        return Entry(label, number, name, case, own=own, promised=promised)
+        return Entry(label, number, name, case, own=own)
 
     def _ours(self, row: Any, carried: str, number: int) -> Case:
         """The case that a row of ours carries, if the row still is that case's."""
@@ -116,9 +111,3 @@ def why_not_plain(case: Case) -> str:
     if case.api.is_backward and case.indices != "forward":
         return f"indices of the recipe {case.indices}: the tool makes those of a forward"
     return ""
-
-
-def made_by_tool(case: Case, values: str, gradient: str) -> dict[str, Any]:
-    """The fields of the same call on data of these recipes, and on the indices of a forward."""
-    fields: dict[str, Any] = {"values": values, "literals": ()}
-    return fields | {"gradient": gradient, "indices": "forward", "scale": 0} if case.api.is_backward else fields

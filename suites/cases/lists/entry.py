@@ -1,4 +1,4 @@
-"""A row of somebody's case list: the case that it asks for, what it promises, and the standard that it names.
+"""A row of somebody's case list: the case that it asks for, and the standard that it names.
 
 An entry is one line of JSON, so that a run can say what was asked of it and anybody can ask it again without the
 list. A row that cannot be read is an entry, too, with what is wrong with it in place of a case.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from poolproof.references.standards import STANDARDS, Standard, share_close
@@ -66,8 +66,7 @@ class OwnStandard:
 class Entry:
     """Row ``row``, counted from 1, of the list ``label``, with the ``name`` that the list has for it.
 
-    ``promised`` says per tensor which data the row promises, in the words of `Case.recipe` where these have a word for
-    it; what the tensor gets, the case says. ``case`` is None where the row cannot be one: ``fault`` says why.
+    ``case`` is None where the row cannot be one: ``fault`` says why.
     """
 
     label: str
@@ -76,17 +75,11 @@ class Entry:
     case: Case | None = None
     fault: str = ""
     own: OwnStandard = OwnStandard()
-    promised: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
         """Where it stands, which tells it from all other rows of a run."""
         return f"{self.label}:{self.row}"
-
-    def made(self) -> dict[str, str]:
-        """Per tensor of which the row promises something, which data it gets."""
-        assert self.case is not None
-        return {tensor: _made(self.case, tensor) for tensor in self.promised}
 
     def within(self, index_dtypes: tuple[str, ...]) -> Entry:
         """The same for a backend that takes indices of these dtypes: in the first of them where it has not the row's.
@@ -101,14 +94,7 @@ class Entry:
         record: dict[str, Any] = {MARK: self.label, "row": self.row, "name": self.name}
         if self.case is None:
             return json.dumps(record | {"fault": self.fault})
-        record |= {"standard": self.own.to_record(), "promised": dict(self.promised)}
-        return json.dumps(record | {"case": json.loads(self.case.to_json())})
-
-
-def _made(case: Case, tensor: str) -> str:
-    if any(name == tensor for name, _ in case.literals):
-        return "literals"
-    return f"{case.index_dtype} of a {case.indices}" if tensor == "indices" else case.recipe(tensor)
+        return json.dumps(record | {"standard": self.own.to_record(), "case": json.loads(self.case.to_json())})
 
 
 def read_entry(line: str) -> Entry | None:
@@ -126,13 +112,12 @@ def read_entry(line: str) -> Entry | None:
         if "fault" in record:
             return Entry(label, row, name, fault=str(record["fault"]))
         own = OwnStandard.from_record(record["standard"])
-        promised = {str(tensor): str(what) for tensor, what in record["promised"].items()}
-        return Entry(label, row, name, Case.from_record(record["case"]), "", own, promised)
+        return Entry(label, row, name, Case.from_record(record["case"]), "", own)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         if isinstance(error, CaseError):
             raise
         raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with what it promises: {error!r}"
+            f"a row of a list has list, row, name and a fault, or a case with its standard: {error!r}"
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from poolproof.suites.cases.case import Case, CaseError
@@ -14,7 +14,6 @@ class Lines(ListFormat):
     """JSON lines."""
 
     name = "json"
-    has_data = False
 
     def recognises(self, text: str) -> bool:
         return text.lstrip().startswith(("{", "#"))
@@ -30,9 +29,9 @@ class Lines(ListFormat):
     def carried(self, row: Any) -> None:
         """Nothing beside itself."""
 
-    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:  # noqa: ARG002
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:
-            return Case.from_json(row), OwnStandard(), {}
+            return Case.from_json(row), OwnStandard()
         except CaseError as error:
             raise RowError(str(error)) from error
 
@@ -47,6 +46,3 @@ class Lines(ListFormat):
 
     def document(self, rows: Sequence[Any]) -> str:
         return "".join(f"{row}\n" for row in rows)
-
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:  # noqa: ARG002
-        return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 
-from poolproof.reports.rows.plugins import Kind, raised, told
+from poolproof.reports.rows.plugins import PluginKind, left_out_line, raised
 from poolproof.suites.cases.lists.base import ListFormat
 from poolproof.suites.plugged import Plugged, load_plugins
 
@@ -16,12 +16,12 @@ from poolproof.suites.plugged import Plugged, load_plugins
 @cache
 def plugged(taken: Collection[str]) -> Plugged[ListFormat]:
     """What the packages that are installed bring, under other names than those ``taken``; loaded once."""
-    return load_plugins(Kind.CASE_LIST, ListFormat, taken)  # type: ignore[type-abstract]
+    return load_plugins(PluginKind.CASE_LIST, ListFormat, taken)  # type: ignore[type-abstract]
 
 
 def recognising(text: str, plugins: Plugged[ListFormat]) -> tuple[ListFormat | None, list[str]]:
     """(the format that takes a file with this text, a line about each plugin that could not tell)."""
-    lines = [told(record) for record in plugins.records if record["fault"]]
+    lines = [left_out_line(record) for record in plugins.records if record["fault"]]
     for name, each in plugins.used.items():
         try:
             if each.recognises(text):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,9 +19,9 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, made_by_tool, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
-from poolproof.suites.cases.lists.promises import promise
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Whole
 
@@ -92,7 +91,7 @@ class Ttk(ListFormat):
     def carried(self, row: Any) -> str | None:
         return row.get(OURS) or None
 
-    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard, Mapping[str, str]]:
+    def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         cells = _cells(row)
         api, attributes = _operator(cells), _attributes(cells)
         dtypes, shapes, ranges = map(partial(_three, cells), ("input_dtypes", "input_shapes", "input_data_ranges"))
@@ -113,12 +112,9 @@ class Ttk(ListFormat):
         for column, tensor, given in (("gradient", "grad_output", shapes[1]), ("indices", "indices", shapes[2])):
             if _planes_first(given, channels_last) != list(case.tensor_shape(tensor)):
                 raise RowError(f"input_shapes: {column} is {list(given)}, and the windows give {case.pooled_shape}")
-        promised = {
-            tensor: promise(tensor, list(given), dtypes[0], case.seed).text
-            for tensor, given in zip(_INPUTS[:2], ranges[:2], strict=True)
-        }
-        promised["indices"] = f"{dtypes[2]} in {json.dumps(list(ranges[2]))}"
-        return case, _standard(cells), promised
+        for tensor, given in zip(_INPUTS[:2], ranges[:2], strict=True):
+            declared_recipe(tensor, list(given), dtypes[0], case.seed)  # the tool fills in other data, but reads these
+        return case, _standard(cells)
 
     def write(self, case: Case, number: int) -> dict[str, str]:
         if case.operator not in KERNELS.values():
@@ -147,9 +143,6 @@ class Ttk(ListFormat):
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue()
-
-    def with_their_data(self, case: Case) -> Mapping[str, Any]:
-        return made_by_tool(case, MADE, pointed.__name__)
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

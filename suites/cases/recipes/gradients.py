@@ -14,9 +14,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core.compiled import argument
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
+from poolproof.references.kernels.compiled import argument
 from poolproof.suites.cases.recipes.loops import fill_colours, fill_numbers, fill_weights, in_space, most_in_one_cell
 from poolproof.suites.cases.recipes.many import drawn_many
 from poolproof.suites.cases.recipes.spreads import parse_spread

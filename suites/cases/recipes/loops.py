@@ -4,7 +4,7 @@ Numbers are those of Philox4x64-10 (Salmon et al., 2011) as numpy's ``random_raw
 ``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in parts.
 A key's two words, of which numpy makes unsigned integers, are here signed ones of the same bits.
 
-All that is compiled here has its helpers here or in `poolproof.references.core`: the cache of compiled code looks at
+All that is compiled here has its helpers here or in `poolproof.references.kernels`: the cache of compiled code looks at
 this file and at those alone to know whether it is up to date.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.core.compiled import Floats, Ints, compiled, part
-from poolproof.references.core.numbers import power
+from poolproof.references.kernels.compiled import Floats, Ints, compiled, helper
+from poolproof.references.kernels.numbers import power
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _KEY_STEPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
@@ -31,7 +31,7 @@ Words = NDArray[np.unsignedinteger[Any]]
 """Raw numbers, uint64."""
 
 
-@part
+@helper
 def _high(a: Any, b: Any) -> Any:
     """The upper 64 bits of the product of two uint64, from products of their halves."""
     a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
@@ -40,7 +40,7 @@ def _high(a: Any, b: Any) -> Any:
     return a_high * b_high + (middle >> _HALF) + (other >> _HALF)
 
 
-@part
+@helper
 def raw(low: int, high: int, first: int, count: int) -> Words:
     """``count`` raw numbers of a key from the ``first`` on."""
     block, before = first >> 2, first & 3
@@ -61,13 +61,13 @@ def raw(low: int, high: int, first: int, count: int) -> Words:
     return words[before : before + count]
 
 
-@part
+@helper
 def _below(word: Any, bound: int) -> int:
     """An integer in [0, bound) of a raw number; ``bound`` is at most 2**32."""
     return int(np.int64(((word >> _HALF) * np.uint64(bound)) >> _HALF))
 
 
-@part
+@helper
 def _uniform(word: Any) -> float:
     """A multiple of 2**-53 in [0, 1) of a raw number."""
     return np.float64(word >> _DROPPED) * 2.0**-53

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.references.kept import kept_property
 from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
 
 PART = 1 << 16
@@ -31,7 +31,7 @@ class Stream:
         self._seed, self._purpose = seed, purpose
         self._drawn = 0
 
-    @kept_property
+    @cached_property
     def _key(self) -> tuple[int, int]:
         """Made when something is drawn, which many recipes do not."""
         low, high = struct.unpack_from("=qq", hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest())

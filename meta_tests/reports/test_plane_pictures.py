@@ -1,0 +1,175 @@
+"""Pictures of failing planes, and the grids of what was asked: every mark stands for what the evidence says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from poolproof.reports.figures.geometry_grids import _size_class, _window_class, grids
+from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
+from poolproof.reports.rows.evidence import Evidence
+from poolproof.reports.rows.store import RowWriter
+
+
+def evidence(got: Any, owed: Any, **more: Any) -> Evidence:
+    """Of planes with two spatial axes, where everything but what is owed is wrong."""
+    owed = np.asarray(owed, np.float64)
+    arrays = {"got": np.asarray(got, np.float64), "low": owed, "high": owed, "exact": owed}
+    arrays |= {"flags": np.zeros(owed.shape, np.uint8)} | more
+    return Evidence(arrays, {"tensor": "grad_input", "spatial_rank": 2})
+
+
+def titles(of: Evidence) -> list[str]:
+    return list(drawings(of))
+
+
+def drawing(of: Evidence, title: str) -> str:
+    return drawings(of)[title]
+
+
+def drawings(of: Evidence) -> dict[str, str]:
+    drawn = picture(of)
+    assert drawn is not None
+    return {title: str(drawing) for title, drawing in drawn.drawings}
+
+
+def test_every_cell_says_what_was_expected_and_got() -> None:
+    one = evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]])
+    for title in ("expected", "got", "got \N{MINUS SIGN} expected"):
+        drawn = drawing(one, title)
+        assert re.findall(r"<title>(.*?)</title>", drawn)[0] == "[0, 0, 0]: expected 1, got 0, difference -1"
+        assert (drawn.count('class="frame worst"'), drawn.count('class="frame wrong"')) == (1, 0)
+
+
+def test_a_number_that_is_too_long_for_its_cell_is_rounded() -> None:
+    drawn = drawing(evidence([[[0.9425212, -1234.5678, 1.5e20]]], [[[0.0, 0.0, 0.0]]]), "got")
+    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["0.943", "-1235", "2e20"]
+
+
+def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
+    one = evidence([[[-8.0, 4.0, np.inf, 0.0]]], [[[0.0, 0.0, 0.0, 0.0]]])
+    found = re.findall(r'<rect class="(\w+)" .*?fill-opacity:([\d.]+)"/>', drawing(one, "got"))
+    assert found == [("low", "0.75"), ("high", "0.38"), ("special", "0.00"), ("high", "0.00")]
+
+
+def test_what_went_elsewhere_is_an_arrow() -> None:
+    moved = evidence([[[0.0, 5.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
+    assert 'class="arrow"' in drawing(moved, "got \N{MINUS SIGN} expected")
+    assert "as if it went there" in drawing(moved, "got \N{MINUS SIGN} expected")
+    lost = evidence([[[0.0, 0.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
+    assert "arrow" not in drawing(lost, "got \N{MINUS SIGN} expected")
+    unclear = evidence([[[0.0, 5.0, 5.0]]], [[[5.0, 0.0, 0.0]]])
+    assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} expected")
+
+
+def fault(kind: str, cell: list[int], home: list[int]) -> dict[str, Any]:
+    return {"kind": kind, "cell": cell, "home": home, "window": [0, 0, 0]}
+
+
+def with_faults(*faults: Any) -> Evidence:
+    two = evidence([[[0.0, 5.0, 5.0]], [[1.0, 0.0, 0.0]]], [[[5.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]])
+    return Evidence(two.arrays, {**two.meta, "element": [0, 0, 0], "faults": list(faults)})
+
+
+def test_where_the_decoder_knows_it_arrows_show_where_each_gradient_went() -> None:
+    told = with_faults(fault("misrouted", [0, 0, 2], [0, 0, 0]), fault("copied", [0, 0, 1], [0, 0, 0]))
+    drawn = drawing(told, "got \N{MINUS SIGN} expected")
+    assert re.findall(r'class="arrow"><title>(.*?)</title>', drawn) == ["arrived here, not there", "arrived here, too"]
+    assert re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn) == [("11.0", "55.0"), ("11.0", "33.0")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        fault("misrouted", [1, 0, 0], [0, 0, 0]),
+        fault("lost", [0, 0, 0], [0, 0, 0]),
+        fault("misrouted", [0, 0, 3], [0, 0, 0]),
+        fault("misrouted", [0, 0], [0, 0, 0]),
+        fault("misrouted", ["0", None, 0], [0, 0, 0]),  # type: ignore[list-item]
+        {"kind": ["misrouted"]},
+        "misrouted",
+    ],
+)
+def test_of_another_plane_and_of_what_is_no_account_nothing_is_drawn(told: Any) -> None:
+    assert 'class="arrow"' not in drawing(with_faults(told), "got \N{MINUS SIGN} expected")
+
+
+def test_windows_that_send_to_the_worst_cell() -> None:
+    box = {"window_first": np.array([[0, 0], [0, 1]], np.int32), "window_last": np.array([[1, 1], [1, 2]], np.int32)}
+    more = box | {"indices": np.array([[[1, 1]]]), "gradient": np.array([[[2.0, 3.0]]])}
+    one = evidence([[[0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]], [[[0.0, 5.0, 0.0], [0.0, 0.0, 0.0]]], **more)
+    drawn = drawing(one, "windows that send there")
+    assert re.findall(r"<title>(window [^<]*)</title></rect>", drawn) == [
+        "window 0, gradient 2",
+        "window 1, gradient 3",
+    ]
+    assert drawn.count('class="arrow"') == 2
+    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["2", "3"]
+
+
+def test_wrong_planes_are_told_apart() -> None:
+    got, owed = np.zeros((2, 3, 1, 2)), np.zeros((2, 3, 1, 2))
+    got[1, 1:] = 1.0
+    drawn = drawing(evidence(got, owed), "wrong planes")
+    assert re.findall(r"fill-opacity:([\d.]+)\"><title>(.*?)<", drawn) == [
+        *(("0.00", f"plane {number}: 0 wrong cells") for number in range(4)),
+        ("1.00", "plane 4: 2 wrong cells"),
+        ("1.00", "plane 5: 2 wrong cells"),
+    ]
+
+
+def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
+    got, owed = np.zeros((1000, 20, 20)), np.zeros((1000, 20, 20))
+    got[999, 19, 19] = 1.0
+    one = evidence(got, owed)
+    drawn = drawing(one, "wrong planes")
+    assert drawn.count("<rect") == 250 <= MAX_PLANES
+    assert "planes 996 to 999: 1 wrong cell<" in drawn
+    cells = drawing(one, "got")
+    assert cells.count("<title>") == MAX_CELLS**2
+    assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in cells
+
+
+def test_what_is_no_plane_has_no_picture() -> None:
+    flat = Evidence({name: np.zeros(3) for name in ("got", "low", "high")} | {"flags": np.zeros(3, np.uint8)}, {})
+    assert picture(flat) is None
+    assert titles(evidence([[[1.0]]], [[[2.0]]])) == ["expected", "got", "got \N{MINUS SIGN} expected"]
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 3], "stride": [2, 2]}, ("kernel > stride", "9+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2, 2]}, ("kernel = stride", "4+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2]}, ("kernel = stride", "4+")),
+        ({"operator": "MaxPool3dWithArgmax", "kernel_size": [2], "stride": [3]}, ("kernel < stride", "4+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [1, 3], "stride": [2, 2]}, ("mixed", "2+")),
+        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 2], "stride": [2, 2]}, ("kernel > stride", "4+")),
+        ({"operator": "AdaptiveMaxPool2d", "output_size": [5, 7]}, ("adaptive", "32+")),
+    ],
+)
+def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
+    assert _window_class(json.dumps(case)) == place
+
+
+def test_classes_begin_where_they_say() -> None:
+    classes = [_size_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)]
+    assert classes == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
+
+
+def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "main")
+    case = '{"operator":"MaxPool2dWithIndices","kernel_size":[2,2]}'
+    for verdict, planes, elements in (("conforms", 2, 32), ("violates", 70, 70), ("not run", 2, 32)):
+        row = {"backend": "b", "case": case, "planes": planes, "elements": elements, "verdict": verdict}
+        writer.append({"operator": "o", "dtype": "d", "aspect": "values", **row})
+    writer.close()
+    sizes, windows = grids(tmp_path)["b"]
+    assert [sum(map(sum, grid.counts)) for grid in (sizes, windows)] == [2, 2]
+    assert sizes.counts[list(sizes.rows).index("64+")][list(sizes.columns).index("1+")] == 1
+    assert windows.counts[list(windows.rows).index("kernel = stride")][list(windows.columns).index("4+")] == 2

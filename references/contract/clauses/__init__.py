@@ -1,0 +1,1 @@
+"""Clause tables of all APIs."""

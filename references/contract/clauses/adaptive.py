@@ -1,0 +1,625 @@
+"""Clauses of the adaptive APIs, in the order in which the library checks them.
+
+Pages: aclnnAdaptiveMaxPool2d, aclnnAdaptiveMaxPool3d, and both with Backward. Code: the library's
+``pooling/adaptive_max_pool2d``, ``pooling/adaptive_max_pool3d`` and ``pooling/adaptive_max_pool3d_grad``, and statuses
+measured on its host code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from poolproof.references.contract import builders as require
+from poolproof.references.contract.builders import (
+    FLOATS,
+    INTEGERS,
+    UNNAMED,
+    last_is,
+    longer,
+    more_batches,
+    of_rank,
+    unbatched,
+    without_batches,
+)
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.clause import (
+    BEFORE_A2,
+    ONLY_310,
+    ONLY_950,
+    PRE_950,
+    SINCE_A2,
+    Breach,
+    Clause,
+    ClauseTable,
+    Decides,
+    PageReading,
+)
+from poolproof.references.contract.facts import (
+    INT32_MAX,
+    Shape,
+    adaptive_shape,
+    divides,
+    element_count,
+    plane,
+    same_or_single,
+    tag_fits,
+    wrapped,
+)
+from poolproof.references.geometry import expand
+from poolproof.references.products import Product
+
+# Backward.
+
+
+_TENSORS = ("gradOutput", "self", "indices", "gradInput")
+
+
+_ND = {"A2": ("ND",), "950": ("ND",)}
+
+
+def _pointers_and_dtypes() -> tuple[Clause, ...]:
+    return (
+        *require.null_outputs(),
+        *require.not_null("gradOutput", "self", "indices"),
+        *require.not_null("gradInput", page=UNNAMED),
+        *require.dtype_same("gradOutput", "gradInput"),
+        require.not_supported(BEFORE_A2),
+        require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+        require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
+    )
+
+
+def _agreeing_shapes() -> tuple[Clause, ...]:
+    return (
+        Clause(
+            name="rank.equal",
+            wording="All four tensors have the same rank.",
+            decides=lambda call, product: len({call.tensor(name).rank for name in _TENSORS}) > 1,
+            source="code",
+            breach=Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        ),
+        require.shape_same("indices", "gradOutput"),
+        require.shape_same("gradInput", "self"),
+    )
+
+
+def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Clause, ...]:
+    deeper = {name: {"shape": of_rank(ranks[1] + 1)} for name in _TENSORS}
+    return (
+        *require.format_same("gradOutput", "gradInput", "indices"),
+        require.not_private(*_TENSORS),
+        require.listed_tags(_ND, "F2", breach=Breach(template={"tag": unlisted})),
+        Clause(
+            name="rank",
+            wording=f"The tensors have rank {ranks[0]} or {ranks[1]}.",
+            decides=lambda call, product: call.tensor("self").rank not in ranks,
+            breach=Breach(tensors=deeper),
+        ),
+    )
+
+
+def _empty_exit() -> Clause:
+    return require.empty_exit(
+        "gradOutput, self and indices have no axis of length 0; with one the call succeeds and writes nothing.",
+        ("gradOutput", "self", "indices"),
+    )
+
+
+def _one_window(output_size: tuple[int, ...]) -> tuple[int, ...]:
+    return (1,) * len(output_size)
+
+
+def _batch_rules() -> tuple[Clause, Clause]:
+    """Check N and C of gradOutput and self, which the operator that gets the work does in either phase."""
+    tensors = {"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}
+    immediate = require.tiling(
+        "shape.batch",
+        "gradOutput and self agree in N and C (on 950, or where pooled lengths do not divide self's).",
+        lambda call, product: _batches_differ(call) and not _takes_windowed_kernel(call, product),
+        Breach(tensors=tensors),
+        phase=1,
+        page=PageReading("refuses", "C11"),
+    )
+    late = require.tiling(
+        "shape.batch.divisible",
+        "gradOutput and self agree in N and C (where pooled lengths divide self's).",
+        lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
+        Breach(template={"output_size": _one_window}, tensors=tensors),
+        reach=PRE_950,
+        page=PageReading("refuses", "C11"),
+    )
+    return immediate, late
+
+
+def _batches_differ(call: ContractCall) -> bool:
+    rank = call.signature.spatial_rank
+    return call.tensor("self").shape[:-rank] != call.tensor("gradOutput").shape[:-rank]
+
+
+def _takes_windowed_kernel(call: ContractCall, product: Product) -> bool:
+    return product.value_in(PRE_950) and divides(call)
+
+
+_SHAPE_BATCH, _SHAPE_BATCH_DIVISIBLE = _batch_rules()
+
+
+ADAPTIVE_2D_BACKWARD = ClauseTable.of(
+    "aclnnAdaptiveMaxPool2dBackward",
+    "adaptive2d-bwd",
+    *_pointers_and_dtypes(),
+    *_agreeing_shapes(),
+    *_formats_and_rank((3, 4), "NHWC"),
+    require.plane_bounded(2),
+    require.plane_bounded(2, name="plane.950", status=None, reach=ONLY_950, page=PageReading("refuses", "E30")),
+    _empty_exit(),
+    require.views_inside("self", "gradOutput", "indices"),
+    _SHAPE_BATCH,
+    require.assembly(
+        "format.rank",
+        "Tensors of rank 4 carry a tag of rank 4, ND or NC; tensors of rank 3 are tagged NCL.",
+        lambda call, product: (
+            not tag_fits(call.tensor("self")) or (call.tensor("self").rank == 3 and call.tensor("self").format != "NCL")
+        ),
+        Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
+        source="observed",
+        page=PageReading("allows", "C2"),
+    ),
+    _SHAPE_BATCH_DIVISIBLE,
+)
+
+
+ADAPTIVE_3D_BACKWARD = ClauseTable.of(
+    "aclnnAdaptiveMaxPool3dBackward",
+    "adaptive3d-bwd",
+    *_pointers_and_dtypes(),
+    *_agreeing_shapes(),
+    require.plane_bounded(3),
+    *_formats_and_rank((4, 5), "NDHWC"),
+    require.dtype_listed("indices", {"A2": ("INT32",)}, reach=PRE_950, name="dtype.indices.int32"),
+    _empty_exit(),
+    require.views_inside("self", "gradOutput", "indices"),
+    _SHAPE_BATCH,
+    require.tag_rank_fits(source="observed"),
+    _SHAPE_BATCH_DIVISIBLE,
+)
+
+
+# Forward, 2-D and 3-D.
+
+
+OUTPUTS = ("outputOut", "indicesOut")
+
+
+POINTERS = (*require.null_outputs(), *require.not_null("self", "outputSize", "outputOut", "indicesOut"))
+
+
+OUTPUT_MISFITS = {"outputOut": {"shape": longer}, "indicesOut": {"shape": longer}}
+
+
+def no_hollow_axis() -> Clause:
+    return Clause(
+        name="shape.hollow",
+        wording="No axis of self but the first has length 0.",
+        decides=lambda call, product: min(call.tensor("self").shape[1:]) < 1,
+        breach=Breach(template={"shape": lambda shape: (shape[0], 0, *shape[2:])}),
+    )
+
+
+def size_positive(page: PageReading | None = None) -> Clause:
+    return Clause(
+        name="outputSize.positive",
+        wording="Every value of outputSize is at least 1.",
+        decides=lambda call, product: min(call.attribute("outputSize"), default=1) < 1,
+        page=page,
+        breach=Breach(template={"output_size": last_is(0)}),
+    )
+
+
+def no_batches_exit() -> Clause:
+    return require.empty_exit("The first axis of self has not length 0; with it the call succeeds.", ("self",))
+
+
+# Forward 2-D.
+
+
+_WITH_BF16 = ("FLOAT", "FLOAT16", "BF16", "DOUBLE")
+
+
+_WITHOUT_BF16 = ("FLOAT", "FLOAT16", "DOUBLE")
+
+
+_DTYPES_2D = {
+    "A2": _WITH_BF16,
+    "950": _WITH_BF16,
+    "910": _WITHOUT_BF16,
+    "310P": _WITHOUT_BF16,
+    "310B": _WITHOUT_BF16,
+}
+
+
+def _swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Swap the last two lengths."""
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+def _takes_general_path(call: ContractCall, product: Product) -> bool:
+    """Check whether the oldest implementation gets the call, the only one that checks tags and output shapes."""
+    return not product.value_in(SINCE_A2) or call.tensor("self").dtype == "DOUBLE"
+
+
+def _takes_own_operator(call: ContractCall, product: Product) -> bool:
+    """Check whether the 950's own operator gets the call, which it does unless all windows are alike."""
+    return product.value_in(ONLY_950) and not _takes_general_path(call, product) and not divides(call)
+
+
+def _unsupported_by_general_path(call: ContractCall, product: Product) -> bool:
+    tensor = call.tensor("self")
+    return _takes_general_path(call, product) and tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC")
+
+
+def _permutes_three_axes(call: ContractCall, product: Product) -> bool:
+    """Source: ``aclnn_adaptive_max_pool2d.cpp:282-291, 317-325``: a list of four axes turns NHWC into NCHW."""
+    tensor = call.tensor("self")
+    return tensor.rank == 3 and tensor.format == "NHWC" and not _takes_general_path(call, product)
+
+
+def _unbatched_nhwc(name: str, **fields: Any) -> Clause:
+    return require.assembly(
+        name,
+        "Tensors of rank 3 are not tagged NHWC, but for DOUBLE data.",
+        _permutes_three_axes,
+        Breach(template={"shape": (3, 6, 7), "tag": "NHWC"}),
+        page=PageReading("allows", "F8"),
+    ).with_fields(**fields)
+
+
+def _plane_exceeds_windowed_kernel(call: ContractCall, product: Product) -> bool:
+    """Source: ``aclnn_adaptive_max_pool2d.cpp:380-386`` and ``max_pool3d_with_argmax_v2.cpp:66-71``."""
+    *_, height, width = _as_nchw(call)
+    is_windowed = divides(call) and not _takes_general_path(call, product)
+    return is_windowed and wrapped(height * width) > INT32_MAX
+
+
+def _as_nchw(call: ContractCall) -> Shape:
+    """Return self's shape once NHWC has been turned into NCHW."""
+    tensor = call.tensor("self")
+    if tensor.rank == 3 or tensor.format != "NHWC":
+        return tensor.shape
+    batch, height, width, channels = tensor.shape
+    return (batch, channels, height, width)
+
+
+def _is_misread(call: ContractCall, product: Product) -> bool:
+    """Check whether the 950's own operator pools other axes than the last two (``adaptive_max_pool2d.cpp:72-79``)."""
+    tensor = call.tensor("self")
+    return tensor.rank == 4 and tensor.format != "NCHW" and _takes_own_operator(call, product)
+
+
+def _misread_elements_differ(call: ContractCall, product: Product) -> bool:
+    return _is_misread(call, product) and _count_of_output(call) != _misread_count(call)
+
+
+def _misread_count(call: ContractCall) -> int:
+    """Count the elements of a result that was pooled along its second and third axes."""
+    read = _as_nchw(call)
+    return element_count((read[0], *call.attribute("outputSize"), read[3]))
+
+
+def _count_of_output(call: ContractCall) -> int:
+    return element_count(call.tensor("outputOut").shape)
+
+
+def _outputs_retagged(call: ContractCall, product: Product) -> bool:
+    """Check whether results get the outputs' tags, which fails where a tag has another rank."""
+    if _takes_general_path(call, product):
+        return call.tensor("self").rank == 3
+    return divides(call)
+
+
+def _general_shape_differs(call: ContractCall, product: Product) -> bool:
+    expected = adaptive_shape(call)
+    return _takes_general_path(call, product) and not same_or_single(call.tensor("outputOut").shape, expected)
+
+
+def _elements_differ(call: ContractCall, product: Product) -> bool:
+    return not _is_misread(call, product) and _count_of_output(call) != element_count(adaptive_shape(call))
+
+
+def _result_tag(call: ContractCall, product: Product) -> str:
+    """Return the tag of what is copied into the outputs; ND, which is never compared, where it was made to fit them."""
+    tensor = call.tensor("self")
+    if _takes_general_path(call, product):
+        return tensor.format if tensor.rank == 4 else "ND"
+    if call.tensor("outputOut").rank != 4 or not _takes_own_operator(call, product):
+        return "ND"
+    return tensor.format if tensor.rank == 4 else "NCHW"
+
+
+def _tags_differ_from_result(call: ContractCall, product: Product) -> bool:
+    """Source: ``contiguous.cpp:645-652`` of ops-math."""
+    tag = _result_tag(call, product)
+    return tag != "ND" and any(call.tensor(name).format != tag for name in OUTPUTS)
+
+
+ADAPTIVE_2D = ClauseTable.of(
+    "aclnnAdaptiveMaxPool2d",
+    "adaptive2d-fwd",
+    *POINTERS,
+    require.not_supported(ONLY_310, status=None, page=PageReading("refuses", "F3")),
+    require.dtype_listed("self", _DTYPES_2D),
+    *require.dtype_same("outputOut"),
+    require.dtype_listed("indicesOut", dict.fromkeys(_DTYPES_2D, ("INT64",))),
+    *require.rank_in((3, 4), "self"),
+    require.listed_tags(
+        dict.fromkeys(("A2", "950", "910"), ("NCHW", "NCL", "NHWC")),
+        "E29",
+        reach={"A2": True, "950": True, "910": True, "310P": False, "310B": False},
+        breach=Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
+    ),
+    require.shape_same("indicesOut", "outputOut"),
+    no_hollow_axis(),
+    require.length_in("outputSize", (2,)),
+    size_positive(PageReading("agrees", "E26")),
+    Clause(
+        name="shape.outputOut",
+        wording="outputOut has self's leading axes and outputSize.",
+        decides=lambda call, product: call.tensor("outputOut").shape != adaptive_shape(call),
+        status=None,
+        reach=SINCE_A2,
+        page=PageReading("refuses", "E27"),
+        breach=Breach(tensors={name: {"shape": _swapped} for name in OUTPUTS}),
+    ),
+    no_batches_exit(),
+    require.views_inside("self"),
+    _unbatched_nhwc("format.unbatched", reach=PRE_950),
+    _unbatched_nhwc("format.unbatched.950", reach=ONLY_950, crashes=True),
+    require.assembly(
+        "format.general",
+        "On 910, and with DOUBLE data, tensors of rank 4 are tagged NCHW or NHWC.",
+        _unsupported_by_general_path,
+        Breach(template={"tag": "HWCN", "dtype": "DOUBLE"}),
+        page=PageReading("refuses", "E29"),
+    ),
+    require.assembly(
+        "plane",
+        "Where outputSize divides self's lengths, H * W of self is at most 2^31 - 1, in signed 64-bit arithmetic, but"
+        " for DOUBLE data.",
+        _plane_exceeds_windowed_kernel,
+        Breach(template={"shape": (1, 1, 65536, 32768), "output_size": (1, 1)}),
+        reach=PRE_950,
+        page=PageReading("allows", "F9"),
+    ),
+    require.assembly(
+        "format.pooled-axes",
+        "Where outputSize does not divide self's lengths, tensors of rank 4 are tagged NCHW; under other tags outputOut"
+        " has to hold what pooling their second and third axes (NHWC read as NCHW) gives, but for DOUBLE data.",
+        _misread_elements_differ,
+        Breach(template={"tag": "NHWC"}),
+        reach=ONLY_950,
+        page=PageReading("allows", "F7"),
+    ),
+    require.assembly(
+        "format.rank",
+        "The outputs' tags have the outputs' rank (at rank 3 on 910 and with DOUBLE data, elsewhere where outputSize"
+        " divides self's lengths).",
+        lambda call, product: (
+            _outputs_retagged(call, product) and not all(tag_fits(call.tensor(name)) for name in OUTPUTS)
+        ),
+        Breach(template={"shape": (3, 6, 7), "output_size": (3, 7), "tag": "NCHW"}),
+        page=PageReading("allows", "C1"),
+    ),
+    require.assembly(
+        "shape.outputOut.general",
+        "On 910, and with DOUBLE data, outputOut has self's leading axes and outputSize.",
+        _general_shape_differs,
+        Breach(template={"dtype": "DOUBLE"}, tensors=OUTPUT_MISFITS),
+        page=PageReading("refuses", "E27"),
+    ),
+    require.assembly(
+        "shape.outputOut.elements",
+        "outputOut has as many elements as self's leading axes and outputSize ask for.",
+        _elements_differ,
+        Breach(tensors=OUTPUT_MISFITS),
+        reach=SINCE_A2,
+        page=PageReading("refuses", "E27"),
+    ),
+    require.assembly(
+        "format.outputs",
+        "The outputs have the tag of a result of rank 4 that is not ND: self's on 910 and with DOUBLE data; and on 950,"
+        " where outputSize does not divide self's lengths, self's or, at rank 3, NCHW.",
+        _tags_differ_from_result,
+        Breach(template={"dtype": "DOUBLE"}, tensors={"indicesOut": {"format": "HWCN"}}),
+        page=PageReading("allows", "F6"),
+    ),
+)
+
+
+# Forward 3-D.
+
+
+_TAGS_3D = {"A2": ("NCDHW", "NCHW"), "950": ("NCDHW", "NCHW", "ND")}
+
+
+_LENGTHS = {"A2": (3,), "950": (0, 1, 3)}
+
+
+def _leading_axes(call: ContractCall) -> int:
+    """Count the axes of outputOut before the spatial ones."""
+    return call.tensor("outputOut").rank - 3
+
+
+def _leading_differ(call: ContractCall, product: Product) -> bool:
+    count = _leading_axes(call)
+    return call.tensor("self").shape[:count] != call.tensor("outputOut").shape[:count]
+
+
+def _spatial_differs(call: ContractCall, product: Product) -> bool:
+    """Expand outputSize; an empty one keeps self's first lengths (``aclnn_adaptive_max_pool3d.cpp:155-160``)."""
+    count = _leading_axes(call)
+    expected = expand(call.attribute("outputSize"), 3, call.tensor("self").shape[count : count + 3])
+    return call.tensor("outputOut").shape[count:] != expected
+
+
+def _first_axes_differ(call: ContractCall, product: Product) -> bool:
+    count = len(call.attribute("outputSize"))
+    return call.tensor("indicesOut").shape[:count] != call.tensor("outputOut").shape[:count]
+
+
+def _plane_exceeds_indices(call: ContractCall, product: Product) -> bool:
+    return call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX
+
+
+def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
+    size = call.attribute("outputSize")
+    return call.tensor("self").is_empty or (product.value_in(ONLY_950) and len(size) == 3 and wrapped(prod(size)) == 0)
+
+
+def _is_retagged(call: ContractCall) -> bool:
+    """Check whether results get the outputs' tags: all but those of a batched call whose windows are not alike."""
+    return call.tensor("self").rank == 4 or divides(call)
+
+
+def _retagged_wrongly(tensor: str) -> Decides:
+    """Make a predicate; a result has self's rank, whatever that of the output."""
+
+    def decides(call: ContractCall, product: Product) -> bool:
+        result = replace(call.tensor("self"), format=call.tensor(tensor).format)
+        return _is_retagged(call) and not tag_fits(result)
+
+    return decides
+
+
+def _result_differs(tensor: str) -> Decides:
+    return lambda call, product: not same_or_single(call.tensor(tensor).shape, adaptive_shape(call))
+
+
+def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
+    """Source: ``contiguous.cpp:645-652`` of ops-math."""
+    tag = call.tensor("self").format
+    return not _is_retagged(call) and tag not in ("ND", call.tensor("indicesOut").format)
+
+
+def _fitting_tag(tensor: str, name: str, breach: Breach) -> Clause:
+    return require.assembly(
+        name,
+        f"{tensor}'s tag has self's rank (at rank 4, or where outputSize divides self's lengths).",
+        _retagged_wrongly(tensor),
+        breach,
+        page=PageReading("allows", "C1"),
+    )
+
+
+def _fitting_shape(tensor: str, name: str, breach: Breach) -> Clause:
+    return Clause(
+        name=name,
+        wording=f"{tensor} has self's leading axes and outputSize.",
+        decides=_result_differs(tensor),
+        source="code",
+        stage="assembly",
+        breach=breach,
+    )
+
+
+def _without_channels(shape: Shape) -> Shape:
+    return (shape[0], *shape[2:])
+
+
+ADAPTIVE_3D = ClauseTable.of(
+    "aclnnAdaptiveMaxPool3d",
+    "adaptive3d-fwd",
+    *POINTERS,
+    *require.rank_in((4, 5), "self", "outputOut", "indicesOut"),
+    require.not_supported(BEFORE_A2),
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    Clause(
+        name="dtype.outputOut.supported",
+        wording="outputOut is FLOAT, FLOAT16 or BF16.",
+        decides=lambda call, product: call.tensor("outputOut").dtype not in FLOATS,
+        breach=Breach(tensors={"outputOut": {"dtype": "DOUBLE"}}),
+    ),
+    require.dtype_listed("indicesOut", {"A2": ("INT32",), "950": INTEGERS}),
+    Clause(
+        name="format.supported",
+        wording="self is tagged NCDHW or NCHW; on 950 also ND.",
+        decides=lambda call, product: call.tensor("self").format not in product.value_in(_TAGS_3D),
+        tables=(_TAGS_3D,),
+        breach=Breach(template={"tag": "NDHWC"}),
+    ),
+    require.listed_tags({"950": ("NCDHW", "NCHW")}, "F2", reach=ONLY_950, breach=Breach(template={"tag": "ND"})),
+    *require.format_same("outputOut"),
+    Clause(
+        name="length.outputSize",
+        wording="outputSize holds three values; on 950 also none or one.",
+        decides=lambda call, product: len(call.attribute("outputSize")) not in product.value_in(_LENGTHS),
+        tables=(_LENGTHS,),
+        source="code",
+        breach=Breach(lists={"outputSize": (1, 1, 1, 1)}),
+    ),
+    Clause(
+        name="shape.leading",
+        wording="outputOut has self's leading axes.",
+        decides=_leading_differ,
+        breach=Breach(tensors={name: {"shape": more_batches} for name in OUTPUTS}),
+    ),
+    Clause(
+        name="shape.outputOut",
+        wording="outputOut has outputSize as its spatial axes.",
+        decides=_spatial_differs,
+        breach=Breach(tensors=OUTPUT_MISFITS),
+    ),
+    Clause(
+        name="shape.indicesOut.first",
+        wording="indicesOut has outputOut's lengths along as many axes as outputSize has values.",
+        decides=_first_axes_differ,
+        breach=Breach(tensors={"indicesOut": {"shape": more_batches}}),
+    ),
+    *require.dtype_same("outputOut", name="dtype.outputOut.same"),
+    no_hollow_axis(),
+    require.plane_bounded(
+        3,
+        wording="D * H * W of self is at most 2^31 - 1 where indicesOut is INT32, in signed 64-bit arithmetic.",
+        decides=_plane_exceeds_indices,
+        reach=SINCE_A2,
+    ),
+    size_positive(),
+    Clause(
+        name="shape.indicesOut",
+        wording="indicesOut has outputOut's shape.",
+        decides=lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
+        status=None,
+        page=PageReading("refuses", "E37"),
+        breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
+    ),
+    replace(
+        no_batches_exit(),
+        wording="The first axis of self has not length 0, nor on 950 the product of outputSize in signed 64-bit"
+        " arithmetic; with it the call succeeds.",
+        decides=_has_nothing_to_do,
+    ),
+    require.views_inside("self"),
+    _fitting_tag(
+        "outputOut",
+        "format.rank",
+        Breach(template={"shape": (3, 5, 6, 7), "tag": "NCDHW"}, tensors={"indicesOut": {"format": "NCHW"}}),
+    ),
+    _fitting_shape(
+        "outputOut",
+        "shape.result.outputOut",
+        Breach(template={"output_size": (3, 3, 3)}, tensors={"outputOut": {"shape": _without_channels}}),
+    ),
+    _fitting_tag(
+        "indicesOut",
+        "format.rank.indicesOut",
+        Breach(template={"output_size": (1, 1, 1)}, tensors={"indicesOut": {"format": "NCHW"}}),
+    ),
+    _fitting_shape("indicesOut", "shape.result", Breach(tensors={"indicesOut": {"shape": longer}})),
+    require.assembly(
+        "format.indicesOut",
+        "Where self has rank 5, not tagged ND, and outputSize does not divide its lengths, indicesOut has its tag.",
+        _indices_tag_differs,
+        Breach(tensors={"indicesOut": {"format": "NDHWC"}}),
+        page=PageReading("allows", "F6"),
+    ),
+)

@@ -1,0 +1,127 @@
+"""Clauses of the mask APIs, in the order in which the library checks them.
+
+Pages: aclnnMaxPool2dWithMask, aclnnMaxPool2dWithMaskBackward. Code: that of the windowed APIs, and their 2-D clauses.
+"""
+
+from __future__ import annotations
+
+from poolproof.references.contract import builders as require
+from poolproof.references.contract.builders import FLOATS, UNNAMED, longer
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.clause import (
+    ONLY_310,
+    ONLY_310B,
+    ONLY_950,
+    PRE_950,
+    Breach,
+    Clause,
+    ClauseTable,
+    PageReading,
+)
+from poolproof.references.contract.clauses import windowed
+from poolproof.references.contract.facts import mask_shape, runs_on_blocks, tag_fits
+from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.products import Product
+
+
+def _length_that_kills(call: ContractCall, product: Product) -> bool:
+    some_null = None in (call.lists["stride"], call.lists["padding"], call.lists["dilation"])
+    return some_null and len(call.attribute("kernelSize")) not in (1, 2)
+
+
+MASK_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool2dWithMaskBackward",
+    "mask-bwd",
+    require.not_supported(ONLY_950, name="product.950", page=PageReading("agrees", "E21")),
+    *require.not_null("kernelSize", page=UNNAMED),
+    *require.not_null("self"),
+    *require.not_null("gradOutput", page=UNNAMED),
+    Clause(
+        name="length.kernelSize.null-lists",
+        wording="Where kernelSize holds neither one nor two values, stride, padding and dilation are not null.",
+        decides=_length_that_kills,
+        status=ReturnCode.NULL_POINTER,
+        source="observed",
+        page=PageReading("refuses", "C9"),
+        crashes=True,
+        breach=Breach(lists={"kernelSize": (1, 1, 1), "stride": None}),
+    ),
+    require.length_in(
+        "kernelSize", (1, 2), status=ReturnCode.NULL_POINTER, source="code", page=PageReading("refuses", "E20")
+    ),
+    *require.null_outputs(),
+    *require.not_null("indices"),
+    *require.not_null("stride", "padding", "dilation", "gradInput", page=UNNAMED),
+    require.not_supported(ONLY_310),
+    require.dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16")}),
+    *require.dtype_same("gradOutput", "gradInput"),
+    require.dtype_listed("indices", {"A2": ("INT8",), "910": ("INT8",)}),
+    *windowed.backward_planar_formats(require.listed_tags({"A2": ("NCHW",), "910": ("NCHW",)}, "E39")),
+    Clause(
+        name="rank.unbatched",
+        wording="self has rank 4.",
+        decides=lambda call, product: call.tensor("self").rank == 3,
+        status=None,
+        page=PageReading("refuses", "E19"),
+        breach=Breach(template={"shape": (3, 6, 7), "kernel_size": (1, 1), "padding": (0, 0)}),
+    ),
+    *windowed.planar_lengths(),
+    *windowed.backward_planar_values(require.dilation_one()),
+    *windowed.backward_planar_shapes(windowed.pool_fits("gradOutput")),
+    Clause(
+        name="shape.indices",
+        wording="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
+        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
+        status=None,
+        page=PageReading("refuses", "E19"),
+        breach=Breach(tensors={"indices": {"shape": longer}}),
+    ),
+    windowed.result_tag_rank_fits(PRE_950, source="observed"),
+    windowed.blocks_tag_fits(source="observed"),
+    *windowed.backward_planar_tiling(),
+)
+
+
+def _forward_tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
+    """Source: ``aclnn_max_pool2d_with_indices.cpp:527, 595, 599``."""
+    tensor = call.tensor("self")
+    fits = tensor.format == "NCHW" if tensor.rank == 4 else tag_fits(tensor)
+    return runs_on_blocks(call, product) and not fits
+
+
+MASK_FORWARD = ClauseTable.of(
+    "aclnnMaxPool2dWithMask",
+    "mask-fwd",
+    *require.not_null("kernelSize", "self", "out"),
+    require.length_in("kernelSize", (1, 2)),
+    require.not_supported(ONLY_950, name="product.950"),
+    *require.null_outputs(),
+    *require.not_null("stride", "padding", "dilation"),
+    *require.not_null("indices", page=UNNAMED),
+    require.not_supported(ONLY_310B),
+    require.dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
+    *require.dtype_same("out"),
+    require.dtype_listed("indices", dict.fromkeys(("A2", "910", "310P"), ("INT8",))),
+    *windowed.forward_planar_formats(
+        require.listed_tags(dict.fromkeys(("A2", "910", "310P"), ("NCHW", "ND")), "F2", breach=windowed.UNLISTED)
+    ),
+    *windowed.planar_lengths(),
+    *windowed.forward_planar_values(require.dilation_one()),
+    windowed.pool_fits("out"),
+    Clause(
+        name="shape.indices",
+        wording="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
+        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
+        breach=Breach(tensors={"indices": {"shape": longer}}),
+    ),
+    windowed.forward_planar_exit(),
+    require.views_inside("self"),
+    windowed.computed_plane_bounded(stage="assembly"),
+    windowed.result_tag_rank_fits(PRE_950, page=PageReading("allows", "C1")),
+    windowed.blocks_tag_fits(
+        wording="With a 1x1 kernel, and always on 910 and 310P: rank 4 is tagged NCHW, rank 3 NCL, ND or NC.",
+        decides=_forward_tag_has_no_blocks,
+        page=PageReading("allows", "F4"),
+    ),
+    windowed.forward_channels_last_fits(ReturnCode.INTERNAL_NULL),
+)

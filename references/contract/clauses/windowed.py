@@ -1,0 +1,502 @@
+"""Clauses of the windowed APIs with indices, in the order in which the library checks them.
+
+Pages: aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, and both with Backward. Code: the library's
+``pooling/max_pool3d_with_argmax_v2`` and ``pooling/max_pool3d_grad_with_argmax``, and statuses measured on its host
+code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poolproof.references.contract import builders as require
+from poolproof.references.contract.builders import (
+    FLOATS,
+    INTEGERS,
+    UNNAMED,
+    last_is,
+    longer,
+    more_batches,
+    of_rank,
+    unbatched,
+)
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.clause import (
+    ALWAYS_ON_BLOCKS,
+    BEFORE_A2,
+    ONLY_950,
+    PRE_950,
+    SINCE_A2,
+    Breach,
+    Clause,
+    ClauseTable,
+    Earlier,
+    PageReading,
+    Products,
+    Reach,
+)
+from poolproof.references.contract.facts import (
+    INT32_MAX,
+    attribute,
+    is_hollow,
+    misreads_channels_last,
+    plane,
+    pooled_shape,
+    runs_on_blocks,
+    same_or_single,
+    tag_fits,
+    wrapped,
+)
+from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.products import Product
+
+_F1 = Earlier(ReturnCode.INVALID_PARAMETER, "F1")
+"""Source: ``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
+
+
+UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
+
+
+_TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
+
+
+def _leading(call: ContractCall, tensor: str) -> tuple[int, ...]:
+    return call.tensor(tensor).shape[: -call.signature.spatial_rank]
+
+
+def _ranks_differ(call: ContractCall, product: Product) -> bool:
+    return call.tensor("self").rank != call.tensor("gradOutput").rank
+
+
+MAX_POOL_3D_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool3dWithArgmaxBackward",
+    "3d-bwd",
+    *require.null_outputs(),
+    *require.not_null("gradOutput", page=UNNAMED),
+    *require.not_null("self", "indices"),
+    *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
+    require.not_supported(BEFORE_A2),
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
+    *require.dtype_same("gradOutput", "gradInput"),
+    *require.format_same("gradOutput", "gradInput"),
+    require.not_private("self", "gradOutput", "gradInput"),
+    require.indices_not_private(),
+    require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(template={"tag": "NDHWC"})),
+    *require.rank_in((4, 5), "gradOutput", "gradInput", "indices", "self"),
+    require.length_in("kernelSize", (1, 3)),
+    require.kernel_positive(),
+    require.length_in("stride", (0, 1, 3)),
+    require.stride_positive(),
+    require.length_in("padding", (1, 3)),
+    require.padding_not_negative(),
+    require.padding_at_most_half(),
+    require.length_in("dilation", (1, 3)),
+    require.dilation_positive(),
+    require.dilation_one(status=None, page=PageReading("refuses", "E13")),
+    require.plane_bounded(3),
+    require.shape_same("indices", "gradOutput"),
+    require.shape_same("gradInput", "self"),
+    require.empty_exit(
+        "gradOutput, self and indices have no axis of length 0; with one the call succeeds and writes nothing.",
+        ("gradOutput", "self", "indices"),
+        PageReading("refuses", "E14"),
+    ),
+    require.views_inside("self", "gradOutput", "indices"),
+    require.assembly(
+        "rank.equal",
+        "self and gradOutput have the same rank.",
+        _ranks_differ,
+        Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        source="observed",
+        page=PageReading("refuses", "E38"),
+    ),
+    require.tag_rank_fits(source="observed"),
+    require.tiling(
+        "shape.batch",
+        "gradOutput and self agree in N and C.",
+        lambda call, product: _leading(call, "self") != _leading(call, "gradOutput"),
+        Breach(tensors={"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}),
+        page=PageReading("refuses", "E38"),
+    ),
+    require.tiling(
+        "shape.gradOutput",
+        "gradOutput has the pooled lengths of self along D, H and W.",
+        lambda call, product: call.tensor("gradOutput").shape[-3:] != pooled_shape(call)[-3:],
+        Breach(tensors={"gradOutput": {"shape": longer}, "indices": {"shape": longer}}),
+        page=PageReading("refuses", "E38"),
+    ),
+)
+
+
+def _result_fits(tensor: str) -> Clause:
+    return Clause(
+        name=f"shape.{tensor}",
+        wording=f"{tensor} has the pooled shape of self.",
+        decides=lambda call, product: not same_or_single(call.tensor(tensor).shape, pooled_shape(call)),
+        stage="assembly",
+        breach=Breach(tensors={tensor: {"shape": longer}}),
+    )
+
+
+MAX_POOL_3D = ClauseTable.of(
+    "aclnnMaxPool3dWithArgmax",
+    "3d-fwd",
+    *require.null_outputs(),
+    require.not_supported(BEFORE_A2, page=PageReading("agrees", "E35")),
+    *require.not_null("self", "kernelSize", "stride", "padding", "dilation", "out", "indices", earlier=_F1),
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
+    *require.dtype_same("out"),
+    *require.format_same("out", "indices"),
+    *require.rank_in((4, 5), "self"),
+    Clause(
+        name="format.supported",
+        wording="The format tag is NDHWC, NCDHW, NCHW or ND.",
+        decides=lambda call, product: call.tensor("self").format not in _TAGS_ON_950,
+        reach=ONLY_950,
+        breach=Breach(template={"tag": "NC"}),
+    ),
+    require.listed_tags({"A2": ("NCDHW", "ND")}, "F2", reach=PRE_950),
+    require.length_in("kernelSize", (1, 3)),
+    require.kernel_positive(),
+    require.length_in("stride", (0, 1, 3)),
+    require.stride_positive(),
+    require.length_in("padding", (1, 3)),
+    require.padding_not_negative(),
+    require.padding_at_most_half(),
+    require.length_in("dilation", (1, 3)),
+    require.dilation_one(reach=PRE_950),
+    require.dilation_positive(reach=ONLY_950, status=None, page=PageReading("refuses", "E34")),
+    require.some_window_fits(status=None, page=PageReading("refuses", "E35")),
+    require.empty_exit("self and out have no axis of length 0; with one the call succeeds.", ("self", "out")),
+    require.views_inside("self"),
+    require.plane_bounded(
+        3,
+        wording="The product of self's last three axes is at most 2^31 - 1, in signed 64-bit arithmetic.",
+        status=ReturnCode.INTERNAL_NULL,
+        stage="assembly",
+        source="code",
+        page=PageReading("silent", "E36"),
+    ),
+    require.tag_rank_fits(),
+    _result_fits("out"),
+    _result_fits("indices"),
+)
+
+
+# Clauses of all 2-D APIs, with indices or with a mask.
+
+
+def padding_at_most_kernel() -> Clause:
+    """Require the weaker bound that the 2-D backward pages print; above it, page and code agree."""
+    return Clause(
+        name="padding.at-most-kernel",
+        wording="Padding is at most the kernel on every axis.",
+        decides=require.padding_exceeds(1),
+        breach=Breach(template={"padding": last_is(3)}),
+    )
+
+
+def padding_at_most_half_effective() -> Clause:
+    """Check padding again, which is redundant until the effective kernel overflows."""
+    return Clause(
+        name="padding.at-most-half-effective",
+        wording="Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
+        decides=_padding_exceeds_effective,
+        reach=ONLY_950,
+        source="observed",
+        breach=Breach(lists={"dilation": (2**62, 1)}),
+    )
+
+
+def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
+    """Check lengths of the lists, all before any value; the mask APIs have checked kernelSize's already."""
+    return (
+        *lengths,
+        require.length_in("stride", (0, 1, 2)),
+        require.length_in("padding", (1, 2)),
+        require.length_in("dilation", (1, 2)),
+    )
+
+
+def no_hollow_plane(**fields: Any) -> Clause:
+    return Clause(
+        name="shape.hollow",
+        wording="C, H and W of self are not 0; only N may be.",
+        decides=lambda call, product: is_hollow(call),
+        breach=Breach(template={"shape": (2, 0, 6, 7)}),
+    ).with_fields(**fields)
+
+
+def pool_fits(tensor: str, *alike: str) -> Clause:
+    """Require the pooled shape; ``alike`` are tensors that should have it too."""
+    return Clause(
+        name=f"shape.{tensor}",
+        wording=f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
+        decides=lambda call, product: call.tensor(tensor).shape != pooled_shape(call),
+        breach=Breach(tensors={name: {"shape": longer} for name in (tensor, *alike)}),
+    )
+
+
+def computed_plane_bounded(**fields: Any) -> Clause:
+    """Bound the plane on A2 and A3, where the 3-D operator that computes 2-D calls refuses it."""
+    return require.plane_bounded(
+        2,
+        decides=lambda call, product: plane(call) > INT32_MAX and not runs_on_blocks(call, product),
+        status=ReturnCode.INTERNAL_NULL,
+        source="code",
+        page=PageReading("silent", "E36"),
+    ).with_fields(**fields)
+
+
+def result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
+    """Require the tag's own rank; since 950 only unbatched results are assembled, and blocks have their own clause."""
+    return require.tag_rank_fits(
+        wording=_result_tag_wording,
+        decides=_result_tag_misfits,
+        reach=reach,
+        breach=Breach(template={"shape": (3, 6, 7), "tag": "NCHW"}),
+    ).with_fields(**fields)
+
+
+def blocks_tag_fits(**fields: Any) -> Clause:
+    """Require tags that the mask APIs can turn into NC1HWC0."""
+    return require.assembly(
+        "format.blocks",
+        _blocks_wording,
+        _tag_has_no_blocks,
+        Breach(template={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
+        page=PageReading("allows", "C8"),
+    ).with_fields(**fields)
+
+
+def channels_last_fits(tensor: str, **fields: Any) -> Clause:
+    """Check NHWC on A2 and A3, where sizes are checked with channels last and computed with channels first."""
+    return Clause(
+        name="format.channels-last",
+        wording=f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
+        decides=misreads_channels_last,
+        reach=PRE_950,
+        breach=Breach(template={"tag": "NHWC"}),
+    ).with_fields(**fields)
+
+
+def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
+    padding, kernel, dilation = (attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
+    axes = zip(padding, kernel, dilation, strict=True)
+    return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
+
+
+def _result_tag_wording(products: Products) -> str:
+    unbatched = [product for product in products if not product.value_in(PRE_950)]
+    exception = f"; on {require.names(unbatched)} only where that is 3" if unbatched else ""
+    return f"The format tag's own rank is the tensors' rank{exception}."
+
+
+def _result_tag_misfits(call: ContractCall, product: Product) -> bool:
+    tensor = call.tensor("self")
+    is_assembled = product.value_in(PRE_950) or tensor.rank == 3
+    return is_assembled and not tag_fits(tensor) and not runs_on_blocks(call, product)
+
+
+def _blocks_wording(products: Products) -> str:
+    always = require.names([product for product in products if product.value_in(ALWAYS_ON_BLOCKS)])
+    return f"With a 1x1 kernel, and with every kernel on {always}, tensors of rank 4 are NCHW or NHWC."
+
+
+def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
+    tensor = call.tensor("self")
+    return tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC") and runs_on_blocks(call, product)
+
+
+# Backward 2-D.
+
+
+def backward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
+    """Check formats and ranks of the 2-D APIs, with the page's own list of tags."""
+    return (
+        *require.format_same("gradOutput", "gradInput"),
+        require.not_private("self", "gradOutput", "gradInput"),
+        require.indices_not_private(),
+        listed,
+        *require.rank_in((3, 4), "self", "gradInput", "gradOutput", "indices"),
+    )
+
+
+def backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
+    """Check values of the 2-D APIs' lists, after all their lengths."""
+    return (
+        require.kernel_positive(),
+        require.stride_positive(),
+        require.padding_not_negative(),
+        padding_at_most_kernel(),
+        require.padding_at_most_half(PageReading("allows", "E11")),
+        *dilation,
+    )
+
+
+def backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[Clause, ...]:
+    """Check self, gradInput and gradOutput before an empty call leaves."""
+    return (
+        require.shape_same("gradInput", "self"),
+        no_hollow_plane(source="code"),
+        *effective,
+        require.some_window_fits(source="code"),
+        gradients_fit,
+        require.empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self",)),
+        require.views_inside("self", "gradOutput", "indices"),
+    )
+
+
+def backward_planar_tiling() -> tuple[Clause, ...]:
+    """Check what A2 and A3 notice only in phase two, of either 2-D API."""
+    return (
+        computed_plane_bounded(stage="tiling", phase=2),
+        channels_last_fits(
+            "gradOutput",
+            status=ReturnCode.INTERNAL_NULL,
+            stage="tiling",
+            phase=2,
+            source="observed",
+            page=PageReading("refuses", "E39"),
+        ),
+    )
+
+
+def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
+    rank = call.tensor("self").rank
+    return call.tensor("indices").rank != rank and (product.value_in(PRE_950) or rank == 3)
+
+
+def _breach_of_indices_rank(product: Product) -> Breach:
+    if product.value_in(PRE_950):
+        return Breach(tensors={"indices": {"shape": unbatched}})
+    return Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
+
+
+MAX_POOL_2D_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool2dWithIndicesBackward",
+    "2d-bwd",
+    *require.null_outputs(),
+    *require.not_null("gradOutput", page=UNNAMED),
+    *require.not_null("self", "indices"),
+    *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
+    require.not_supported(BEFORE_A2),
+    require.dtype_listed("self", {"A2": ("FLOAT",), "950": FLOATS}),
+    *require.dtype_same("gradOutput", "gradInput"),
+    require.dtype_listed("indices", {"A2": ("INT32", "INT8"), "950": INTEGERS}, source="code"),
+    *backward_planar_formats(require.listed_tags({"A2": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
+    *planar_lengths(require.length_in("kernelSize", (1, 2))),
+    *backward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
+    *backward_planar_shapes(pool_fits("gradOutput", "indices"), padding_at_most_half_effective()),
+    require.assembly(
+        "rank.indices.equal",
+        "indices has self's rank; on 950 only where self has rank 3.",
+        _indices_of_other_rank,
+        _breach_of_indices_rank,
+        source="observed",
+        page=PageReading("refuses", "E17"),
+    ),
+    result_tag_rank_fits(SINCE_A2, source="observed", page=PageReading("allows", "C3")),
+    require.tiling(
+        "dtype.indices.int32",
+        "indices is INT32; INT8 passes the argument checks only.",
+        lambda call, product: call.tensor("indices").dtype == "INT8",
+        Breach(template={"index_dtype": "INT8"}),
+        reach=PRE_950,
+        page=PageReading("refuses", "E16"),
+    ),
+    require.tiling(
+        "shape.indices",
+        "indices has gradOutput's shape.",
+        lambda call, product: call.tensor("indices").shape != call.tensor("gradOutput").shape,
+        Breach(tensors={"indices": {"shape": longer}}),
+        page=PageReading("refuses", "E17"),
+    ),
+    *backward_planar_tiling(),
+)
+
+
+# Forward 2-D.
+
+
+def forward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
+    return (*require.format_same("out"), require.not_private("self", "out"), listed, *require.rank_in((3, 4), "self"))
+
+
+def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
+    """Check values of the 2-D APIs' lists, after all their lengths, and what they require of self."""
+    return (
+        require.kernel_positive(),
+        require.stride_positive(),
+        require.padding_not_negative(),
+        require.padding_at_most_half(),
+        *dilation,
+        no_hollow_plane(),
+        require.some_window_fits(),
+    )
+
+
+def forward_planar_exit() -> Clause:
+    return require.empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out"))
+
+
+def forward_channels_last_fits(status: ReturnCode) -> Clause:
+    return channels_last_fits("out", status=status, stage="assembly", source="code", page=PageReading("refuses", "F2"))
+
+
+def _tag_is_not_inferred(call: ContractCall, product: Product) -> bool:
+    """Source: ``max_pool_with_argmax_v3_infershape.cpp:87-91``."""
+    tensor = call.tensor("self")
+    return tensor.rank == 4 and tensor.format not in ("ND", "NCHW", "NHWC")
+
+
+def _indices_tag_misfits(call: ContractCall, product: Product) -> bool:
+    """Source: ``contiguous.cpp:645-652`` of ops-math, and ``aclnn_max_pool2d_with_indices.cpp:769-770`` at rank 3."""
+    out, indices = call.tensor("out"), call.tensor("indices")
+    if out.rank == 3 and product.value_in(PRE_950):
+        return not tag_fits(indices)
+    return out.format not in ("ND", indices.format)
+
+
+MAX_POOL_2D = ClauseTable.of(
+    "aclnnMaxPool2dWithIndices",
+    "2d-fwd",
+    *require.null_outputs(),
+    *require.not_null("self"),
+    *require.not_null("kernelSize", "stride", "padding", "dilation", page=UNNAMED),
+    *require.not_null("out"),
+    *require.not_null("indices", page=UNNAMED),
+    require.not_supported(BEFORE_A2),
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    *require.dtype_same("out"),
+    require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
+    *forward_planar_formats(
+        require.listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2", breach=UNLISTED)
+    ),
+    *planar_lengths(require.length_in("kernelSize", (1, 2))),
+    *forward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
+    pool_fits("out", "indices"),
+    require.shape_same("indices", "out"),
+    forward_planar_exit(),
+    require.views_inside("self"),
+    computed_plane_bounded(stage="assembly"),
+    require.assembly(
+        "format.inferred",
+        "On 950 tensors of rank 4 are tagged ND, NCHW or NHWC.",
+        _tag_is_not_inferred,
+        Breach(template={"tag": "HWCN"}),
+        reach=ONLY_950,
+        page=PageReading("allows", "F5"),
+    ),
+    result_tag_rank_fits(SINCE_A2, page=PageReading("allows", "C3")),
+    forward_channels_last_fits(ReturnCode.INVALID_PARAMETER),
+    require.assembly(
+        "format.indices",
+        "indices has the tag of a result that is not ND; at rank 3 on A2 and A3 a tag of that rank.",
+        _indices_tag_misfits,
+        Breach(tensors={"indices": {"format": "HWCN"}}),
+        page=PageReading("allows", "F6"),
+    ),
+)

@@ -1,0 +1,171 @@
+"""Scenarios of the two phases of a call: what a caller may do in and between them, and the expected outcome.
+
+Those that no source defines are not here, for on a card they may end the process, or worse: a workspace smaller than
+phase one asked for, or one whose size the caller calls 0 (kernels write past its end, or to address 0); an executor
+that runs though it is destroyed, or for a second time though it is not repeatable, or is made repeatable after its run
+(uses after free); one that another API made (any is run); descriptors destroyed before phase two, or device memory
+freed before the work on the stream is done (uses after free); a thread without a context (generations of the runtime
+differ). Sources:
+
+[run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, and a
+              workspace may not be null where its size is more than 0
+[codes]       page of aclnn return codes: 161001 is a null argument that may not be null
+[repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys
+[destroy]     page of aclDestroyAclOpExecutor
+[runtime]     pages of the runtime: NULL is the default stream; work on a stream runs in order; threads share a context
+[base]        code of the base library: the checks of phase two, what an executor keeps, when it is deleted
+[adapter]     torch_npu, which queues calls: phase one in one thread before the inputs are there, phase two in another,
+              descriptors destroyed as soon as phase two has returned
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolproof.references.contract.vocabulary import ReturnCode
+
+
+@dataclass(frozen=True)
+class Succeeds:
+    """Status 0, and what the plain call gives."""
+
+
+@dataclass(frozen=True)
+class Fails:
+    """One of ``statuses``; a plain call afterwards gives what it gave before."""
+
+    statuses: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Either:
+    """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
+
+
+ExpectedOutcome = Succeeds | Fails | Either
+
+
+@dataclass(frozen=True)
+class ExecutorScenario:
+    """One thing that a caller can do, in a sentence."""
+
+    id: str
+    statement: str
+    expected: ExpectedOutcome
+    source: str
+
+
+def _refused(status: int) -> Fails:
+    return Fails(frozenset({status}))
+
+
+_NULL = ReturnCode.NULL_POINTER
+_INNER_NULL = ReturnCode.INTERNAL_NULL
+
+WORKSPACE_NULL = ExecutorScenario(
+    "phase_two.workspace_null",
+    "A workspace that phase one asked for is not null.",
+    _refused(_NULL),
+    "[run], [codes], [base]",
+)
+WORKSPACE_NULL_UNASKED = ExecutorScenario(
+    "phase_two.workspace_unasked",
+    "Where phase one asks for no workspace, phase two takes null.",
+    Succeeds(),
+    "[run]",
+)
+WORKSPACE_UNDERSTATED = ExecutorScenario(
+    "phase_two.workspace_understated",
+    "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
+    Either(),
+    "[base] does not look at the size of a workspace that is there; no page says what it owes",
+)
+EXECUTOR_NULL = ExecutorScenario(
+    "phase_two.executor_null", "The executor is not null.", _refused(_NULL), "[run], [codes], [base]"
+)
+REPEATABLE_NULL = ExecutorScenario(
+    "executor.repeatable_null",
+    "An executor that is made repeatable is not null.",
+    _refused(_INNER_NULL),
+    "[repeatable], [base]",
+)
+DESTROY_NULL = ExecutorScenario(
+    "executor.destroy_null", "An executor that is destroyed is not null.", _refused(_INNER_NULL), "[destroy], [base]"
+)
+REPEATABLE_RUN_AGAIN = ExecutorScenario(
+    "executor.repeatable_run_again",
+    "A repeatable executor runs again.",
+    Succeeds(),
+    "[repeatable]; it lets libraries refuse one that copies",
+)
+REPEATABLE_FROM_CACHE = ExecutorScenario(
+    "executor.repeatable_from_cache",
+    "The executor of a call that was made before is made repeatable, or runs once as usual.",
+    Either(),
+    "[base] answers 561000 where its cache is on; no page speaks of the cache",
+)
+DESTROYED_UNUSED = ExecutorScenario(
+    "executor.destroyed_unused",
+    "An executor that never ran is destroyed, and the next call is as ever.",
+    Either(),
+    "[base]; [destroy] speaks of repeatable executors alone",
+)
+DEFAULT_STREAM = ExecutorScenario(
+    "phase_two.default_stream", "A null stream is the default stream.", Succeeds(), "[runtime], [base]"
+)
+STREAM_MADE_BETWEEN = ExecutorScenario(
+    "phase_two.stream_made_between", "The stream is made after phase one.", Succeeds(), "[run]: phase one takes none"
+)
+OTHER_THREAD = ExecutorScenario(
+    "phase_two.other_thread",
+    "Phase two runs in another thread with the same context.",
+    Succeeds(),
+    "[runtime], [adapter]",
+)
+PHASE_ONE_IN_OTHER_THREAD = ExecutorScenario(
+    "phase_two.first_thread_gone",
+    "Phase one ran in another thread with the same context, which has ended.",
+    Succeeds(),
+    "[runtime], [adapter]",
+)
+DATA_AFTER_PHASE_ONE = ExecutorScenario(
+    "phase_two.data_after_phase_one",
+    "The inputs get their values after phase one.",
+    Succeeds(),
+    "[adapter], [base]: phase one looks at descriptions",
+)
+DESTROYED_BEHIND = ExecutorScenario(
+    "phase_two.descriptors_destroyed_behind",
+    "Tensors and lists are destroyed as soon as phase two has returned.",
+    Succeeds(),
+    "[adapter], [base]",
+)
+INTERLEAVED = ExecutorScenario(
+    "phase_two.interleaved",
+    "Of two calls the one that came last to phase one comes first to phase two.",
+    Succeeds(),
+    "[run]: what phase two needs it gets from its executor",
+)
+
+SCENARIOS: dict[str, ExecutorScenario] = {
+    scenario.id: scenario
+    for scenario in (
+        WORKSPACE_NULL,
+        WORKSPACE_NULL_UNASKED,
+        WORKSPACE_UNDERSTATED,
+        EXECUTOR_NULL,
+        REPEATABLE_NULL,
+        DESTROY_NULL,
+        REPEATABLE_RUN_AGAIN,
+        REPEATABLE_FROM_CACHE,
+        DESTROYED_UNUSED,
+        DEFAULT_STREAM,
+        STREAM_MADE_BETWEEN,
+        OTHER_THREAD,
+        PHASE_ONE_IN_OTHER_THREAD,
+        DATA_AFTER_PHASE_ONE,
+        DESTROYED_BEHIND,
+        INTERLEAVED,
+    )
+}
+"""Every scenario by its id."""

@@ -1,0 +1,239 @@
+"""The interval criterion of one cell: which outputs a kernel that obeys its accumulation model may produce.
+
+The exact sum, the number of terms and the lattice on which they lie leave an interval of admissible outputs, most often
+a single value. A correct kernel is never outside, whatever its order of additions; no tolerance is chosen. The code
+cites these bounds as B1 ... B8.
+
+B1  any order of k terms, rounding to nearest: |error| <= (k - 1) u A, with A = sum |g|  (Jeannerod and Rump 2013)
+B4  an addition with a subnormal result is exact, so gradual underflow adds nothing  (Hauser 1996)
+B5  every partial sum is a subset sum, hence within [-N, P], plus the error so far. With M = max(P, N) and the
+    smallest L such that M + (k - 1) u 2**L < 2**(L + 1), each of the k - 1 roundings is at most u 2**L:
+    |error| <= (k - 1) u 2**L
+B6  M <= 2**(q + p) with all terms multiples of 2**q: every partial sum is representable, the error is zero
+B7  two terms: rounding to float32 first and to float16 or bfloat16 then equals rounding once  (Figueroa 1995)
+B8  every result is a multiple of 2**q
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from poolproof.references.kernels.compiled import Bytes, Flags, Floats, SmallInts, compiled, helper
+from poolproof.references.kernels.facts import (
+    BOTH_INFINITIES,
+    NAN,
+    NEGATIVE_INFINITY,
+    POSITIVE_INFINITY,
+    Cell,
+    Facts,
+    cell_of,
+)
+from poolproof.references.kernels.numbers import NO_LATTICE, binade, power, rounded
+
+ZERO = 8
+"""Flag: zero is admissible besides the interval."""
+
+
+class AccumulationParameters(NamedTuple):
+    """The numbers of an accumulation model and its output format.
+
+    precision, min_exponent, largest, smallest_normal
+        The output's format.
+    sum_precision, sum_min_exponent, sum_smallest_normal, overflow_threshold, roundoff
+        The narrowest format that a partial sum passes through, with its least magnitude that rounds to infinity and
+        its unit roundoff.
+    narrows
+        Sums are rounded into the output's format at the end, once.
+    tiles, tile_roundoff
+        A sum has at most so many partial sums, zero for no limit, which were added with that unit roundoff.
+    flushes, cast_flushes, saturates
+        `AccumulationModel.flushes_subnormals`, ``cast_flushes`` and ``saturates``.
+    """
+
+    precision: int
+    min_exponent: int
+    largest: float
+    smallest_normal: float
+    sum_precision: int
+    sum_min_exponent: int
+    sum_smallest_normal: float
+    overflow_threshold: float
+    roundoff: float
+    narrows: bool
+    tiles: int
+    tile_roundoff: float
+    flushes: bool
+    cast_flushes: bool
+    saturates: bool
+
+
+class Bounds(NamedTuple):
+    """The admissible outputs of each cell, all of shape (cells,): see `poolproof.references.criterion.Admissible`.
+
+    ``specials`` are flags of the values besides the interval: `NAN`, `POSITIVE_INFINITY`, `NEGATIVE_INFINITY`, `ZERO`.
+    """
+
+    low: Floats
+    high: Floats
+    lattice: SmallInts
+    specials: Bytes
+
+
+def empty_bounds(cells: int) -> Bounds:
+    return Bounds(np.empty(cells), np.empty(cells), np.empty(cells, np.int32), np.empty(cells, np.uint8))
+
+
+@compiled
+def bounds_of_cells(facts: Facts, parameters: AccumulationParameters, bounds: Bounds) -> None:
+    fill_bounds(facts, parameters, bounds)
+
+
+@helper
+def fill_bounds(facts: Facts, parameters: AccumulationParameters, bounds: Bounds) -> None:
+    for i in range(facts.k.size):
+        bounds.low[i], bounds.high[i], bounds.specials[i] = admissible(cell_of(facts, i), parameters)
+        bounds.lattice[i] = facts.lattice[i]
+
+
+@compiled
+def accepted_cells(bounds: Bounds, limit: float, outputs: Floats, accepted: Flags) -> None:
+    """Fill ``accepted``: whether each output is admissible."""
+    for cell in range(outputs.size):
+        low, high, specials = bounds.low[cell], bounds.high[cell], bounds.specials[cell]
+        accepted[cell] = accepts(low, high, bounds.lattice[cell], specials, limit, outputs[cell])
+
+
+@compiled
+def single_valued_cells(bounds: Bounds, single_valued: Flags) -> None:
+    """Fill ``single_valued``: whether each cell has one admissible value (a zero's sign apart)."""
+    for cell in range(single_valued.size):
+        single_valued[cell] = is_single_valued(bounds.low[cell], bounds.high[cell], bounds.specials[cell])
+
+
+@helper
+def accepts(low: float, high: float, lattice: int, specials: int, limit: float, output: float) -> bool:
+    """Check whether an output lies within the interval and on the lattice (B8), or is one of the specials."""
+    if math.isnan(output):
+        return specials & NAN != 0
+    if low <= output <= high and _is_on_lattice(output, lattice, limit):
+        return True
+    if output == 0.0:
+        return specials & ZERO != 0
+    if math.isinf(output):
+        return specials & (POSITIVE_INFINITY if output > 0.0 else NEGATIVE_INFINITY) != 0
+    return False
+
+
+@helper
+def _is_on_lattice(output: float, lattice: int, limit: float) -> bool:
+    if lattice == NO_LATTICE or math.isinf(output) or abs(output) == limit:
+        return True
+    steps = np.ldexp(output, -lattice)
+    return steps == np.rint(steps)
+
+
+@helper
+def is_single_valued(low: float, high: float, specials: int) -> bool:
+    if low > high:
+        return specials == NAN
+    return low == high and specials == 0
+
+
+@helper
+def limit_of(parameters: AccumulationParameters) -> float:
+    """Return the magnitude to which a saturating cast may clamp, exempt from the lattice; infinite for other casts."""
+    return parameters.largest if parameters.saturates else math.inf
+
+
+@helper
+def admissible(cell: Cell, parameters: AccumulationParameters) -> tuple[float, float, int]:
+    """Return (low, high, specials); NaN and infinite terms decide before any arithmetic does."""
+    if cell.k == 0:
+        return 0.0, 0.0, ZERO if parameters.cast_flushes else 0
+    error = summation_error(cell, parameters)
+    up = cell.positive + error >= parameters.overflow_threshold
+    down = cell.negative + error >= parameters.overflow_threshold
+    if cell.kinds:
+        return _of_special_terms(cell.kinds, up, down)
+    low, high = _interval(cell, error, parameters)
+    specials = (POSITIVE_INFINITY if up else 0) | (NEGATIVE_INFINITY if down else 0) | (NAN if up and down else 0)
+    if parameters.saturates:
+        low = min(max(-parameters.largest if down else low, -parameters.largest), parameters.largest)
+        high = min(max(parameters.largest if up else high, -parameters.largest), parameters.largest)
+        specials &= NAN
+    if parameters.cast_flushes and min(abs(low), abs(high)) < parameters.smallest_normal:
+        specials |= ZERO
+    return low, high, specials
+
+
+@helper
+def _of_special_terms(kinds: int, up: bool, down: bool) -> tuple[float, float, int]:
+    """Return the bounds of a sum with terms that are not finite.
+
+    A NaN, or infinities of both signs, give NaN. Infinities of one sign give that infinity, or NaN where the finite
+    terms could have overflowed to the other one first.
+    """
+    if kinds & NAN or kinds == BOTH_INFINITIES:
+        return math.inf, -math.inf, NAN
+    if kinds == POSITIVE_INFINITY:
+        return math.inf, math.inf, NAN if down else 0
+    return -math.inf, -math.inf, NAN if up else 0
+
+
+@helper
+def _interval(cell: Cell, error: float, parameters: AccumulationParameters) -> tuple[float, float]:
+    """Bound the result of finite terms: one value where S is rounded once in every order and model (B7)."""
+    total, residue = cell.sum, cell.residue
+    if _is_rounded_once(cell.k, cell.lattice, parameters):
+        only = rounded(total, residue, parameters.precision, parameters.min_exponent, parameters.largest)
+        return only, only
+    low = high = total
+    if error > 0.0 or residue != 0.0:
+        slack = (error + abs(residue)) * (1.0 + 2.0**-50)
+        low, high = np.nextafter(total - slack, -math.inf), np.nextafter(total + slack, math.inf)
+    if parameters.narrows:
+        low = rounded(low, 0.0, parameters.precision, parameters.min_exponent, parameters.largest)
+        high = rounded(high, 0.0, parameters.precision, parameters.min_exponent, parameters.largest)
+    return low, high
+
+
+@helper
+def _is_rounded_once(k: int, lattice: int, parameters: AccumulationParameters) -> bool:
+    """Check for at most two terms, none of which, nor their sum, may be flushed."""
+    if parameters.flushes:
+        return k == 0 or (k <= 2 and lattice >= parameters.sum_min_exponent)
+    return k <= 2
+
+
+@helper
+def summation_error(cell: Cell, parameters: AccumulationParameters) -> float:
+    """Bound |result before narrowing - S| for any order of additions: B1, B4, B5 and B6."""
+    k, error = cell.k, 0.0
+    if k > 1:
+        magnitude = max(cell.positive, cell.negative)
+        if magnitude > power(min(cell.lattice, 960) + parameters.sum_precision):
+            total = cell.positive + cell.negative
+            error = _subset_sum_bound(magnitude, total, _growth(k, parameters))
+    if parameters.flushes and k > 0:
+        error += (2 * k - 1) * parameters.sum_smallest_normal
+    return error
+
+
+@helper
+def _growth(k: int, parameters: AccumulationParameters) -> float:
+    """Return (roundings) * (unit roundoff) of k - 1 additions."""
+    if parameters.tiles == 0:
+        return (k - 1) * parameters.roundoff
+    tiles = min(k, parameters.tiles)
+    return (k - tiles) * parameters.tile_roundoff + (2 * tiles - 1) * parameters.roundoff
+
+
+@helper
+def _subset_sum_bound(magnitude: float, total: float, growth: float) -> float:
+    """Return the lesser of B1 and B5 for an error growth, B1 where B5 does not close."""
+    largest = binade(magnitude + growth * binade(magnitude))
+    subset, simple = growth * largest, growth * total
+    return min(subset, simple) if magnitude + subset < 2.0 * largest else simple

@@ -1,0 +1,93 @@
+"""Arithmetic of single numbers: powers of two, units in the last place, rounding into a format.
+
+A format is its precision, least exponent and largest value, as in `poolproof.references.formats`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from poolproof.references.kernels.compiled import helper
+
+NO_LATTICE = np.iinfo(np.int32).max // 2
+"""The lattice exponent of a sum without a term that is finite and not zero."""
+
+_FRACTION_BITS, _BIAS = 52, 1023
+_EXPONENTS, _FRACTIONS = 0x7FF, (1 << 52) - 1
+_LEAST, _LEAST_NORMAL, _GREATEST = -1074, -1022, 1023
+
+
+@helper
+def _bits(x: float) -> int:
+    return int(np.float64(x).view(np.int64))
+
+
+@helper
+def _number(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
+@helper
+def power(exponent: int) -> float:
+    """Return 2**exponent; zero or infinite outside float64's range."""
+    if exponent > _GREATEST:
+        return math.inf
+    if exponent >= _LEAST_NORMAL:
+        return _number((int(exponent) + _BIAS) << _FRACTION_BITS)
+    return _number(1 << (int(exponent) - _LEAST)) if exponent >= _LEAST else 0.0
+
+
+@helper
+def exponent_of(x: float) -> int:
+    """Return floor(log2 |x|) of a finite number that is not zero."""
+    stored = (_bits(x) >> _FRACTION_BITS) & _EXPONENTS
+    return stored - _BIAS if stored else math.frexp(x)[1] - 1
+
+
+@helper
+def lowest_bit(x: float) -> int:
+    """Return the exponent of the lowest set bit of a finite number that is not zero (1.5 -> -1, 8 -> 3)."""
+    bits = _bits(x)
+    stored, fraction = (bits >> _FRACTION_BITS) & _EXPONENTS, bits & _FRACTIONS
+    if fraction == 0:
+        return stored - _BIAS
+    lowest = exponent_of(float(fraction & -fraction))
+    return lowest + _LEAST + max(stored - 1, 0)
+
+
+@helper
+def binade(x: float) -> float:
+    """Return 2**floor(log2 x) of a finite x >= 0, zero for zero."""
+    return power(exponent_of(x)) if x > 0.0 else 0.0
+
+
+@helper
+def ulp(x: float, precision: int, min_exponent: int) -> float:
+    """Return the distance between neighbours of the format in the binade of a finite x."""
+    exponent = min_exponent if x == 0.0 else max(exponent_of(x), min_exponent)
+    return power(exponent - (precision - 1))
+
+
+@helper
+def rounded(x: float, residue: float, precision: int, min_exponent: int, largest: float) -> float:
+    """Round the real number x + residue to nearest, ties to even; |residue| is at most half an ulp of x in float64."""
+    if precision == 53 or not math.isfinite(x):
+        return x
+    if residue != 0.0:
+        x = _to_odd(x, residue)
+    unit = ulp(x, precision, min_exponent)
+    nearest = np.rint(x / unit) * unit
+    return math.copysign(math.inf, x) if abs(nearest) > largest else nearest
+
+
+@helper
+def _to_odd(x: float, residue: float) -> float:
+    """Make the last bit of ``x`` sticky: odd wherever a residue is left.
+
+    Rounding that to a format of at most 51 bits equals rounding the exact sum (Boldo and Melquiond, 2008).
+    """
+    if _bits(x) & 1:
+        return x
+    return np.nextafter(x, math.inf if residue > 0.0 else -math.inf)

@@ -1,0 +1,122 @@
+"""Comparison of a run's rows with its plan, whose cases are drawn again.
+
+Who draws is not known here: `Redraw` is handed in by whoever can.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.tables import PLANNED
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
+
+PlannedRow = tuple[Row, tuple[str, ...]]
+"""Columns that describe a question, and the checks that judge it if it conforms."""
+
+DrawnBlock = tuple[str, str, list[PlannedRow]]
+"""Backend, block, and its questions; the block without a name holds what the backend does not support."""
+
+
+_AUXILIARY = (
+    pc.field("case_id").is_valid()
+    & (pc.coalesce(pc.field("block"), pc.scalar("")) == "")
+    & having("verdict", [*FAILED, Verdict.WAIVED])
+)
+"""Auxiliary calls of planned ones that deviate by themselves; of no block, and nobody gains by inventing one."""
+
+
+@dataclass(frozen=True)
+class Redraw:
+    """What a run had to judge, from its record alone.
+
+    ``questions`` block by block, the ``mandatory`` groups, and how many cases the whole plan has; all raise `BadInput`
+    where the record does not say. ``further`` returns what the row of a further case, which is in no plan, has to say;
+    `BadInput` where it is of none.
+    """
+
+    questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
+    mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
+    plan_cases: Callable[[Mapping[str, Any]], int]
+    further: Callable[[Row], PlannedRow] | None = None
+
+
+def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
+    """Yield what is wrong: each question has exactly one row, which describes it; no row is about anything else."""
+    if draw.mandatory(digest.run) != digest.run["mandatory"]:
+        yield "run.json has other mandatory groups than the plan that it names"
+    if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
+        yield f"the whole plan has {whole:,} cases, which run.json does not say"
+    everything = read_rows(digest.folder)
+    if draw.further is not None:
+        yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
+    rows = everything.filter(~_AUXILIARY & PLANNED)
+    numbers = _row_numbers(rows)
+    for backend, block, planned in draw.questions(digest.run):
+        found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
+        yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
+    for backend, block in numbers:
+        yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
+
+
+def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:
+    """Yield rows of further cases that do not say what follows from their case."""
+    for row in rows:
+        try:
+            problem = _difference(further(row), row)
+        except BadInput as error:
+            problem = f"is of no further case: {error}"
+        if problem:
+            yield f"{row['block']}: {_named(_key(row))} {problem}"
+
+
+def _row_numbers(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
+    """Return the numbers of the rows of each block of each backend."""
+    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    keys = zip(rows["backend"].to_pylist(), rows["block"].to_pylist(), strict=True)
+    for number, (backend, block) in enumerate(keys):
+        numbers[backend, block or ""].append(number)
+    return numbers
+
+
+def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Iterator[str]:
+    expected, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, found))
+    for key, number in (expected - got).items():
+        rows = f"{got[key]} of {got[key] + number} rows" if got[key] else "no row"
+        yield f"{where}: {_named(key)} was planned and has {rows}"
+    for key, number in (got - expected).items():
+        yield f"{where}: {_named(key)} has {number} rows more than were planned"
+    by_key = {_key(question[0]): question for question in planned}
+    for row in found:
+        if (question := by_key.get(_key(row))) is not None and (difference := _difference(question, row)):
+            yield f"{where}: {_named(_key(row))} {difference}"
+
+
+def _difference(planned: PlannedRow, row: Row) -> str:
+    """Return in what a row differs from what was planned; empty if in nothing."""
+    described, checks = planned
+    for name, value in described.items():
+        if row[name] != value:
+            return f"says {name} {row[name]!r}, and it is {value!r}"
+    missing = [check for check in checks if check not in (row["checks_judged"] or ())]
+    if row["verdict"] == Verdict.CONFORMS and missing:
+        return f"is said to conform, and the check {missing[0]!r}, which is expected, did not judge it"
+    return ""
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    """Return what identifies a row within a block."""
+    return tuple(str(row.get(name) or "") for name in ("case_id", "operator", "dtype", "index_dtype"))
+
+
+def _named(key: tuple[str, ...]) -> str:
+    case, *pair = key
+    return f"case {case}" if case else " ".join(pair)

@@ -1,0 +1,72 @@
+"""Errors of the system, which are nobody's verdict: a disk that is full, a folder that is not writable.
+
+Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command shows the sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from poolproof.reports.rows.verdicts import BadInput
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_LOCKED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+class CannotWrite(BadInput):
+    """A file cannot be written, or the system denies something else; the text says what, why, and what to do."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise `CannotWrite` where the system does not let a file be written."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror or error}; {_remedy(error)}") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a name beside ``path`` for a file that takes its place when it is complete; else all stays as it was."""
+    aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield aside
+            aside.replace(path)
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def environment_errors() -> Iterator[None]:
+    """Raise `CannotWrite` for any error of the system, around code that calls nobody else's."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(describe(error)) from error
+
+
+def describe(error: OSError) -> str:
+    """Describe an error of the system, and what to do about it."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; {_remedy(error)}"
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in _FULL:
+        return "make room for it"
+    return "make it writable" if error.errno in _LOCKED else "see to that"
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `BadInput` where something stands that is no regular file: a folder, a link, a pipe, a device."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise BadInput(f"{path} is there and is no regular file: name another file to write")

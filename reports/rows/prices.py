@@ -1,9 +1,0 @@
-"""What a case of each aspect usually costs, for whoever says how long a run takes, or deals it out."""
-
-_USUAL = {"huge": 60.0, "models": 50.0, "scale": 11.0, "targets": 5.0, "state": 3.5, "memory": 2.5, "contract": 0.6}
-_OTHERS = 1.5
-
-
-def usual_price(aspect: str) -> float:
-    """In those of the aspect ``values``, as measured on torch-cpu and an emulator."""
-    return _USUAL.get(aspect, 1.0 if aspect == "values" else _OTHERS)

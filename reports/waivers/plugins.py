@@ -1,0 +1,85 @@
+"""Waivers of installed packages, in files beside their code, of which nothing is imported.
+
+An entry point of the group ``poolproof.waivers`` names a folder by dots, ``my_package.waivers``, and all its ``*.toml``
+are waiver files. Each waiver has to name backends in its scope. A package whose files are not as they should be is left
+out as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+
+from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
+from poolproof.reports.waivers import Waiver, WaiverError, Waivers, check_terms, load, shipped
+
+
+@dataclass(frozen=True)
+class WaiverPlugin:
+    """A plugin with its waivers, or with the fault for which it is left out."""
+
+    plugin: Plugin
+    waivers: tuple[Waiver, ...] = ()
+    fault: str = ""
+
+
+def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str, str]]]:
+    """Return the waivers of a run, and the records of the plugins.
+
+    They are those of the named files, and, unless "none" is among the names, all that are shipped or installed.
+    `WaiverError` about a file that is not as it should be.
+    """
+    named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
+    check_terms(named, today)
+    if "none" in names:
+        return Waivers(named, today), []
+    waivers = [waiver for file in shipped() for waiver in load(file)] + named
+    check_terms(waivers, today)
+    brought = plugged({waiver.id for waiver in waivers}, today)
+    records = [to_record(source.plugin, source.fault) for source in brought]
+    return Waivers([*waivers, *(waiver for source in brought for waiver in source.waivers)], today), records
+
+
+def plugged(known: Collection[str], today: date) -> list[WaiverPlugin]:
+    """Return what every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
+    taken, found = set(known), []
+    for plugin in installed(PluginKind.WAIVERS):
+        try:
+            waivers = _waivers(plugin, taken, today)
+        except (PluginFault, WaiverError) as fault:
+            found.append(WaiverPlugin(plugin, fault=str(fault)))
+        else:
+            taken |= {waiver.id for waiver in waivers}
+            found.append(WaiverPlugin(plugin, tuple(waivers)))
+    return found
+
+
+def _waivers(plugin: Plugin, taken: Collection[str], today: date) -> list[Waiver]:
+    folder = _folder(plugin.point.module)
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise PluginFault(f"there is no *.toml in {folder}")
+    waivers = [waiver for file in files for waiver in load(file)]
+    check_terms(waivers, today)
+    ids = [waiver.id for waiver in waivers]
+    for number, waiver in enumerate(waivers):
+        if waiver.id in taken or waiver.id in ids[:number]:
+            raise PluginFault(f"there is another waiver called {waiver.id!r}")
+        if "*" in waiver.scope.get("backend", ("*",)):
+            raise PluginFault(f"the scope of waiver {waiver.id} has to name its backends")
+    return waivers
+
+
+def _folder(dotted: str) -> Path:
+    """Return the folder that a name with dots stands for; its package is located, not imported."""
+    package, *parts = dotted.split(".")
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError) as error:
+        raise PluginFault(f"there is no package {package!r}") from error
+    if spec is None or not spec.submodule_search_locations:
+        raise PluginFault(f"there is no package {package!r}")
+    return Path(next(iter(spec.submodule_search_locations)), *parts)

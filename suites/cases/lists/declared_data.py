@@ -1,0 +1,80 @@
+"""Recipes for the data that a list declares by a number, a range or a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from poolproof.references.formats import FORMATS, FloatFormat
+from poolproof.suites.cases.lists.entry import RowError
+from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian
+from poolproof.suites.cases.recipes.stream import Stream
+
+_NAMES = ("inf", "-inf", "nan")
+
+
+def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
+    """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
+    fmt = FORMATS[dtype]
+    if isinstance(given, Mapping):
+        return _normal(field, given, fmt, Stream(seed, field))
+    numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
+    if len(numbers) == 1 or (len(numbers) == 2 and _are_alike(*numbers)):
+        return str(Filled(_within(numbers[0], fmt) if isfinite(numbers[0]) else numbers[0]))
+    if len(numbers) == 2:
+        return _between(field, numbers[0], numbers[1], fmt)
+    raise RowError(f"{field}: {given!r} is neither a number nor a range")
+
+
+def number_of(field: str, given: Any) -> float:
+    """A number of a list, which spells infinities and NaN as texts."""
+    if isinstance(given, str) and given in _NAMES:
+        return float(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise RowError(f"{field}: {given!r} is no number")
+    try:
+        return float(given)
+    except OverflowError as error:
+        raise RowError(f"{field}: {given!r:.40} is beyond every format") from error
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _are_alike(low: float, high: float) -> bool:
+    return low == high or (low != low and high != high)
+
+
+def _between(field: str, low: float, high: float, fmt: FloatFormat) -> str:
+    """No uniform distribution reaches infinity: a bound that the format does not have is its largest number."""
+    if not low < high:
+        raise RowError(f"{field}: [{low}, {high}] is no range")
+    return str(Between(_within(low, fmt), _within(high, fmt)))
+
+
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stream) -> str:
+    """Draw the mean and the deviation of a normal distribution from their ranges."""
+    if given.get("name") != "nd":
+        raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")
+    drawn = []
+    for name in ("mean", "std"):
+        bounds = given.get(name)
+        if not _is_list(bounds) or len(bounds) != 2:  # type: ignore[arg-type]
+            raise RowError(f"{field}: {name} {bounds!r} of a normal distribution is no range")
+        low, high = (number_of(field, bound) for bound in bounds)  # type: ignore[union-attr]
+        if not (isfinite(low) and isfinite(high) and low <= high):
+            raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
+        drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
+    try:
+        return str(Gaussian(_within(drawn[0], fmt), min(drawn[1], fmt.max)))
+    except ValueError as error:
+        raise RowError(f"{field}: {error}") from error
+
+
+def _within(value: float, fmt: FloatFormat) -> float:
+    """The number, or the format's largest where rounding to the format would leave it."""
+    return value if np.isfinite(fmt.round(np.array([value])))[0] else float(np.copysign(fmt.max, value))
