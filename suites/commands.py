@@ -31,9 +31,9 @@ from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
@@ -161,8 +161,8 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     "--evidence",
     "folder",
     type=PATH,
-    help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
-    "it again and make the call without this suite.",
+    help="Folder for what a failure leaves behind: what came out, what was expected, what went in, and programs that "
+    "judge it again and make the call without this suite.",
 )
 def replay(
     case: str,
@@ -201,14 +201,16 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             check_lines([case])
             (question,) = given_questions([case], sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
-            return [_judged(sandbox, question.leaving(evidence) if evidence else question) for _ in range(repeat)]
+            return [
+                _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
+            ]
         except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
             give_up(str(error))
         finally:
             sandbox.close()
 
 
-def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
+def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
     """The row of the question, that of another call that is to blame instead, and those of deaths between calls."""
     rows = settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
     return *rows, *sandbox.unplanned

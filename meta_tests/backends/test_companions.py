@@ -20,18 +20,18 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 
 
-def question(seed: int, ceil_mode: bool) -> Question:
+def question(seed: int, ceil_mode: bool) -> CaseQuestion:
     windows = {"kernel_size": (2,), "ceil_mode": ceil_mode}
     case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), seed=seed, **windows)
-    return Question(case, holding("interval"), "block")
+    return CaseQuestion(case, holding("interval"), "block")
 
 
 QUESTIONS = [question(0, False), question(1, True), question(2, False)]

@@ -30,8 +30,8 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.questions import Round
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.faults import HostDied
+from poolproof.suites.judging.question import Question
 
 HONEST = ""
 """In place of a defect: none."""
@@ -77,7 +77,7 @@ class _Hunt:
     shrink_seconds: float
 
     @property
-    def questions(self) -> Sequence[Asked]:
+    def questions(self) -> Sequence[Question]:
         return self.asked.questions[self.result.product]
 
     def __call__(self) -> _Found:
@@ -94,11 +94,11 @@ class _Hunt:
                 smaller = self._smaller(sandbox, self.questions[position - 1], row)
         return _Found(position, row, smaller, seconds, _cpu_seconds())
 
-    def _smaller(self, sandbox: Sandbox, question: Asked, row: Row) -> Asked | None:
+    def _smaller(self, sandbox: Sandbox, question: Question, row: Row) -> Question | None:
         """The smallest question found that still breaks the same check."""
         first = set(row["checks_violated"][:1])
 
-        def still_fails(asked: Asked) -> bool:
+        def still_fails(asked: Question) -> bool:
             return first <= set(next(_rows(sandbox, [asked]))["checks_violated"])
 
         return self.asked.blocks[question.block].smaller(question, still_fails, self.shrink_seconds)
@@ -110,7 +110,7 @@ class _Found:
 
     position: int
     row: Row | None
-    smaller: Asked | None
+    smaller: Question | None
     seconds: float
     cpu_seconds: float
 
@@ -134,7 +134,7 @@ class Hunts:
         self._shrink_seconds = shrink_seconds
         self._notice = notice
         self._replays = replays
-        self._honest: set[tuple[str, Asked]] = set()
+        self._honest: set[tuple[str, Question]] = set()
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
@@ -168,7 +168,7 @@ class Hunts:
         self._notice(result)
         return again
 
-    def _settle_reproducer(self, result: Result, question: Asked, smaller: Asked | None) -> None:
+    def _settle_reproducer(self, result: Result, question: Question, smaller: Question | None) -> None:
         """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""
         if smaller and self._is_honest_about(result.product, smaller):
             result.replays = not self._passes(result.product, result.defect, smaller)
@@ -177,24 +177,24 @@ class Hunts:
         else:
             result.replays = not self._passes(result.product, result.defect, question)
 
-    def _is_honest_about(self, product: str, question: Asked) -> bool:
+    def _is_honest_about(self, product: str, question: Question) -> bool:
         """Whether the honest emulator passes: it is asked once, for one question finds many defects."""
         if (product, question) not in self._honest and self._passes(product, HONEST, question):
             self._honest.add((product, question))
         return (product, question) in self._honest
 
-    def _passes(self, product: str, defect: str, question: Asked) -> bool:
+    def _passes(self, product: str, defect: str, question: Question) -> bool:
         """Whether a fresh process gives an answer to this one question that is no violation."""
         return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
 
 
-def answers(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
+def answers(product: str, defect: str, questions: Sequence[Question], timeout: float) -> Iterator[Row]:
     """Rows of an emulator in a process of its own, one per question in order."""
     with emulator(product, defect, timeout) as sandbox:
         yield from _rows(sandbox, questions)
 
 
-def _rows(sandbox: Sandbox, questions: Sequence[Asked]) -> Iterator[Row]:
+def _rows(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
     """One per question; `OwnFault` where the suite itself fails."""
     for row in sandbox.judge(questions):
         if row["verdict"] in (Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR):

@@ -43,7 +43,7 @@ from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
-from poolproof.suites.cases.calls import parts
+from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cli import main
 from poolproof.suites.isolation import supervision
 from poolproof.suites.isolation.arena import Arena
@@ -340,7 +340,7 @@ def _serve(connection: Connection) -> None:
 def _list_calls_of_the_contract(product: Product) -> None:
     """Each session on that product counts them, which takes it a second where they are not listed yet."""
     for api in SIGNATURES:
-        for part in parts(product, api, cases=1, seed=0):
+        for part in call_parts(product, api, cases=1, seed=0):
             part.count(product, api)
 
 

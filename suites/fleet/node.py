@@ -17,8 +17,8 @@ from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.scratch import scratch_folder
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, share
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.runner import Runner
 
@@ -56,7 +56,7 @@ class Single:
     """A single question and the backend that it is put to; a ``further`` one is asked once, whatever comes."""
 
     id: str
-    question: Asked
+    question: Question
     backend: str
     further: bool = False
 

@@ -38,11 +38,11 @@ from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
 from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.supervision import Host, Message
-from poolproof.suites.judging.asked import Asked, Aspect, not_survived, verdict
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
 from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify
 from poolproof.suites.running.plans import Subject, subjects
@@ -116,7 +116,7 @@ class Sandbox:
         self._given: tuple[str, ...] = ()
         self._host = Host(backend, shared_arena())
         self._remote: RemoteBackend | None = None
-        self._asked: list[Asked] = []
+        self._asked: list[Question] = []
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
@@ -170,7 +170,7 @@ class Sandbox:
                 return Description.from_record(record)
         raise ProtocolError(f"it says {reply!r:.300}")
 
-    def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """One row per question, in order."""
         gc.set_threshold(_GARBAGE)
         try:
@@ -179,7 +179,7 @@ class Sandbox:
         finally:
             self._note.clear()
 
-    def judge_alone(self, question: Asked) -> Row:
+    def judge_alone(self, question: Question) -> Row:
         """The row of a question that is the first to be put to its process."""
         if self._asked:
             self._host.end_worker()
@@ -198,7 +198,7 @@ class Sandbox:
         self._is_alive()
         self._host.close()
 
-    def _row(self, question: Asked) -> Row:
+    def _row(self, question: Question) -> Row:
         before = self._asked[-1:] if self._is_alive() else []
         found = self._answer(question)
         if isinstance(found, HostDied) and found.how == KILLED:
@@ -209,20 +209,20 @@ class Sandbox:
                 self._report_late_death(before[0], death)
         return self._row_of(question, found)
 
-    def _row_of(self, question: Asked, found: Row | HostDied) -> Row:
+    def _row_of(self, question: Question, found: Row | HostDied) -> Row:
         if isinstance(found, HostDied):
             assert self._remote is not None
             call = self._remote.in_flight
             row = not_survived(question, found.how.verdict, f"the call {found}", written_text(call)) | self.labels
             if question.evidence and question.evidence.wants(row):
-                question.evidence.put_unfinished(row, call)
+                question.evidence.write_unfinished(row, call)
             return row
         found |= self.labels
         if found["reason"]:
             found["reason"] = visible(found["reason"])
         return found
 
-    def _row_asked_again(self, question: Asked) -> Row:
+    def _row_asked_again(self, question: Question) -> Row:
         """The row of a question whose process was killed: it is asked alone before anything is blamed.
 
         Killed once more, it kills itself, unless the system ran out of memory meanwhile, or does not tell.
@@ -237,13 +237,13 @@ class Sandbox:
             return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
-    def _answer(self, question: Asked) -> Row | HostDied:
+    def _answer(self, question: Question) -> Row | HostDied:
         """What a process gives, which is replaced where it may be damaged."""
         self._have_worker()
         assert self._remote is not None
         self._asked.append(question)
         self._note.name(question)
-        self._host.allow(self._timeout * question.patience)
+        self._host.allow(self._timeout * question.timeout_scale)
         try:
             row = answer(question, self._remote)
         except HostDied as death:
@@ -262,7 +262,7 @@ class Sandbox:
                 self._report_late_death(self._asked[-1], death)
         return bool(self._host.worker)
 
-    def _report_late_death(self, question: Asked, death: HostDied) -> None:
+    def _report_late_death(self, question: Question, death: HostDied) -> None:
         reason = f"died between calls, after case {question.id}: the process {death}"
         row = not_survived(question, Verdict.CRASHED, reason) | {"block": "", "aspect": NEIGHBOURS}
         self.unplanned.append(row | self.labels)
@@ -303,7 +303,7 @@ class Sandbox:
         self._host.allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
-            answer(Question(Case.smallest(operator), _WARM_UP), backend)
+            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), backend)
         self._survives_first_calls = True
 
     @property
@@ -322,7 +322,7 @@ class _Note:
         self._length = 0
         self._file: BinaryIO | None = None
 
-    def name(self, question: Asked) -> None:
+    def name(self, question: Question) -> None:
         """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
         line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
         data = line.encode().ljust(self._length)

@@ -17,8 +17,8 @@ from poolproof.backends.base import Backend
 from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.judging.asked import Asked, verdict
 from poolproof.suites.judging.findings import Finding, Mismatch
+from poolproof.suites.judging.question import Question, verdict
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class AdapterError(Exception):
         self.traceback = traceback
 
 
-def answer(question: Asked, backend: Backend) -> Row:
-    """The row of the question, whatever is raised while it is judged.
+def answer(question: Question, backend: Backend) -> Row:
+    """Return the row of the question, whatever is raised while it is judged.
 
     But for `CannotWrite`, for no question can be judged and recorded while that lasts, and for `HostDied`.
     """
@@ -98,13 +98,13 @@ def _is_raised_by(backend: Backend, trace: TracebackType | None) -> bool:
 
 
 def _raised(error: BaseException) -> str:
-    """What was raised, and where."""
+    """Say what was raised, and where."""
     *_, last = traceback.extract_tb(error.__traceback__)
     text = " ".join(traceback.format_exception_only(error)[-1].split())
     return f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
 
 
-def _not_judged(question: Asked, kind: Verdict, reason: str, whole: str) -> Row:
+def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:
     """A row that accuses nobody; its finding holds the traceback."""
     finding = Finding(str(kind), Mismatch(whole))
     nobody = {"checks_violated": [], "checks_judged": [], "judged_at": time.time()}

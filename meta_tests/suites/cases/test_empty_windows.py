@@ -20,10 +20,10 @@ from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
+from poolproof.suites.cases.memory import fenced
 from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
@@ -38,12 +38,12 @@ ASPECT = CASE_ASPECTS["empty_windows"]
 
 
 @cache
-def questions() -> list[Question]:
+def questions() -> list[CaseQuestion]:
     chosen = [subject for subject in subjects("scatter", Scatter()) if subject.dtype in ("float32", "float16")]
     return [question for block in blocks(chosen, [ASPECT], PLANS["smoke"], 1) for question in block.questions()]
 
 
-def backwards() -> list[Question]:
+def backwards() -> list[CaseQuestion]:
     return [question for question in questions() if question.case.api.is_backward]
 
 
@@ -73,7 +73,7 @@ def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forw
 def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
     sandbox = Sandbox(backend, scratch, "sandbox", 60.0)
     try:
-        return list(sandbox.judge([Question(Case.from_json(case), ASPECT) for case in cases]))
+        return list(sandbox.judge([CaseQuestion(Case.from_json(case), ASPECT) for case in cases]))
     finally:
         sandbox.close()
 
@@ -91,7 +91,7 @@ def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
 
 
 def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
-    row = judge(Question(Case.from_json(OVER_A_ROW.format(5)), ASPECT), WritesJustBehind())
+    row = judge(CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT), WritesJustBehind())
     assert row["checks_violated"] == ["memory_untouched"]
 
 
@@ -136,7 +136,7 @@ def test_a_forward_that_could_not_run_is_no_refusal() -> None:
 
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
-    question = Question(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
+    question = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
     assert judge(question, FirstCellForEmptyWindow())["verdict"] == Verdict.CONFORMS
 
 

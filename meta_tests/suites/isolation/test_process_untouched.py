@@ -15,14 +15,14 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.judge import Question
 from untidy_backends import LEFT
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,), gradient="uniform")
 ASPECT = holding(*CHECKS)
 QUESTIONS = [
-    Question(replace(CASE, seed=seed, attributes=replace(CASE.attributes, ceil_mode=seed in (1, 4))), ASPECT)
+    CaseQuestion(replace(CASE, seed=seed, attributes=replace(CASE.attributes, ceil_mode=seed in (1, 4))), ASPECT)
     for seed in range(6)
 ]
 

@@ -74,7 +74,7 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
     assert shrunk
     again = REPLAYS.get(fault, replay_pasted)(lines[-1], tmp_path)
     assert again.returncode == 1, (lines[-1], again.stdout, again.stderr)
-    assert "owed" in again.stdout or "was in memory before the call" in again.stdout
+    assert "expected" in again.stdout or "was in memory before the call" in again.stdout
     smallest = min(json.loads(case)["shape"] for case in shrunk)
     assert len(smallest) in (3, 4)
     assert lines[-1] in again.stdout
@@ -195,7 +195,7 @@ def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
     assert {"interval", "plane_sum", "repeat"} <= set(row["checks_judged"])
     again = run("--backend", "scatter_backends:lost", "--case", CASE, "--report", "bad", cwd=tmp_path)
     assert again.returncode == 1
-    assert "owed" in again.stdout
+    assert "expected" in again.stdout
 
 
 @pytest.mark.parametrize(
