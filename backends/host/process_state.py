@@ -147,7 +147,7 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
         words[what] = names[value] if names else bin(value)
     if Path(folder).exists():
         words["working folder"] = folder
-    words.update(zip(_SIGNALS, map(_signal_names, signals.split()[1::2])))  # noqa: B905  (Python 3.9)
+    words.update(zip(_SIGNALS, map(_signal_names, signals.split()[1::2])))
     words.update({"umask": umask.decode(), "locale": locale_.decode(errors="replace")})
     for line in limits.decode().splitlines()[1:]:
         words[f"limit of {line[4:26].strip()}"] = " of ".join(line[26:].split()[:2])

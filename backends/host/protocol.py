@@ -348,7 +348,7 @@ def _a(kind: Any) -> str:
 def _fields(kind: Any) -> list[tuple[str, str, Any]]:
     """Name, type and default of each field; MISSING where it has none."""
     defaults: list[Any] = [{} if each.default_factory is not MISSING else each.default for each in fields(kind)]
-    return [(each.name, str(each.type), default) for each, default in zip(fields(kind), defaults)]  # noqa: B905
+    return [(each.name, str(each.type), default) for each, default in zip(fields(kind), defaults)]
 
 
 def write_flat(value: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, Passage
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, ScenarioResult
 from poolproof.backends.host.process_state import ProcessState
 from poolproof.backends.host.protocol import (
     DECLARATIONS,
@@ -36,7 +36,7 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.phase_two import WAYS
+from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import OPERATORS
 
@@ -135,9 +135,9 @@ class Host:
         assert self.backend.phases is not None
         calls = [self.call_of(request[name]) for name in ("call", "other")]
         (call, fences), (other, more) = calls
-        take = self.backend.phases.take
-        passage = self.fenced(fences + more, lambda: take(WAYS[request["id"]], call, other))
-        return self.with_state({"scenario": write_given(passage, Passage, "phases.take")}, request)
+        run_scenario = self.backend.phases.run_scenario
+        result = self.fenced(fences + more, lambda: run_scenario(SCENARIOS[request["id"]], call, other))
+        return self.with_state({"scenario": write_given(result, ScenarioResult, "phases.run_scenario")}, request)
 
     def stream(self, request: Record) -> Record:
         streams = self.backend.streams
@@ -148,7 +148,7 @@ class Host:
             return self.with_state({"outcome": write_outcome(outcome, call)}, request)
         (first, fences), (second, more) = map(self.call_of, request["at_once"])
         outcomes = self.fenced(fences + more, lambda: streams.run_at_once(first, second))
-        written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]  # noqa: B905
+        written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]
         return self.with_state({"outcomes": written}, request)
 
     def fork(self, _: Record) -> Record:

@@ -16,7 +16,7 @@ import pytest
 
 from host_client import HostClient
 from places import ROOT, SUPPORT
-from poolproof.backends.base import Attempt, Call, Passage, Status
+from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
 from poolproof.backends.host.protocol import (
     Channel,
     ProtocolError,
@@ -27,7 +27,7 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.references.accumulation import ACC32
 from poolproof.references.contract import legal_calls
-from poolproof.references.contract.phase_two import ASKED
+from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
@@ -240,9 +240,9 @@ def test_the_emulator_answers_every_request(name: str) -> None:
         outcomes = host.done("stream", at_once=[first, second])["outcomes"]
         assert [read_outcome(each, call).status for each in outcomes] == [Status.COMPLETED] * 2
         assert other.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
-        for way in ASKED[:3]:
-            passage = read_flat(Passage, host.done("scenario", id=way.id, call=first, other=second)["scenario"])
-            assert passage.status is not None or not passage.occasion
+        for scenario in list(SCENARIOS)[:3]:
+            result = read_flat(ScenarioResult, host.done("scenario", id=scenario, call=first, other=second)["scenario"])
+            assert result.status is not None or not result.applicable
         legal = next(iter(legal_calls(PRODUCTS["A2"], f"aclnn{FORWARD}").values()))
         attempt = read_flat(Attempt, host.done("attempt", call=legal.to_record(), runs=True)["attempt"])
         assert (attempt.phase_one, attempt.phase_two) == (0, 0)
@@ -267,6 +267,8 @@ def test_a_host_knows_nothing_of_judging() -> None:
         "deviations",
     }
     assert not {name.split(".")[2] for name in loaded if name.startswith("poolproof.references.")} & judging
+    contract = {name for name in loaded if name.startswith("poolproof.references.contract.")}
+    assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "scenarios", "vocabulary")}
 
 
 def old_python() -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.backends.base import Attempt, Call, Outcome, Passage, Status, Tensor
+from poolproof.backends.base import Attempt, Call, Outcome, ScenarioResult, Status, Tensor
 from poolproof.backends.host.protocol import (
     MAX_FRAME,
     Channel,
@@ -148,7 +148,7 @@ def test_a_tensor_keeps_its_layout() -> None:
 
 OUTCOMES = [
     Outcome(Status.COMPLETED, seconds=1e-300, results={"out": ((1, 2), "float32")}, strides={"out": (2, 1)}),
-    Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', complaints=("a", "b")),
+    Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', guard_violations=("a", "b")),
     Outcome(Status.UNAVAILABLE),
 ]
 
@@ -178,7 +178,7 @@ def test_outcomes_come_back(outcome: Outcome) -> None:
         {"status": "completed", "results": [1]},
         {"status": "completed", "strides": {"out": [1 << 63]}},
         {"status": "completed", "strides": {"out": "ab"}},
-        {"status": "completed", "complaints": "text"},
+        {"status": "completed", "guard_violations": "text"},
         {"status": "completed", "verdict": "conforms"},
     ],
 )
@@ -190,7 +190,7 @@ def test_what_is_no_outcome_is_none(record: object) -> None:
 def test_other_records_come_back() -> None:
     for value in (
         Attempt(161002, None, "text", outputs_untouched=False, workspace=5),
-        Passage(None, "why", ran=1, occasion=False),
+        ScenarioResult(None, "why", ran=1, applicable=False),
         Raised.of(ValueError("text")),
         Description(
             product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)),
@@ -208,7 +208,7 @@ def test_other_records_come_back() -> None:
         (Attempt, {"phase_one": "0", "phase_two": None}),
         (Attempt, {"phase_one": 0}),
         (Attempt, {"phase_one": 0, "phase_two": 1.0}),
-        (Passage, {"status": 0, "occasion": 1}),
+        (ScenarioResult, {"status": 0, "applicable": 1}),
         (Raised, {"type": "a", "text": None}),
         (Description, {"product": "A5"}),
         (Description, {"modes": "ab"}),

@@ -23,7 +23,7 @@ from poolproof.references.contract import (
     SIGNATURES,
     Follows,
     TensorArgument,
-    clauses,
+    all_clauses,
     expectations,
     predict,
     violating_call,
@@ -61,7 +61,7 @@ def test_the_later_sample_has_every_cause_product_and_forward_clause() -> None:
     met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in rows}
     checked = {
         clause.id
-        for clause in clauses()
+        for clause in all_clauses()
         if clause.status is not None and (not SIGNATURES[clause.api].operator.is_backward or "storage" in clause.id)
     }
     assert checked - met == set()
@@ -71,7 +71,7 @@ def test_observed_rows_reach_nearly_every_backward_clause() -> None:
     met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in observed_rows()}
     checked = {
         clause.id
-        for clause in clauses()
+        for clause in all_clauses()
         if SIGNATURES[clause.api].operator.is_backward and clause.status is not None and clause.stage != "tiling"
     }
     unmet = {f"{prefix}.storage" for prefix in ("2d-bwd", "3d-bwd", "mask-bwd", "adaptive2d-bwd", "adaptive3d-bwd")}

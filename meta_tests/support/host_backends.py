@@ -146,7 +146,7 @@ class Misbehaving(Plain):
             "no number": lambda: Outcome(Status.REFUSED, seconds="long"),  # type: ignore[arg-type]
             "stranger": lambda: Outcome(Status.COMPLETED, results={"weights": ((1,), "float32")}),
             "not json": lambda: Outcome(Status.COMPLETED, code=10**5000),
-            "huge": lambda: Outcome(Status.REFUSED, complaints=("x" * 1000,) * 20_000),
+            "huge": lambda: Outcome(Status.REFUSED, guard_violations=("x" * 1000,) * 20_000),
         }
         return given[mode]() if mode in given else super().run(call)
 

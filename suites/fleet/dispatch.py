@@ -14,7 +14,7 @@ from typing import Protocol
 
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.node import Batch, Single, Work
-from poolproof.suites.isolation.sandbox import START_SECONDS
+from poolproof.suites.isolation.supervision import START_SECONDS
 from poolproof.suites.judging.question import Question
 
 MOST_DEATHS = 5

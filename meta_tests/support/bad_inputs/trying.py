@@ -29,7 +29,7 @@ from places import ROOT, SUPPORT
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.running import sandbox
+from poolproof.suites.isolation import supervision
 
 SECONDS = 60.0
 """How long a command may take on a busy machine; most take a tenth of a second."""
@@ -54,7 +54,7 @@ class Tried:
 def try_all(inputs: Sequence[Given], real: frozenset[str] = frozenset(), workers: int = 3) -> list[Tried]:
     """Each input with what is wrong with its ending, so many at a time; those named ``real`` in fresh interpreters."""
     prepare()
-    sandbox.START_SECONDS = START_SECONDS
+    supervision.START_SECONDS = START_SECONDS
     waiting, running, ended = list(reversed(inputs)), list[_Attempt](), list[Tried]()
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "made")
