@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cache
 from typing import Protocol
 
@@ -24,6 +23,7 @@ from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
@@ -74,7 +74,7 @@ class Tensor:
         """View the same memory with ``strides``; IndexError where they lead out of the storage."""
         if strides == self.strides:
             return self
-        last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
+        last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides))
         if 0 not in self.shape and not 0 <= last < self.storage_elements:
             raise IndexError(f"strides {list(strides)} lead out of a storage of {self.storage_elements} elements")
         size = self.dtype.itemsize
@@ -108,7 +108,7 @@ def dtype_name(dtype: np.dtype) -> str:
     return dtype.name
 
 
-class Status(StrEnum):
+class Status(TextEnum):
     """How a call ended, as the backend sees it."""
 
     COMPLETED = "completed"
@@ -135,6 +135,9 @@ class Outcome:
     guard_violations
         Out-of-bounds writes that the backend itself found in memory that the caller cannot see (guard bands of a
         workspace), in words.
+    changed
+        What the call left otherwise than it was in its process, each as (what, before, after). None where nobody
+        looked: who runs the backend's process says it, never a backend.
     """
 
     status: Status
@@ -144,6 +147,7 @@ class Outcome:
     results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     guard_violations: tuple[str, ...] = ()
+    changed: tuple[tuple[str, str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,7 @@ class ContractBackend(Protocol):
         """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
 
 
-class Hazard(StrEnum):
+class Hazard(TextEnum):
     """Other work on streams around one call, which must not change its result; the words say how it was made."""
 
     INPUTS_BEING_MADE = "its inputs still being made by work queued before it on its stream"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from poolproof.backends.base import Backend
 from poolproof.references.products import PRODUCTS, Product
@@ -64,12 +66,24 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def names() -> list[str]:
     """List every backend that can be named here, whether or not it can run."""
-    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
+    return sorted({*BUILT_IN, *(point.name for point in _entry_points())})
 
 
 def canonical(name: str) -> str:
     """Return the name of a backend in reports and waivers: torch-cuda for torch:cuda; other names are unchanged."""
     return next((short for short, whole in _SHORT.items() if whole == name), name)
+
+
+def python_of(name: str, environment: Mapping[str, str]) -> str | None:
+    """The interpreter that a backend is to be run by, where the variable for it names one: POOLPROOF_TORCH_CPU_PYTHON
+    for torch-cpu.
+    """
+    words = re.sub(r"\W", "_", canonical(name)).upper()
+    return environment.get(f"POOLPROOF_{words}_PYTHON")
+
+
+def is_python_variable(variable: str) -> bool:
+    return variable.startswith("POOLPROOF_") and variable.endswith("_PYTHON")
 
 
 def create(name: str) -> Backend:
@@ -112,7 +126,7 @@ def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
     if name in _EMULATED:
         return partial(_emulated, _EMULATED[name])
-    points = () if name in BUILT_IN else entry_points(group=ENTRY_POINT_GROUP, name=name)
+    points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
     try:
         for point in points:
             return point.load()
@@ -122,6 +136,12 @@ def _factory(name: str) -> Callable[[], Backend]:
         return _attribute(_BUILT_IN.get(name, name))
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
+
+
+def _entry_points() -> Iterable[EntryPoint]:
+    if sys.version_info < (3, 10):  # noqa: UP036  (the interpreter of a host)
+        return entry_points().get(ENTRY_POINT_GROUP, ())
+    return entry_points(group=ENTRY_POINT_GROUP)
 
 
 def _attribute(name: str) -> Callable[..., Backend]:

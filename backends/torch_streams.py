@@ -86,7 +86,7 @@ class TorchStreams:
         with self._module.stream(streams[1]):
             event.wait()
         for _ in range(_ROUNDS):
-            for stream, placed in zip(streams, (one, other), strict=True):
+            for stream, placed in zip(streams, (one, other)):
                 with self._module.stream(stream):
                     placed.compute()
 

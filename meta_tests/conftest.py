@@ -16,8 +16,8 @@ from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
+from poolproof.suites.isolation import supervision
 from poolproof.suites.running.identity import mapped_libraries
-from poolproof.suites.running.processes import Guarded
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
 
 
@@ -97,4 +97,4 @@ def packed_by_a_forger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
 def forked_sandboxes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandboxes are forks of this process, without a guardian: most of a small one is the start of its interpreter."""
     compile_all()
-    monkeypatch.setattr(Guarded, "launched", classmethod(forked.launched))
+    monkeypatch.setattr(supervision, "launched", forked.launched)

@@ -54,7 +54,7 @@ class AccumulationModel:
     def _spelling(self) -> str:
         head = f"mixed({self.tiles})" if self.kind == "mixed" else self.kind
         raised = (self.flushes_subnormals, self.cast_flushes, self.saturates)
-        return head + "".join(f"+{flag}" for flag, on in zip(_FLAGS, raised, strict=True) if on)
+        return head + "".join(f"+{flag}" for flag, on in zip(_FLAGS, raised) if on)
 
     @classmethod
     def parse(cls, text: str) -> AccumulationModel:

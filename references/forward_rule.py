@@ -8,11 +8,12 @@ window, or one that points at another value than the output.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
+from poolproof.references.text_enum import TextEnum
 
-class Ties(StrEnum):
+
+class Ties(TextEnum):
     """Which of several equal maxima is taken; the cells of a window are visited in row-major order."""
 
     FIRST = "first"
@@ -20,7 +21,7 @@ class Ties(StrEnum):
     ANY = "any"
 
 
-class Nans(StrEnum):
+class Nans(TextEnum):
     """The treatment of NaN in a window.
 
     ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken in the first
@@ -37,7 +38,7 @@ class Nans(StrEnum):
     IGNORED = "no-nan"
 
 
-class Nothing(StrEnum):
+class Nothing(TextEnum):
     """The initial running maximum, which a window yields where nothing replaces it.
 
     ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
+from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
 
 
-class Direction(StrEnum):
+class Direction(TextEnum):
     BACKWARD = "backward"
     FORWARD = "forward"
 

@@ -12,9 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, TypeVar, Union, get_args, get_type_hints
 
 from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Lengths = tuple[int, ...]
 """An attribute list, or lengths along the spatial axes."""
@@ -141,7 +144,7 @@ class Windowed(WindowKind):
                 raise ValueError(f"{name} is beyond every address")
         halves = [length // 2 for length in expand(self.kernel_size, spatial_rank)]
         padding = expand(self.padding, spatial_rank, (0,))
-        if any(given > most for given, most in zip(padding, halves, strict=True)):
+        if any(given > most for given, most in zip(padding, halves)):
             raise ValueError(f"padding {list(self.padding)} exceeds half of kernel_size, {halves}")
 
     def axes(self, spatial_shape: Lengths) -> tuple[Axis, ...]:
@@ -149,7 +152,7 @@ class Windowed(WindowKind):
         kernel = expand(self.kernel_size, rank)
         stride = expand(self.stride, rank, kernel)
         padding, dilation = expand(self.padding, rank, (0,)), expand(self.dilation, rank, (1,))
-        lengths = zip(spatial_shape, kernel, stride, padding, dilation, strict=True)
+        lengths = zip(spatial_shape, kernel, stride, padding, dilation)
         return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
 
     def passed(self) -> Self:
@@ -227,7 +230,7 @@ class Adaptive(WindowKind):
         return self.output_size
 
 
-Windows = Windowed | Adaptive
+Windows = Union[Windowed, Adaptive]
 """Every kind there is."""
 
 KINDS: tuple[type[Windows], ...] = get_args(Windows)

@@ -37,10 +37,10 @@ from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
-from poolproof.suites.running.sandbox import survey
 
 _WINDOWED_2D = ("MaxPool2dWithIndicesBackward", "MaxPool2dWithMaskBackward")
 _WINDOWED = (*_WINDOWED_2D, "MaxPool3dWithArgmaxBackward")

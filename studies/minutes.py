@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,14 +26,13 @@ import click
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
+from poolproof.score.hunt import HONEST, answers, backend_name, emulator, in_forks
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.allotment import Allotment, Budget, Portion, cheapest_first
 from poolproof.suites.running.aspects import ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Block
-from poolproof.suites.running.processes import Ended, Overdue, Process
-from poolproof.suites.running.sandbox import survey
 from poolproof.suites.running.selection import Selection
 
 WAYS = ("the plan's order", "--minutes")
@@ -77,36 +77,29 @@ def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Question
     return ((block, block.questions()) for block in sorted(blocks, key=lambda block: block.aspect.id))
 
 
-def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: float, say: Say) -> None:
-    """Say each question before it is judged, and at the end the number of cases and whether the last one violates."""
-    backend = load(product, defect)
+Sought = tuple[float, int, str, Question | None]
+"""Seconds that were spent, cases, and the aspect and the question of the last of them where that violates."""
+
+
+def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: float) -> Sought:
     begun, cases = time.process_time(), 0
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, emulator(product, defect, PATIENCE) as sandbox:
         budget = Budget(seconds, begun, goes_beyond=True)
         for block, questions in in_order(blocks) if way != "--minutes" else portions(blocks, budget, Path(folder)):
             for question in questions:
                 cases += 1
-                row = question.judge(backend)
+                (row,) = sandbox.judge([question])
                 spent = time.process_time() - begun
                 if row["verdict"] in FAILED or spent > seconds:
-                    say((spent, cases, block.aspect.id, question if row["verdict"] in FAILED else None))
-                    return
-    say((time.process_time() - begun, cases, "", None))
+                    return spent, cases, block.aspect.id, question if row["verdict"] in FAILED else None
+    return time.process_time() - begun, cases, "", None
 
 
 def sought(defect: Defect, seed: int, way: str, blocks: Sequence[Block], seconds: float) -> Answer:
     product = defect.products[0]
-    process = Process.forked(partial(seek, product, defect.id, way, blocks, seconds))
-    try:
-        said = process.receive(PATIENCE)
-    finally:
-        process.end()
-    match said:
-        case Ended():
-            return Answer(defect.id, seed, way, process.cpu_seconds, 0, "its process died")
-        case Overdue():
-            return Answer(defect.id, seed, way, None, 0, "overdue")
-    spent, cases, aspect, question = said
+    ((_, (spent, cases, aspect, question)),) = in_forks(
+        deque([partial(seek, product, defect.id, way, blocks, seconds)]), 1
+    )
     if question is None:
         return Answer(defect.id, seed, way, None, cases)
     honest = next(answers(product, HONEST, [question], PATIENCE))

@@ -30,6 +30,7 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
+from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
@@ -38,8 +39,6 @@ from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
 from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
 from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
-from poolproof.suites.running.sandbox import Sandbox, survey
-from poolproof.suites.running.serving import Survey
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -202,13 +201,9 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             check_lines([case])
             (question,) = given_questions([case], sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
-            answers = [
+            return [
                 _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
             ]
-            for row, *_ in answers:
-                if evidence:
-                    evidence.write_unfinished(row)
-            return answers
         except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
             give_up(str(error))
         finally:
@@ -216,8 +211,9 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
 
 
 def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
-    """The row of the question, and that of another call that is to blame instead."""
-    return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
+    """The row of the question, that of another call that is to blame instead, and those of deaths between calls."""
+    rows = settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
+    return *rows, *sandbox.unplanned
 
 
 def _fails(rows: Sequence[Row]) -> bool:

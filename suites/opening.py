@@ -29,6 +29,7 @@ from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
+from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plugged import each_once
@@ -37,9 +38,7 @@ from poolproof.suites.running.allotment import Budget
 from poolproof.suites.running.aspects import ASPECTS, check_lines
 from poolproof.suites.running.plans import PLANS, Plan
 from poolproof.suites.running.replanning import to_record
-from poolproof.suites.running.sandbox import Sandbox, surveyed
 from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.serving import Survey
 from poolproof.suites.running.sharding import Shard
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. Where this process judges, what was loaded for that stays loaded."""
+    """What each backend says about itself. What was loaded for that stays loaded where this process judges."""
     names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
     if config.getoption("ray") is not None:
         return _open_fleet(config, names).survey(names)

@@ -28,6 +28,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
+from poolproof.suites.isolation.guardian import die_with
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
@@ -35,11 +37,9 @@ from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
 from poolproof.suites.running.allotment import Allotment, cheapest_first
 from poolproof.suites.running.given import give_libraries
-from poolproof.suites.running.guardian import die_with
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.running.plans import Block, Subject, not_supported
 from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
-from poolproof.suites.running.sandbox import Sandbox
 from poolproof.suites.running.spending import Spender
 
 _SESSION = pytest.StashKey[Session]()

@@ -17,8 +17,8 @@ from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_rec
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.lists import formats_of_packages
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.running.sandbox import survey
 
 Record = Mapping[str, str]
 

@@ -34,12 +34,12 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites import completion
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
-from poolproof.suites.running.sandbox import Sandbox
 
 _COMPARED = (
     "backend",

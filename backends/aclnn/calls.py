@@ -30,7 +30,7 @@ def call_record(call: Call) -> dict[str, Any]:
     described = contract_call(call)
     arguments: list[Any] = []
     tensors = {}
-    for argument, value in zip(described.signature.arguments, described.values().values(), strict=True):
+    for argument, value in zip(described.signature.arguments, described.values().values()):
         if isinstance(value, TensorArgument):
             tensors[argument.ours] = _numbers(value)
         arguments.append(argument.ours if isinstance(value, TensorArgument) else value)
@@ -56,7 +56,7 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
 def _call(operator: Operator, tensors: Mapping[str, TensorArgument], windows: Windows) -> ContractCall:
     api = f"aclnn{operator.name}"
     names = SIGNATURES[api].names
-    attributes = zip(operator.attributes, operator.passed(windows), strict=True)
+    attributes = zip(operator.attributes, operator.passed(windows))
     lists = {names[attribute.name]: value for attribute, value in attributes if not isinstance(value, bool)}
     ceil_mode = windows.rounds_up if SIGNATURES[api].flags else None
     return ContractCall(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import assert_never
 
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
@@ -58,15 +57,12 @@ def argument_objects(
     with ExitStack() as stack:
         objects: dict[str, int | bool | None] = {}
         for name, value in call.values().items():
-            match value:
-                case None | bool():
-                    objects[name] = value
-                case TensorArgument():
-                    objects[name] = stack.enter_context(tensor_object(device, value, addresses[name]))
-                case tuple():
-                    objects[name] = stack.enter_context(list_object(device, value))
-                case _:
-                    assert_never(value)
+            if value is None or isinstance(value, bool):
+                objects[name] = value
+            elif isinstance(value, TensorArgument):
+                objects[name] = stack.enter_context(tensor_object(device, value, addresses[name]))
+            else:
+                objects[name] = stack.enter_context(list_object(device, value))
         yield objects
 
 

@@ -102,7 +102,7 @@ def answer(
     except Exception:
         return {"fault": traceback.format_exc()}, {}
     names = ("out", "indices") if said["call"] == "forward" else ("grad_input",)
-    arrays = dict(zip(names, made if isinstance(made, tuple) else (made,)))  # noqa: B905  (Python 3.8 has no strict)
+    arrays = dict(zip(names, made if isinstance(made, tuple) else (made,)))
     return {"seconds": watch.seconds}, arrays
 
 

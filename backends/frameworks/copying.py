@@ -10,9 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from math import prod
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +20,16 @@ from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Backend, Call, Outcome, Status, dtype_name
 from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
-from poolproof.references.windows import Adaptive, Lengths, Windowed
+from poolproof.references.text_enum import TextEnum
+from poolproof.references.windows import Adaptive, Lengths
+
+if TYPE_CHECKING:
+    from typing import ParamSpec
+
+    P = ParamSpec("P")
 
 
-class IndexBase(StrEnum):
+class IndexBase(TextEnum):
     """What the indices of a framework count.
 
     ``plane``: cells of one (n, c), as in the operator library. ``tensor``: elements of the whole tensor in (N, C, ...)
@@ -64,7 +69,6 @@ class Refused(Exception):
     """The framework refused a call; the text is its own."""
 
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -113,7 +117,7 @@ class CopyingBackend(Backend):
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
         results = {}
-        for name, array in zip(call.operator.outputs, made, strict=True):
+        for name, array in zip(call.operator.outputs, made):
             results[name] = _put(array, call, name)
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)
 
@@ -140,30 +144,26 @@ class CopyingBackend(Backend):
         values, rank = call.values, call.operator.spatial_rank
         batch, channels = values.shape[:2]
         ones = (1,) * rank
-        match self.index_base:
-            case IndexBase.PLANE:
-                return 1, np.zeros((1, 1, *ones), np.int64)
-            case IndexBase.TENSOR:
-                plane = prod(values.shape[2:])
-                return 1, plane * np.arange(batch * channels).reshape(batch, channels, *ones)
-            case IndexBase.CHANNELS_LAST:
-                return channels, np.arange(channels).reshape(1, channels, *ones)
+        if self.index_base is IndexBase.PLANE:
+            return 1, np.zeros((1, 1, *ones), np.int64)
+        if self.index_base is IndexBase.TENSOR:
+            plane = prod(values.shape[2:])
+            return 1, plane * np.arange(batch * channels).reshape(batch, channels, *ones)
+        return channels, np.arange(channels).reshape(1, channels, *ones)
 
 
 def _full_length(call: Call) -> dict[str, Any]:
     windows, rank = call.attributes, call.operator.spatial_rank
-    match windows:
-        case Adaptive():
-            return {"output_size": expand(windows.output_size, rank)}
-        case Windowed():
-            kernel = expand(windows.kernel_size, rank)
-            return {
-                "kernel_size": kernel,
-                "stride": expand(windows.stride, rank, kernel),
-                "padding": expand(windows.padding, rank, (0,)),
-                "dilation": expand(windows.dilation, rank, (1,)),
-                "ceil_mode": windows.ceil_mode,
-            }
+    if isinstance(windows, Adaptive):
+        return {"output_size": expand(windows.output_size, rank)}
+    kernel = expand(windows.kernel_size, rank)
+    return {
+        "kernel_size": kernel,
+        "stride": expand(windows.stride, rank, kernel),
+        "padding": expand(windows.padding, rank, (0,)),
+        "dilation": expand(windows.dilation, rank, (1,)),
+        "ceil_mode": windows.ceil_mode,
+    }
 
 
 def _put(array: NDArray, call: Call, name: str) -> tuple[tuple[int, ...], str]:

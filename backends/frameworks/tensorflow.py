@@ -43,8 +43,8 @@ class TensorFlow(CopyingBackend):
 
     def backward(self, call: ArrayCall) -> NDArray:
         given = [tf.constant(_last(array)) for array in (call.values, call.gradient, call.indices)]
-        windows = dict(zip(("ksize", "strides"), _windows(call), strict=True))
-        names = dict(zip(("input", "grad", "argmax"), given, strict=True))
+        windows = dict(zip(("ksize", "strides"), _windows(call)))
+        names = dict(zip(("input", "grad", "argmax"), given))
         made = self.invoke(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
         return _first(made.numpy())
 

@@ -136,7 +136,7 @@ class TorchCompile(TorchRoute):
         if isinstance(call.attributes, Adaptive):
             rank, sizes = call.operator.spatial_rank, call.tensors["self"].shape
             counts = expand(call.attributes.output_size, rank)
-            if any(size % max(count, 1) for size, count in zip(sizes[-rank:], counts, strict=True)):
+            if any(size % max(count, 1) for size, count in zip(sizes[-rank:], counts)):
                 return replace(FAMILY_RULE, nans=Nans.ANY)
         return replace(FAMILY_RULE, nans=Nans.FIRST)
 
@@ -172,7 +172,7 @@ def pool_of(torch: Any, call: ArrayCall) -> Callable[..., Any]:
     if call.output_size:
         return partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=arguments[0])
     names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-    return partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, arguments, strict=True)))
+    return partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, arguments)))
 
 
 def _backward(torch: Any, call: ArrayCall) -> Callable[..., Any]:

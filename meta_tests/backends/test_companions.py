@@ -19,13 +19,13 @@ from poolproof.backends.frameworks import companion_program
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox
 
 
 def question(seed: int, ceil_mode: bool) -> CaseQuestion:

@@ -12,11 +12,11 @@ from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox
 from scatter import Scatter, SimulatedStreams
 from scatter_backends import Disturbed
 

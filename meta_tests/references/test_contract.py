@@ -16,7 +16,7 @@ from poolproof.references.contract import (
     Follows,
     ReturnCode,
     TensorArgument,
-    clauses,
+    all_clauses,
     expectations,
     legal_calls,
     predict,
@@ -48,7 +48,7 @@ def test_the_observations_reach_every_cause_and_every_clause_but_one() -> None:
     rows = observed_rows()
     assert {int(cause[:2]) for row in rows if (cause := row.get("cause"))} == {*range(1, 15)}
     met = {expectations(PRODUCTS[row["product"]], observed_call(row)).code.clause for row in rows}
-    checked = {clause.id for clause in clauses() if clause.status is not None}
+    checked = {clause.id for clause in all_clauses() if clause.status is not None}
     assert checked - met == {"2d-bwd.padding.at-most-half-effective"}
 
 
@@ -135,7 +135,7 @@ def test_an_unsupported_product_is_refused_before_null_pointers_where_the_librar
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
     product = supporting_products(api)[0]
-    ids = [clause.id for clause in clauses(api) if product in clause.products and clause.status is not None]
+    ids = [clause.id for clause in all_clauses(api) if product in clause.products and clause.status is not None]
     pairs = list(itertools.combinations(ids, 2))
     calls = [violating_pair(product, *pair) for pair in pairs]
     assert sum(call is not None for call in calls) > 0.75 * len(pairs)
@@ -158,7 +158,7 @@ def test_clauses_that_cannot_be_broken_together(first: str, second: str) -> None
 # Clauses and their breaches.
 
 
-@pytest.mark.parametrize("clause", clauses(), ids=lambda clause: clause.id)
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
 def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
     assert clause.products
     for product in clause.products:
@@ -172,7 +172,7 @@ def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
             assert (expected.code.status, expected.code.phase) == (clause.status, phase)
 
 
-@pytest.mark.parametrize("clause", clauses(), ids=lambda clause: clause.id)
+@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
 def test_a_kept_clause_does_not_answer(clause: Any) -> None:
     for product in set(clause.products) & set(supporting_products(clause.api)):
         assert not clause.decides(base_template(clause.api).call(), product)
@@ -265,41 +265,41 @@ def test_legal_calls_visit_the_edges() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [clause.id for clause in clauses()]
+    ids = [clause.id for clause in all_clauses()]
     assert len(ids) == len(set(ids))
 
 
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_phase_two_comes_after_phase_one(api: str) -> None:
-    phases = [clause.phase for clause in clauses(api)]
+    phases = [clause.phase for clause in all_clauses(api)]
     assert phases == sorted(phases)
 
 
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_every_product_is_supported_or_refused_outright(api: str) -> None:
-    refusing = {product for clause in clauses(api) if clause.decides is always for product in clause.products}
+    refusing = {product for clause in all_clauses(api) if clause.decides is always for product in clause.products}
     assert refusing | set(supporting_products(api)) == set(PRODUCTS.values())
     assert not refusing & set(supporting_products(api))
 
 
 def test_a2_and_a3_have_the_same_clauses() -> None:
-    for clause in clauses():
+    for clause in all_clauses():
         assert (A2 in clause.products) == (A3 in clause.products), clause.id
 
 
 def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -> None:
-    for clause in clauses():
+    for clause in all_clauses():
         if clause.status is None:
             assert clause.page is not None and clause.page.reading == "refuses", clause.id
 
 
 def test_every_erratum_is_known_and_met() -> None:
-    cited = {behind.erratum for clause in clauses() for behind in (clause.page, clause.earlier) if behind}
+    cited = {behind.erratum for clause in all_clauses() for behind in (clause.page, clause.earlier) if behind}
     assert cited == set(ERRATA)
 
 
 def test_statements_are_sentences() -> None:
-    for clause in clauses():
+    for clause in all_clauses():
         assert clause.statement.endswith(".") and "  " not in clause.statement, clause.id
 
 

@@ -27,7 +27,7 @@ from poolproof.references.contract import (
     Follows,
     ReturnCode,
     TensorArgument,
-    clauses,
+    all_clauses,
     expectations,
     legal_calls,
     predict,
@@ -56,7 +56,7 @@ def test_observed_rows_survive_json() -> None:
 
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_broken_calls_survive_json(api: str) -> None:
-    for clause in clauses(api):
+    for clause in all_clauses(api):
         call = violating_call(clause.products[0], clause.id)
         assert ContractCall.from_json(call.to_json()) == call
         assert hash(ContractCall.from_json(call.to_json())) == hash(call)
@@ -133,7 +133,7 @@ def test_calls_cannot_be_changed() -> None:
         lambda: violating_call(A2, "mask-bwd.product.950"),
         lambda: violating_pair(A2, "2d-bwd.null.self", "2d-bwd.null.gradOutput"),
         lambda: violating_pair(A2, "2d-bwd.null.self", "3d-bwd.plane"),
-        lambda: clauses("aclnnAvgPool2d"),
+        lambda: all_clauses("aclnnAvgPool2d"),
     ],
 )
 def test_impossible_questions_are_refused(ask: Any) -> None:

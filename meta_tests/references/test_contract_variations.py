@@ -15,7 +15,7 @@ from poolproof.references.contract import (
     SIGNATURES,
     ContractCall,
     Expectation,
-    clauses,
+    all_clauses,
     expectations,
     may_ask,
     may_run,
@@ -142,7 +142,7 @@ def test_nearly_every_clause_of_arguments_is_broken_in_several_ways(api: str) ->
     ]
     asked = [
         clause.id
-        for clause in clauses(api)
+        for clause in all_clauses(api)
         if product in clause.products and clause.stage == "arguments" and clause.status is not None
     ]
     few = [clause for clause in asked if decided.count(clause) < 2]

@@ -18,7 +18,7 @@ from poolproof.references.contract import (
     SIGNATURES,
     Clause,
     ContractError,
-    clauses,
+    all_clauses,
     expectations,
     legal_calls,
     violating_call,
@@ -88,21 +88,21 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_product_like_another_has_its_clauses_and_changes_no_one_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = clauses()
+    before = all_clauses()
     monkeypatch.setattr(answers, "CONTRACTS", answers.contracts_of((*PRODUCTS.values(), NEW)))
-    for old, clause in zip(before, clauses(), strict=True):
+    for old, clause in zip(before, all_clauses(), strict=True):
         assert without_products(clause) == without_products(old)
         assert [product for product in clause.products if product != NEW] == list(old.products)
         assert (NEW in clause.products) == (ASCEND_950 in old.products), clause.id
         assert clause.statement == old.statement or "1000" in clause.statement
-    assert any(clause.statement.endswith(" and 1000.") for clause in clauses())
+    assert any(clause.statement.endswith(" and 1000.") for clause in all_clauses())
 
 
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_a_product_like_another_is_asked_and_owed_the_same(api: str) -> None:
     assert legal_calls(NEW, api) == legal_calls(ASCEND_950, api)
-    held = [clause.id for clause in clauses(api) if NEW in clause.products]
+    held = [clause.id for clause in all_clauses(api) if NEW in clause.products]
     for clause in held:
         call = violating_call(NEW, clause)
         assert call == violating_call(ASCEND_950, clause)

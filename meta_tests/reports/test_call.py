@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import forked
+from forks import fork
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.processes import fork
 from reports_made_up import write_lost_gradient
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

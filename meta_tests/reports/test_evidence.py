@@ -23,6 +23,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import ListedCalls
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.contract import contract_questions
@@ -31,7 +32,6 @@ from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
-from poolproof.suites.running.sandbox import Sandbox
 from scatter_backends import FAULTS, refuses_dilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

@@ -1,34 +1,37 @@
-"""Hunts: one process per defect answers a plan's questions until one of its answers is a violation.
+"""Hunts: one process per defect puts a plan's questions to an emulator that has it until an answer is a violation.
 
-The process that organises the hunts holds the questions; a hunt is forked from it, seeds its defect, loads the
-emulator and answers. What a hunt reports counts only when the honest emulator passes the same question.
+The process that organises the hunts holds the questions, and forks one for each hunt. What a hunt finds counts only
+when the honest emulator passes the same question.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import gc
+import multiprocessing
 import os
-import signal
+import resource
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
-from poolproof.backends.registry import create
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.questions import Round
+from poolproof.suites.isolation.guardian import die_with
+from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.faults import HostDied
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.processes import Ended, Overdue, Process
-from poolproof.suites.running.sandbox import row_without_answer
 
 HONEST = ""
 """In place of a defect: none."""
@@ -59,35 +62,57 @@ class Result:
         return self.row is not None
 
 
+class OwnFault(Exception):
+    """The suite itself failed in another process; the text is the traceback there."""
+
+
 @dataclass(frozen=True)
-class _Smaller:
-    """What a hunt found when it looked for a smaller question with the same violation."""
-
-    question: Question | None
-
-
-@dataclass
-class Hunt:
-    """A process at work on a list of questions, from ``position`` on."""
+class _Hunt:
+    """A defect that is sought with the questions from ``position`` on."""
 
     result: Result
-    questions: Sequence[Question]
     position: int
-    process: Process
-    started: float = field(default_factory=time.monotonic)
-    asked_at: float = field(default_factory=time.monotonic)
-    row: Row | None = None
-    smaller: Question | None = None
+    asked: Round = field(repr=False)
+    timeout: float
+    shrink_seconds: float
 
     @property
-    def question(self) -> Question:
-        """The one that it is at."""
-        return self.questions[self.position]
+    def questions(self) -> Sequence[Question]:
+        return self.asked.questions[self.result.product]
 
-    @property
-    def is_done(self) -> bool:
-        """Whether every question is answered, none with a violation."""
-        return self.position >= len(self.questions)
+    def __call__(self) -> _Found:
+        """What a process of its own finds."""
+        row, smaller, position, begun = None, None, self.position, time.monotonic()
+        with emulator(self.result.product, self.result.defect, self.timeout) as sandbox:
+            for row in _rows(sandbox, self.questions[position:]):
+                position += 1
+                if row["verdict"] in FAILED:
+                    break
+                row = None
+            seconds = time.monotonic() - begun
+            if row is not None and self.shrink_seconds > 0:
+                smaller = self._smaller(sandbox, self.questions[position - 1], row)
+        return _Found(position, row, smaller, seconds, _cpu_seconds())
+
+    def _smaller(self, sandbox: Sandbox, question: Question, row: Row) -> Question | None:
+        """The smallest question found that still breaks the same check."""
+        first = set(row["checks_violated"][:1])
+
+        def still_fails(asked: Question) -> bool:
+            return first <= set(next(_rows(sandbox, [asked]))["checks_violated"])
+
+        return self.asked.blocks[question.block].smaller(question, still_fails, self.shrink_seconds)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a hunt came to: the violation that the last of the questions up to ``position`` showed, if one did."""
+
+    position: int
+    row: Row | None
+    smaller: Question | None
+    seconds: float
+    cpu_seconds: float
 
 
 class Hunts:
@@ -113,68 +138,33 @@ class Hunts:
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
-        compile_all()  # else each hunt would, within the time of its first question
+        compile_all()  # else each hunt would
         gc.collect()
         gc.freeze()
-        waiting = [(result, 0) for result in results if not result.is_found]
-        hunting: dict[Connection, Hunt] = {}
-        try:
-            while waiting or hunting:
-                while waiting and len(hunting) < self._workers:
-                    result, position = waiting.pop(0)
-                    hunt = self._start(result, asked, position)
-                    hunting[hunt.process.connection] = hunt
-                for hunt in self._finished(hunting):
-                    if (again := self._conclude(hunt)) is not None:
-                        waiting.insert(0, again)
-        finally:
-            for hunt in hunting.values():
-                hunt.process.end()
+        hunts = deque(self._hunt(result, 0, asked) for result in results if not result.is_found)
+        for hunt, found in in_forks(hunts, self._workers):
+            if (again := self._conclude(hunt, found)) is not None:
+                hunts.appendleft(self._hunt(hunt.result, again, asked))
 
-    def _start(self, result: Result, asked: Round, position: int) -> Hunt:
-        questions = asked.questions[result.product]
-        hunt = partial(_hunt, result, questions[position:], asked.blocks, self._shrink_seconds)
-        return Hunt(result, questions, position, Process.forked(hunt))
+    def _hunt(self, result: Result, position: int, asked: Round) -> _Hunt:
+        return _Hunt(result, position, asked, self._timeout, self._shrink_seconds)
 
-    def _finished(self, hunting: dict[Connection, Hunt]) -> Iterator[Hunt]:
-        """Hunts that have said all they have to say; those that are too slow are ended."""
-        for connection in wait(list(hunting), timeout=0.2):
-            assert isinstance(connection, Connection)
-            hunt = hunting[connection]
-            if not _hears_more(hunt):
-                del hunting[connection]
-                hunt.result.cpu_seconds += hunt.process.cpu_seconds
-                yield hunt
-        for hunt in hunting.values():
-            if not hunt.is_done and self._is_late(hunt):
-                if hunt.row is None:
-                    allowed = self._timeout * hunt.question.timeout_scale
-                    hunt.row = row_without_answer(hunt.question, Overdue(allowed))
-                hunt.process.kill()
-
-    def _is_late(self, hunt: Hunt) -> bool:
-        allowed = self._timeout * hunt.question.timeout_scale
-        if hunt.row is not None:
-            allowed += self._shrink_seconds
-        return time.monotonic() - hunt.asked_at > allowed and not hunt.process.connection.poll()
-
-    def _conclude(self, hunt: Hunt) -> tuple[Result, int] | None:
+    def _conclude(self, hunt: _Hunt, found: _Found) -> int | None:
         """Book what a hunt found; where that does not count, the place from which to hunt on."""
         result = hunt.result
-        result.seconds += (time.monotonic() if hunt.row is None else hunt.asked_at) - hunt.started
-        if hunt.row is None and not hunt.is_done:
-            hunt.row = row_without_answer(hunt.question, hunt.process.end())
+        result.seconds += found.seconds
+        result.cpu_seconds += found.cpu_seconds
+        result.cases += found.position - hunt.position
         again = None
-        if hunt.row is not None:
-            question = hunt.question
-            result.cases += 1
+        if found.row is not None:
+            question = hunt.questions[found.position - 1]
             if self._is_honest_about(result.product, question):
-                result.row = hunt.row
+                result.row = found.row
                 if self._replays:
-                    self._settle_reproducer(result, question, hunt.smaller)
+                    self._settle_reproducer(result, question, found.smaller)
             else:
                 result.disputed += 1
-                again = result, hunt.position + 1
+                again = found.position
         self._notice(result)
         return again
 
@@ -195,24 +185,43 @@ class Hunts:
 
     def _passes(self, product: str, defect: str, question: Question) -> bool:
         """Whether a fresh process gives an answer to this one question that is no violation."""
-        with suppress(StopIteration):
-            return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
-        return False
+        return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
 
 
 def answers(product: str, defect: str, questions: Sequence[Question], timeout: float) -> Iterator[Row]:
-    """Rows of a fresh process, one per question in order; fewer where it dies or hangs."""
-    process = Process.forked(partial(_answer_all, product, defect, questions))
-    try:
-        for question in questions:
-            row = process.receive(timeout * question.timeout_scale)
-            if isinstance(row, Ended | Overdue):
-                return
-            assert isinstance(row, dict)
-            yield row
-    finally:
-        process.end()
+    """Rows of an emulator in a process of its own, one per question in order."""
+    with emulator(product, defect, timeout) as sandbox:
+        yield from _rows(sandbox, questions)
 
+
+def _rows(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
+    """One per question; `OwnFault` where the suite itself fails."""
+    for row in sandbox.judge(questions):
+        if row["verdict"] in (Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR):
+            raise OwnFault(row["findings"])
+        yield sandbox.unplanned.pop() if sandbox.unplanned else row
+
+
+@contextmanager
+def emulator(product: str, defect: str, timeout: float) -> Iterator[Sandbox]:
+    """The emulator with a defect, which it reads once, when it is loaded."""
+    before = os.environ.get(seeds.VARIABLE, "")
+    os.environ[seeds.VARIABLE] = defect
+    with tempfile.TemporaryDirectory() as scratch:
+        sandbox = Sandbox(backend_name(product), Path(scratch), "score", timeout)
+        try:
+            sandbox.start()
+            yield sandbox
+        finally:
+            sandbox.close()
+            os.environ[seeds.VARIABLE] = before
+
+
+def backend_name(product: str) -> str:
+    return f"emulator-{product.lower()}"
+
+
+_T = TypeVar("_T", bound=Callable[[], Any])
 
 Task = tuple[str, str, Callable[[Backend], Any]]
 """Product, defect, and what to ask of the emulator that has it."""
@@ -220,87 +229,59 @@ Task = tuple[str, str, Callable[[Backend], Any]]
 
 def in_processes(tasks: Sequence[Task], workers: int, timeout: float) -> Iterator[tuple[int, Any]]:
     """(number of the task, its result) as they come, each from a process of its own; None for one that died or hung."""
-    waiting = list(enumerate(tasks))[::-1]
-    running: dict[int, tuple[Process, float]] = {}
+    waiting = deque(partial(_do, number, *task, timeout) for number, task in enumerate(tasks))
+    return (said for _, said in in_forks(waiting, workers))
+
+
+def _do(number: int, product: str, defect: str, function: Callable[[Backend], Any], timeout: float) -> tuple[int, Any]:
+    with emulator(product, defect, timeout) as sandbox:
+        try:
+            return number, function(sandbox.backend_within(timeout))
+        except HostDied:
+            return number, None
+
+
+def in_forks(tasks: deque[_T], workers: int) -> Iterator[tuple[_T, Any]]:
+    """Each task with what it returns in a fork of this process, as they end; further ones may be added meanwhile.
+
+    `OwnFault` where one raises.
+    """
+    context = multiprocessing.get_context("fork")
+    running: dict[Connection, tuple[Any, _T]] = {}
     try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                number, task = waiting.pop()
-                running[number] = Process.forked(partial(_do, *task)), time.monotonic()
-            for number, (process, started) in list(running.items()):
-                result = process.receive(0.02)
-                if isinstance(result, Overdue) and time.monotonic() - started <= timeout:
-                    continue
-                yield number, None if isinstance(result, Ended | Overdue) else result
-                process.end()
-                del running[number]
+        while tasks or running:
+            while tasks and len(running) < workers:
+                ours, theirs = context.Pipe()
+                task = tasks.popleft()
+                process = context.Process(target=_say_what, args=(task, theirs))
+                process.start()
+                theirs.close()
+                running[ours] = process, task
+            for connection in wait(list(running)):
+                assert isinstance(connection, Connection)
+                process, task = running.pop(connection)
+                try:
+                    returned, fault = connection.recv()
+                except EOFError:
+                    returned, fault = None, f"the process of {task} ended"
+                process.join()
+                if fault:
+                    raise OwnFault(fault)
+                yield task, returned
     finally:
         for process, _ in running.values():
-            process.end()
+            process.terminate()
 
 
-Say = Callable[[object], None]
-"""Takes what a process has to say."""
+def _say_what(task: Callable[[], Any], connection: Connection) -> None:
+    die_with(os.getppid())
+    try:
+        connection.send((task(), ""))
+    except Exception:
+        connection.send((None, traceback.format_exc()))
 
 
-def _do(product: str, defect: str, function: Callable[[Backend], Any], say: Say) -> None:
-    say(function(load(product, defect)))
-
-
-def _hunt(
-    result: Result, questions: Sequence[Question], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
-) -> None:
-    """The hunt: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
-    backend = load(result.product, result.defect)
-    for question in questions:
-        row = question.judge(backend)
-        if row["verdict"] in FAILED:
-            say(row)
-            if shrink_seconds > 0:
-                say(_Smaller(_smaller(backend, question, row, blocks[question.block], shrink_seconds)))
-            break
-        say(None)
-
-
-def _answer_all(product: str, defect: str, questions: Sequence[Question], say: Say) -> None:
-    backend = load(product, defect)
-    for question in questions:
-        say(question.judge(backend))
-
-
-def load(product: str, defect: str) -> Backend:
-    """The emulator with its defect: it reads that once, when it is loaded."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    faulthandler.disable()
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(descriptor, 2)
-    os.environ[seeds.VARIABLE] = defect
-    return create(backend_name(product))
-
-
-def backend_name(product: str) -> str:
-    return f"emulator-{product.lower()}"
-
-
-def _smaller(backend: Backend, question: Question, row: Row, block: Block, seconds: float) -> Question | None:
-    """The smallest question found that still breaks the same check."""
-    first = set(row["checks_violated"][:1])
-    return block.smaller(question, lambda asked: first <= set(asked.judge(backend)["checks_violated"]), seconds)
-
-
-def _hears_more(hunt: Hunt) -> bool:
-    """Take the messages that are there; False once there will be no more."""
-    while not isinstance(message := hunt.process.receive(0.0), Overdue):
-        if isinstance(message, Ended):
-            return False
-        if isinstance(message, _Smaller):
-            hunt.smaller = message.question
-            continue
-        hunt.asked_at = time.monotonic()
-        if message is None:
-            hunt.position += 1
-            hunt.result.cases += 1
-        else:
-            assert isinstance(message, dict)
-            hunt.row = message
-    return True
+def _cpu_seconds() -> float:
+    """The work of this process and of those that it started and that have ended."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)

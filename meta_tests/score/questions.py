@@ -16,6 +16,7 @@ from math import ceil
 from multiprocessing import get_context
 
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.phases import PhaseQuestion
@@ -24,7 +25,6 @@ from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
 from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.running.phase_blocks import PhaseBlock
 from poolproof.suites.running.plans import Block, Plan, blocks
-from poolproof.suites.running.serving import Survey
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""

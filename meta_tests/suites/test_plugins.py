@@ -26,13 +26,13 @@ from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
-from poolproof.suites.running.sandbox import Sandbox
 from scatter import Scatter
 from sessions import run_session
 

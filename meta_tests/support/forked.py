@@ -9,14 +9,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from runpy import run_path
@@ -24,9 +22,11 @@ from typing import Any
 
 import pytest
 
+from forks import fork
 from places import ROOT
+from poolproof.backends.host import server
 from poolproof.suites.cli import main
-from poolproof.suites.running import processes
+from poolproof.suites.isolation.arena import Arena
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["preloaded"])
@@ -110,22 +110,21 @@ def speak_into(output: Path, errors: Path) -> None:
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
 
 
-def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str], errors: Path) -> processes.Process:
-    """In place of `Guarded.launched`."""
-    ours, theirs = socket.socketpair()
-    errors.touch()
+def launched(_backend: str, control: int, arena: Arena, output: int) -> int:
+    """In place of `supervision.launched`: the host is a fork of this process, without a guardian."""
 
     def become() -> None:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
-        speak_into(errors, errors)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (1, 2):
+            os.dup2(output, number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
-            if number > 2 and number != theirs.fileno():
+            if number > 2 and number not in (control, arena.descriptor):
                 with suppress(OSError):
                     os.close(number)
-        sys.argv = ["-c", str(theirs.fileno()), *arguments]
-        exec(program, {})
+        server.serve(control, arena.descriptor, arena.size)
 
-    pid = processes.fork_guardian(become)
-    theirs.close()
-    return processes.Process(pid, Connection(ours.detach()))
+    return fork(become)

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Union
 
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNATURES, TAGS, Signature
 
@@ -32,7 +32,7 @@ class ContractError(ValueError):
     """An impossible call, clause or product: the text says what is wrong and what it should be."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TensorArgument:
     """The description of an aclTensor; its data is no part of the contract."""
 
@@ -40,8 +40,8 @@ class TensorArgument:
     dtype: str
     format: str
     strides: tuple[int, ...]
-    offset: int = 0
     storage: tuple[int, ...]
+    offset: int = 0
 
     @classmethod
     def contiguous(cls, shape: tuple[int, ...], dtype: str, tag: str) -> TensorArgument:
@@ -60,11 +60,11 @@ class TensorArgument:
         return TensorArgument.contiguous(shape, self.dtype, self.format)
 
 
-ArgumentValue = TensorArgument | tuple[int, ...] | bool | None
+ArgumentValue = Union[TensorArgument, tuple[int, ...], bool, None]
 """A tensor, a list, a flag or a null pointer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ContractCall:
     """The arguments of one call of phase one, null pointers included."""
 

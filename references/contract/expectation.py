@@ -150,7 +150,7 @@ def find_clause(clause_id: str) -> Clause:
     raise ContractError(f"there is no clause {clause_id!r}")
 
 
-def clauses(api: str | None = None) -> tuple[Clause, ...]:
+def all_clauses(api: str | None = None) -> tuple[Clause, ...]:
     """List every clause, or those of one API, in the order in which the library checks them."""
     chosen = CONTRACTS.values() if api is None else (contract_of(api),)
     return tuple(clause for contract in chosen for clause in contract.clauses)

@@ -21,6 +21,7 @@ differ). Sources:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
 from poolproof.references.contract.vocabulary import ReturnCode
 
@@ -42,7 +43,7 @@ class Either:
     """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
 
 
-ExpectedOutcome = Succeeds | Fails | Either
+ExpectedOutcome = Union[Succeeds, Fails, Either]
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ CHECK_IDS = frozenset(
         "index_rule",
         "index_points",
         "empty_window",
+        "process_untouched",
         "status",
         "untouched",
         "error_text",

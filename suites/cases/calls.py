@@ -15,7 +15,7 @@ from typing import Protocol
 
 from poolproof.references.contract import (
     ContractCall,
-    clauses,
+    all_clauses,
     expectations,
     legal_calls,
     violating_call,
@@ -139,17 +139,17 @@ def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCal
 
 @cache
 def _statements() -> dict[str, str]:
-    return {clause.id: clause.statement for clause in clauses()}
+    return {clause.id: clause.statement for clause in all_clauses()}
 
 
 def _broken_alone(product: Product, api: str) -> Iterator[ClauseCall]:
-    for clause in clauses(api):
+    for clause in all_clauses(api):
         if product in clause.products:
             yield clause.id, clause.statement, violating_call(product, clause.id)
 
 
 def _broken_in_pairs(product: Product, api: str) -> Iterator[ClauseCall]:
-    ordered = [clause for clause in clauses(api) if product in clause.products]
+    ordered = [clause for clause in all_clauses(api) if product in clause.products]
     for first, second in combinations(ordered, 2):
         call = violating_pair(product, first.id, second.id)
         if call is not None:

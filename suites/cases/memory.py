@@ -36,6 +36,15 @@ GAP_FILL = 0x03
 a NaN would not."""
 
 
+def _own_memory(size: int, beyond: int) -> NDArray[np.uint8]:
+    """Memory of this process, with a fence where it is not to be left for so many bytes."""
+    return fenced(size, beyond) if beyond else np.empty(size, np.uint8)
+
+
+allocator = _own_memory
+"""Where the memory of tensors comes from: (bytes, bytes behind them that may not be touched) -> any content."""
+
+
 def allocate(
     operands: CaseOperands,
     poison: int,
@@ -94,6 +103,13 @@ def _of_elements(tensor: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
     return np.ndarray((*tensor.shape, size), memory.dtype, memory.data, tensor.guard + tensor.offset * size, strides)
 
 
+def written_text(call: Call) -> str:
+    """How many elements of its outputs a call has written, in words."""
+    outputs = {name: call.tensors[name].array for name in call.operator.outputs}
+    left = {name: sum(int(holds_poison(array, poison).sum()) for poison in POISONS) for name, array in outputs.items()}
+    return ", ".join(f"{array.size - left[name]} of {array.size} elements of {name}" for name, array in outputs.items())
+
+
 def has_gaps(tensor: Tensor) -> bool:
     """Tell whether some of the storage of an output, whose elements share no memory, belongs to no element."""
     return tensor.storage_elements != prod(tensor.shape)
@@ -148,7 +164,7 @@ def _tensor(form: Form, guard: int, fill: int, beyond: int = 0) -> Tensor:
     not be touched.
     """
     size = 2 * guard + form.nbytes
-    buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
+    buffer = allocator(size, beyond * form.dtype.itemsize)
     if size > _SHORT and form.is_dense:
         buffer[:guard] = buffer[size - guard :] = fill
     else:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.node import Batch, Single, Work
+from poolproof.suites.isolation.supervision import START_SECONDS
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.sandbox import START_SECONDS
 
 MOST_DEATHS = 5
 """Of judges at one case, which gets no other: judges that are killed from outside die at any."""

@@ -17,7 +17,7 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.fleet.dispatch import Came, Died, Ended, Event
 from poolproof.suites.fleet.node import Given, Judge, Node, Work
-from poolproof.suites.running.serving import Survey
+from poolproof.suites.isolation.sandbox import Survey
 
 AUTO = "auto"
 """The cluster that Ray finds by itself, or one of this machine where there is none."""

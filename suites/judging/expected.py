@@ -11,13 +11,13 @@ from typing import assert_never
 
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.base import Backend, Call
-from poolproof.references.contract import ContractCall, clauses, expectations
+from poolproof.references.contract import ContractCall, all_clauses, expectations
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
 from poolproof.suites.cases.case import Case
 
-_STATEMENTS = {clause.id: clause.statement for clause in clauses()}
+_STATEMENTS = {clause.id: clause.statement for clause in all_clauses()}
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,19 @@
-"""Attribution of exceptions that end the judging of a question: to the adapter or to the suite.
+"""What ends the judging of a question: the death of the backend's process, or an exception, and whose that is.
 
-They are never the implementation's. What escapes a method of the backend is the adapter's, which promises to raise
-nothing that the implementation reports, and so is an outcome that is none; anything else is a fault of the suite
-itself. For processes that go on to the next question.
+An exception is never the implementation's. What escapes a method of the backend is the adapter's, which promises to
+raise nothing that the implementation reports, and so is an outcome that is none; anything else is a fault of the suite.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from functools import lru_cache
-from operator import attrgetter
+from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, cast
+from types import TracebackType
 
-from poolproof.backends.base import Backend, Call, Outcome, Phases, Status, Streams
-from poolproof.references.accumulation import AccumulationModel
+from poolproof.backends.base import Backend
 from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -25,130 +21,91 @@ from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.question import Question, verdict
 
 
-class AdapterFault(Exception):
-    """A method of a backend raised, which is the cause, or gave what it may not: then the text says what."""
+@dataclass(frozen=True)
+class Ended:
+    """A process has ended, with that status as `subprocess` counts it; None: it lives, and sent what is no reply."""
 
-
-class _AttributingPart:
-    """A backend, or a part of it, whose methods raise `AdapterFault` and nothing else."""
-
-    def __init__(self, wrapped: Backend | Streams | Phases) -> None:
-        self.wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.wrapped, name)
-        if not callable(found):
-            return found
-        attributing = self.__dict__[name] = _attributing_errors(found)
-        return attributing
-
-
-class _AttributingBackend(_AttributingPart):
-    """A backend that returns nothing from `run` but what a call can come to."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        try:
-            outcome = cast(Backend, self.wrapped).run(call, mode)
-        except Exception as error:
-            raise AdapterFault from error
-        _check_outcome(outcome, call)
-        return outcome
-
-    def accumulation(self, call: Call) -> AccumulationModel:
-        model = _attributing_errors(cast(Backend, self.wrapped).accumulation)(call)
-        if not isinstance(model, AccumulationModel):
-            raise AdapterFault(f"returned {model!r:.80} from accumulation, not an AccumulationModel")
-        return model
+    status: int | None
+    verdict = Verdict.CRASHED
 
     @property
-    def streams(self) -> _AttributingPart | None:
-        return self._part("streams")
+    def reason(self) -> str:
+        if self.status is None:
+            return "made its process send what is no reply"
+        how = f"signal {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
+        return f"ended by {how}"
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A process did not answer in that many seconds, and was ended."""
+
+    seconds: float
+    verdict = Verdict.TIMED_OUT
 
     @property
-    def phases(self) -> _AttributingPart | None:
-        return self._part("phases")
+    def reason(self) -> str:
+        return f"gave no answer within {self.seconds:.3g} s"
 
-    def _part(self, name: str) -> _AttributingPart | None:
-        found = getattr(self.wrapped, name)
-        return None if found is None else _AttributingPart(found)
+
+KILLED = Ended(-signal.SIGKILL)
+"""How a process ends that was killed: no fault of memory or arithmetic raises that signal."""
+
+
+class HostDied(Exception):
+    """The process that was to answer did not: ``how``, and the last line that it printed."""
+
+    def __init__(self, how: Ended | Overdue, last_words: str = "") -> None:
+        super().__init__(how.reason + last_words)
+        self.how = how
+        self.last_words = last_words
+
+
+class AdapterError(Exception):
+    """The adapter of a backend in another process raised, or gave what it may not: the text says what.
+
+    ``traceback`` is that of the other process.
+    """
+
+    def __init__(self, text: str, traceback: str = "") -> None:
+        super().__init__(text)
+        self.traceback = traceback
 
 
 def answer(question: Question, backend: Backend) -> Row:
     """Return the row of the question, whatever is raised while it is judged.
 
-    But for `CannotWrite`: that is neither's fault, and no question can be judged and recorded while it lasts.
+    But for `CannotWrite`, for no question can be judged and recorded while that lasts, and for `HostDied`.
     """
     try:
-        return question.judge(_attributing(backend))
-    except AdapterFault as fault:
-        cause = fault.__cause__
-        reason = f"the adapter {_raised(cause) if cause else fault}"
-        return _not_judged(question, Verdict.ADAPTER_ERROR, reason, cause or fault)
-    except CannotWrite:
+        return question.judge(backend)
+    except AdapterError as error:
+        return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {error}", error.traceback or str(error))
+    except (CannotWrite, HostDied):
         raise
     except Exception as error:
-        return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", error)
+        whole = "".join(traceback.format_exception(error))
+        if _is_raised_by(backend, error.__traceback__):
+            return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {_raised(error)}", whole)
+        return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", whole)
 
 
-@lru_cache(maxsize=1)
-def _attributing(backend: Backend) -> Backend:
-    """Wrap the backend; cached, because a process puts many questions to one backend."""
-    return cast(Backend, _AttributingBackend(backend))
-
-
-_OUTCOME_HOLDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "status": (Status, "a Status"),
-    "code": ((int, NoneType), "an integer or None"),
-    "message": (str, "a text"),
-    "seconds": ((int, float), "a number"),
-    "results": (Mapping, "a mapping"),
-    "strides": (Mapping, "a mapping"),
-    "guard_violations": (tuple, "a tuple of texts"),
-}
-"""What each field of an outcome holds."""
-
-
-def _check_outcome(outcome: object, call: Call) -> None:
-    """Raise `AdapterFault` where that is nothing that a call can come to."""
-    if not isinstance(outcome, Outcome):
-        raise AdapterFault(f"returned {outcome!r:.80} from run, not an Outcome")
-    held = _fields_of(outcome)
-    kinds = tuple(map(type, held))
-    if kinds not in _RIGHT_KINDS:
-        for given, (name, (types, wanted)) in zip(held, _OUTCOME_HOLDS.items(), strict=True):
-            if not isinstance(given, types):
-                raise AdapterFault(f"returned an Outcome whose {name} is {given!r:.80}, not {wanted}")
-        _RIGHT_KINDS.add(kinds)
-    unknown = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
-    if unknown:
-        raise AdapterFault(f"returned an Outcome about {min(unknown)!r:.80}, which is no output of the call")
-
-
-_fields_of = attrgetter(*_OUTCOME_HOLDS)
-
-_RIGHT_KINDS: set[tuple[type, ...]] = set()
-"""Types of the fields of outcomes that held what they may: those of most that come after."""
-
-
-def _attributing_errors(method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return method(*arguments, **named)
-        except Exception as error:
-            raise AdapterFault from error
-
-    return call
+def _is_raised_by(backend: Backend, trace: TracebackType | None) -> bool:
+    """Whether an exception came through a method of a backend of this process, or of a part of it."""
+    parts = (backend, backend.streams, backend.phases)
+    callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(trace))
+    return any(caller is part for caller in callers if caller is not None for part in parts)
 
 
 def _raised(error: BaseException) -> str:
     """Say what was raised, and where."""
     *_, last = traceback.extract_tb(error.__traceback__)
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
-    return f"raised {said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    text = " ".join(traceback.format_exception_only(error)[-1].split())
+    return f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
 
 
-def _not_judged(question: Question, kind: Verdict, reason: str, error: BaseException) -> Row:
-    """Return a row that accuses nobody; its finding holds the traceback."""
-    traceback_finding = Finding(str(kind), Mismatch("".join(traceback.format_exception(error))))
+def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:
+    """A row that accuses nobody; its finding holds the traceback."""
+    finding = Finding(str(kind), Mismatch(whole))
     nobody = {"checks_violated": [], "checks_judged": [], "judged_at": time.time()}
-    return question.describe() | verdict(kind, reason, [traceback_finding]) | nobody
+    return question.describe() | verdict(kind, reason, [finding]) | nobody

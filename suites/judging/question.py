@@ -105,7 +105,10 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
     }
 
 
-def not_survived(question: Question, kind: Verdict, reason: str) -> Row:
-    """Return the row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out."""
-    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason))])
+def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:
+    """Return the row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out.
+
+    ``written`` says what the call had put out until then.
+    """
+    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason, got=written))])
     return row | {"checks_judged": [SURVIVAL], "judged_at": time.time()}

@@ -250,6 +250,11 @@ class Trial:
         return self._equals_baseline[key]
 
     @property
+    def runs(self) -> list[ExecutedCall]:
+        """Those made so far whose outputs are kept, the first before all others."""
+        return [self.baseline, *self._runs.values()]
+
+    @property
     def repetitions(self) -> list[ExecutedCall]:
         """The repetitions made so far."""
         return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]

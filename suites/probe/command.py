@@ -15,9 +15,9 @@ from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites import completion
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.probe.account import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
-from poolproof.suites.running.sandbox import Sandbox
 
 SECONDS = 120.0
 """How long one account may take."""

@@ -7,14 +7,12 @@ the same in another folder.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.frameworks.companion import is_python_variable
+from poolproof.backends.registry import is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
@@ -24,12 +22,12 @@ _EMULATOR = "POOLPROOF_EMULATOR_"
 """How the variables begin that the emulator reads."""
 
 
-def given_words(backend: str, environment: Mapping[str, str], modules: Iterable[ModuleType]) -> tuple[str, ...]:
-    """What the process was given in which ``backend`` was created; ``modules`` are those that it then had."""
+def given_words(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
+    """What the process was given in which ``backend`` was created, and the folders that it alone imports from."""
     names = sorted(filter(_tells_backends, environment))
     variables = (f"{name}={environment[name]}" for name in names)
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
-    folders = _options("--pythonpath", _import_folders(environment, modules) if ":" in backend else ())
+    folders = _options("--pythonpath", import_folders if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
 
 
@@ -66,19 +64,3 @@ def _entries(environment: Mapping[str, str], variable: str) -> list[str]:
 
 def _absolute(path: str) -> str:
     return str(Path(path).absolute())
-
-
-def _import_folders(environment: Mapping[str, str], modules: Iterable[ModuleType]) -> list[str]:
-    """The folders that only this session imports from, its own and those of PYTHONPATH, as far as a module is there.
-
-    This project's own modules are wherever it is installed, and whoever replays has it.
-    """
-    ours = list(dict.fromkeys([str(Path.cwd()), *_entries(environment, "PYTHONPATH")]))
-    places = sorted({_absolute(entry) for entry in sys.path} | set(ours), key=len, reverse=True)
-    files = [module.__file__ for module in modules if getattr(module, "__file__", None) and _is_foreign(module)]
-    used = {next((place for place in places if str(file).startswith(place + os.sep)), "") for file in files}
-    return [folder for folder in ours if folder in used]
-
-
-def _is_foreign(module: ModuleType) -> bool:
-    return module.__name__.partition(".")[0] != "poolproof"

@@ -17,12 +17,12 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
+from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.plans import MOST_BEYOND, Plan, Subject, not_supported
 from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.serving import Survey
 from poolproof.suites.running.sharding import Shard
 
 Drawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]

@@ -12,13 +12,13 @@ from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import failure_text, kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.repetition import Repetition, asked_again, deviates
-from poolproof.suites.running.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
 """What one failure may usually cost to make smaller."""
@@ -96,7 +96,7 @@ class Runner:
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._sandboxes: dict[str, Sandbox] = {}
         for backend, sandbox in (loaded or {}).items():
-            sandbox.take(self._scratch, self._name_of(backend), timeout, self._wants_evidence)
+            sandbox.take(self._scratch, self._name_of(backend), timeout)
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
@@ -181,19 +181,28 @@ class Runner:
         self._led_to.add(key)
 
     def close(self) -> None:
-        for sandbox in self._sandboxes.values():
+        for backend, sandbox in self._sandboxes.items():
             sandbox.close()
+            for row in self._unplanned(backend):
+                self._record_once(row)
 
     def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         """Per question its row and that of another call that is to blame instead; violations leave evidence."""
-        evidence = EvidenceFolder(self._folder, backend)
+        wants = partial(self._wants_evidence, self._sandbox(backend).labels)
+        evidence = EvidenceFolder(self._folder, backend, wants=wants)
         for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
                 evidence_path(self._folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
             for row in rows:
-                evidence.write_unfinished(row)
                 self._limit_evidence(row)
-            yield rows
+            yield *rows, *self._unplanned(backend)
+
+    def _unplanned(self, backend: str) -> list[Row]:
+        """Rows that nobody asked for which came meanwhile."""
+        unplanned = self._sandbox(backend).unplanned
+        rows = list(map(self._waive, unplanned))
+        unplanned.clear()
+        return rows
 
     def _judged(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         rows = map(self._waive, self._sandbox(backend).judge(questions))
@@ -204,9 +213,9 @@ class Runner:
         """The row of a question that is the first to be put to its process."""
         return self._waive(self._sandbox(backend).judge_alone(question))
 
-    def _wants_evidence(self, row: Row) -> bool:
+    def _wants_evidence(self, labels: Row, row: Row) -> bool:
         """Whether the run has not enough evidence of what the row, not waived yet, will stand for."""
-        return self._has_room(self._waive(row))
+        return self._has_room(self._waive(row | labels))
 
     def _has_room(self, row: Row) -> bool:
         check, kind = _evidence_kinds(row)
@@ -225,8 +234,7 @@ class Runner:
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            name = self._name_of(backend)
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self._timeout, self._wants_evidence)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self._timeout)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
@@ -271,7 +279,6 @@ class Runner:
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
             return
-        evidence.write_unfinished(alike[0])
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 

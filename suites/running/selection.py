@@ -14,11 +14,11 @@ from typing import Any
 
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.allotment import going_on
 from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
-from poolproof.suites.running.serving import Survey
 from poolproof.suites.running.sharding import Shard
 
 TESTS = ("test_conformance", "test_case")

@@ -9,6 +9,7 @@
 #include "mistimed.h"
 #include "reading.h"
 #include "slips.h"
+#include "untidy.h"
 
 namespace emulator {
 namespace {
@@ -214,7 +215,9 @@ Stream::Task PoolPlan::bind(std::vector<void*> addresses, void* workspace) const
     Stream::Task task = [plan = shared_from_this(), addresses, workspace, saturate = saturates()] {
         return run_plan(*plan, addresses, workspace, saturate);
     };
-    return has_defects ? mistimed(*this, addresses, std::move(task)) : task;
+    if (!has_defects) return task;
+    leave_behind(*this);
+    return mistimed(*this, addresses, std::move(task));
 }
 
 }  // namespace emulator

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forks import fork
 from holding import holding
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.operators import OPERATORS, Operator
@@ -20,12 +21,11 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import fenced
+from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.processes import fork
-from poolproof.suites.running.sandbox import Sandbox, survey
 from scatter import Scatter
 from scatter_backends import (
     IndexOutside,

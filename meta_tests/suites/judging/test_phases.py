@@ -20,11 +20,11 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
 from poolproof.suites.running.plans import PLANS, blocks, subjects
-from poolproof.suites.running.sandbox import Sandbox
 from scatter import Scatter
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]

@@ -23,7 +23,7 @@ from places import ROOT
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.running import sandbox
+from poolproof.suites.isolation import supervision
 from sessions import surroundings
 
 SECONDS = 60.0
@@ -63,7 +63,7 @@ def _ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _fenced(here: Path) -> None:
-    sandbox.START_SECONDS = START_SECONDS
+    supervision.START_SECONDS = START_SECONDS
     keep_inside(here, *_SHARED)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from poolproof.backends.base import Status
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
+from poolproof.suites.judging.checks import maxima, memory, process, sums, variants  # noqa: F401  (they register their checks)
 from poolproof.suites.judging.checks.registry import REGISTERED, CaseCondition, Check
 from poolproof.suites.judging.comparing import other_shape
 from poolproof.suites.judging.findings import Finding
@@ -21,6 +21,7 @@ _ORDER = (
     *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched", "repeat"),
     *("layout_invariance", "modes", "variants", "streams", "state", "round_trip", "memory_kept"),
     *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
+    "process_untouched",
 )
 """The order in which checks judge and rows name them; `results` decides whether there is anything to judge."""
 

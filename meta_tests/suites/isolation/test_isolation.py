@@ -6,6 +6,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from poolproof.backends.registry import UnknownBackend, create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation import sandbox as sandbox_module
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.running.sandbox import Sandbox, surveyed
 
 ASPECT = holding("interval", "unreached")
 
@@ -103,13 +105,25 @@ def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_what_is_killed_from_outside_twice_is_not_run(tmp_path: Path) -> None:
+def test_what_is_killed_twice_while_the_system_runs_out_of_memory_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = count()
+    monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: next(kills))
     rows = judged("dying_backends:killed_every_time", tmp_path)
     for row, asked in zip(rows, QUESTIONS, strict=True):
         killed = asked.case.attributes.rounds_up
         assert row["verdict"] == (Verdict.NOT_RUN if killed else Verdict.CONFORMS)
         assert row["checks_violated"] == []
         assert ("killed from outside (SIGKILL) twice" in row["reason"]) is killed
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_what_kills_its_process_each_time_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: 7)
+    only_what_rounds_up_is_lost(
+        judged("dying_backends:killed_every_time", tmp_path), Verdict.CRASHED, "ended by signal SIGKILL"
+    )
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -176,17 +190,19 @@ def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
     asked = [replace(QUESTIONS[0], case=case, aspect=holding(*names))] * 3
     sandbox = Sandbox(f"scatter_backends:{name}", tmp_path, "sandbox", 20.0)
     try:
-        answered = [(row["checks_violated"], sandbox._worker) for row in sandbox.judge(asked)]
+        answered = [(row["checks_violated"], sandbox._host.worker) for row in sandbox.judge(asked)]
     finally:
         sandbox.close()
     assert [found for found, _ in answered] == [violated] * 3
-    assert (len({worker for _, worker in answered}) == 1) is stays
+    workers = {worker for _, worker in answered}
+    assert workers == {0} if not stays else len(workers) == 1 and 0 not in workers
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
     list(sandbox.judge(QUESTIONS[:1]))
-    server, worker = sandbox._server.pid, sandbox._worker  # type: ignore[union-attr]
+    server, worker = sandbox._host._guardian, sandbox._host.worker
+    assert server != worker
     sandbox.close()
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and (alive(server) or alive(worker)):
@@ -204,18 +220,22 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path) -> None:
-    sandbox = Sandbox("dying_backends:hanging", tmp_path, "sandbox", 3.0)
-    rows = sandbox.judge(QUESTIONS[2:3])
-    sandbox.start()
+def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = Sandbox("dying_backends:hanging", tmp_path, "sandbox", 1.0)
+    sandbox.judge_alone(QUESTIONS[0])
     note = tmp_path / "in-flight-sandbox.json"
-    sandbox._server.connection.send(sandbox._asking(QUESTIONS[2:3]))  # type: ignore[union-attr]
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and not (note.exists() and note.stat().st_size):
-        time.sleep(0.05)
-    record = json.loads(note.read_text())
-    sandbox.close()
-    rows.close()
+    records: list[str] = []
+    ask = sandbox._host.ask
+    monkeypatch.setattr(
+        sandbox._remote, "_ask_host", lambda request: (records.append(note.read_text()), ask(request))[1]
+    )
+    try:
+        (row,) = sandbox.judge(QUESTIONS[2:3])
+    finally:
+        sandbox.close()
+    assert row["verdict"] == Verdict.TIMED_OUT
+    assert not note.exists()
+    record = json.loads(records[-1])
     assert record["backend"] == "dying_backends:hanging"
     assert Case.from_record(record["case"]) == QUESTIONS[2].case
 
@@ -234,16 +254,16 @@ def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path
 def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(tmp_path: Path) -> None:
     said, sandbox = surveyed("dying_backends:crashing")
     assert said.subjects
-    server = sandbox._server
+    server = sandbox._host._guardian
     sandbox.take(tmp_path, "runner", timeout=20.0)
     try:
         rows = list(sandbox.judge(QUESTIONS[:3]))
-        assert sandbox._server is server
+        assert sandbox._host._guardian == server
     finally:
         sandbox.close()
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, Verdict.CONFORMS, Verdict.CRASHED]
     assert {row["worker"] for row in rows} == {"runner"}
-    assert [path.name for path in tmp_path.iterdir()] == ["stderr-runner.txt"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:

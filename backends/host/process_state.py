@@ -1,0 +1,166 @@
+"""What a call leaves behind in its process, besides results: seen, named and put right as far as that can be done.
+
+A thread or a child that stays may be one of a framework's pool, made in the first call that needs it. They are told
+where a call of the same form leaves more of them a second time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import locale
+import os
+import platform
+import resource
+import signal
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from poolproof.backends.host.protocol import Change
+
+_LIBM, _LIBC = ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
+_LIBC.setlocale.restype = ctypes.c_char_p
+
+_X86_ROUNDING, _ARM_ROUNDING = ("to nearest", "down", "up", "toward zero"), ("to nearest", "up", "down", "toward zero")
+_OFF_ON = ("off", "on")
+
+_FLOATING: dict[str, dict[str, tuple[int, int, tuple[str, ...]]]] = {
+    "x86_64": {
+        "rounding mode": (237, 2, _X86_ROUNDING),
+        "flush-to-zero": (239, 1, _OFF_ON),
+        "denormals-are-zero": (230, 1, _OFF_ON),
+        "masked exceptions": (231, 6, ()),
+        "rounding mode of x87": (10, 2, _X86_ROUNDING),
+        "masked exceptions of x87": (0, 6, ()),
+    },
+    "aarch64": {
+        "rounding mode": (22, 2, _ARM_ROUNDING),
+        "flush-to-zero": (24, 1, _OFF_ON),
+        "flush-to-zero of half precision": (19, 1, _OFF_ON),
+        "trapped exceptions": (8, 8, ()),
+    },
+}
+"""By machine: the parts of fenv_t (its first bit, number of bits, names of its values); MXCSR begins at bit 224."""
+
+_PARTS = _FLOATING.get(platform.machine(), {})
+_MASK = sum(((1 << bits) - 1) << first for first, bits, _ in _PARTS.values())
+
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+
+_LIBRARY_SIGNALS = (32, 33)
+"""Those that the C library keeps for its threads, and handles from the first time on that it needs them."""
+
+_SIGNALS = ("signal mask", "ignored signals", "signal handlers")
+
+_SETTLE_SECONDS = 0.005
+"""How long a thread may take to end after the call that it worked for."""
+
+
+class ProcessState:
+    """The state of this process, as the last call left it and `changes` put it right."""
+
+    def __init__(self) -> None:
+        self._status, self._limits = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("status", "limits"))
+        self._floating, self._kept_floating = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+        self._information = ctypes.create_string_buffer(128)
+        self._grown: set[Hashable] = set()
+        self._keep(self._look())
+
+    def changes(self, form: Callable[[], Hashable]) -> list[Change]:
+        """What differs from the state before a call; ``form`` is asked what tells it from calls of other forms."""
+        now = self._look()
+        if now == self._state:
+            return []
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while now[-2:] > self._state[-2:] and time.monotonic() < deadline:
+            time.sleep(_SETTLE_SECONDS / 5)
+            now = self._look()
+        before, after = _in_words(self._state), _in_words(now)
+        changed = [what for what in after if what in before and after[what] != before[what]]
+        for what, place in _GROWING.items():
+            if what in changed and not (now[place] > self._state[place] and self._is_repeated(what, form())):
+                changed.remove(what)
+        self._restore()
+        self._keep(self._look())
+        settled = _in_words(self._state)
+        return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
+
+    def _look(self) -> tuple[Any, ...]:
+        """Everything that is compared, as it comes."""
+        _LIBM.fegetenv(self._floating)
+        floating = int.from_bytes(self._floating.raw, "little") & _MASK
+        status = os.pread(self._status, 4096, 0)
+        umask, threads, signals = (status.find(name) for name in (b"Umask:", b"Threads:", b"SigBlk:"))
+        try:
+            folder = os.getcwd()  # noqa: PTH109  (a path object takes longer)
+        except FileNotFoundError:
+            folder = ""
+        has_children = _LIBC.waitid(0, 0, self._information, os.WEXITED | os.WNOHANG | os.WNOWAIT) == 0
+        return (
+            floating,
+            folder,
+            status[signals : status.find(b"CapInh", signals)],
+            status[umask + 7 : umask + 11],
+            _LIBC.setlocale(locale.LC_ALL, None),
+            os.pread(self._limits, 4096, 0),
+            int(status[threads + 9 : status.find(b"\n", threads)]),
+            _count_children() if has_children else 0,
+        )
+
+    def _keep(self, state: tuple[Any, ...]) -> None:
+        self._state = state
+        ctypes.memmove(self._kept_floating, self._floating, 64)
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        self._set_limits = {number: resource.getrlimit(number) for number in _LIMITS}
+
+    def _restore(self) -> None:
+        """Put right what can be without harm to a framework; the rest is told as not restored."""
+        _LIBM.fesetenv(self._kept_floating)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        os.umask(int(self._state[3], 8))
+        _LIBC.setlocale(locale.LC_ALL, self._state[4])
+        for number, limits in self._set_limits.items():
+            with suppress(OSError, ValueError):
+                resource.setrlimit(number, limits)
+        with suppress(OSError):
+            os.chdir(self._state[1])
+
+    def _is_repeated(self, what: str, form: Hashable) -> bool:
+        """Whether a call of that form has left more of that before."""
+        repeated = (what, form) in self._grown
+        self._grown.add((what, form))
+        return repeated
+
+
+_GROWING = {"threads": -2, "children": -1}
+"""What may belong to a pool, and where a state has its number."""
+
+
+def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
+    """By what can change: what it is; no working folder where somebody else has removed that."""
+    floating, folder, signals, umask, locale_, limits, threads, children = state
+    words = {}
+    for what, (first, bits, names) in _PARTS.items():
+        value = floating >> first & ((1 << bits) - 1)
+        words[what] = names[value] if names else bin(value)
+    if Path(folder).exists():
+        words["working folder"] = folder
+    words.update(zip(_SIGNALS, map(_signal_names, signals.split()[1::2])))
+    words.update({"umask": umask.decode(), "locale": locale_.decode(errors="replace")})
+    for line in limits.decode().splitlines()[1:]:
+        words[f"limit of {line[4:26].strip()}"] = " of ".join(line[26:].split()[:2])
+    return {**words, "threads": str(threads), "children": str(children)}
+
+
+def _signal_names(mask: bytes) -> str:
+    names = {number.value: number.name for number in signal.Signals}
+    numbers = [number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1]
+    return ", ".join(names.get(number, str(number)) for number in numbers if number not in _LIBRARY_SIGNALS) or "none"
+
+
+def _count_children() -> int:
+    """How many there are; 1 where the system does not list them."""
+    lists = [path.read_bytes().split() for path in Path("/proc/self/task").glob("*/children")]
+    return sum(map(len, lists)) or 1

@@ -1,0 +1,440 @@
+"""What a host and its judge say to each other: frames of JSON about calls whose tensors lie in shared memory.
+
+A frame is four bytes, the little-endian number of bytes that follow, and one JSON object in UTF-8 (docs/host.md). Both
+sides import this module, and a host may run Python 3.9 with numpy 1.22. What ``read_...`` is given comes from the other
+side and may be anything: `ProtocolError` says that it is none of the protocol's. Fields that are missing have their
+defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Call, Hazard, Outcome, Status, Tensor, dtype_name
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.formats import FORMATS
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.indices import INDEX_DTYPES
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.windows import Windows
+
+MAX_FRAME = 1 << 24
+"""Bytes of the longest JSON object that may be sent."""
+
+_HEADER = 4
+_CHUNK = 1 << 16
+_MAX_DESCRIPTORS = socket.CMSG_SPACE(4)
+
+
+class ProtocolError(Exception):
+    """What came is no frame, or no message of the protocol: the peer cannot be trusted any further."""
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def to_frame(message: Mapping[str, Any]) -> bytes:
+    """The bytes of a frame; `ProtocolError` where it would be too long."""
+    text = _ENCODE(message).encode()
+    if len(text) > MAX_FRAME:
+        raise ProtocolError(f"a message of {len(text)} bytes is longer than {MAX_FRAME}")
+    return len(text).to_bytes(_HEADER, "little") + text
+
+
+class Channel:
+    """One end of a socket pair on which frames go both ways.
+
+    ``descriptors`` are those that came along with frames, for whoever takes them out.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.descriptors: list[int] = []
+        self._received = b""
+
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self.connection.sendall(to_frame(message))
+
+    def receive(self) -> dict[str, Any]:
+        """The next message, however long it takes; EOFError where the peer hung up, `ProtocolError` for garbage."""
+        message = self.take()
+        while message is None:
+            message = self.advance()
+        return message
+
+    def advance(self) -> dict[str, Any] | None:
+        """Receive once, which waits until something is there; the next message if it is complete then."""
+        received, ancillary, _, _ = self.connection.recvmsg(_CHUNK, _MAX_DESCRIPTORS)
+        for _, _, data in ancillary:
+            self.descriptors.append(int.from_bytes(data[:4], "little"))
+        if not received:
+            raise EOFError
+        self._received += received
+        return self.take()
+
+    def take(self) -> dict[str, Any] | None:
+        """The next message if all of it has been received."""
+        received = self._received
+        if len(received) < _HEADER:
+            return None
+        end = _HEADER + int.from_bytes(received[:_HEADER], "little")
+        if end > _HEADER + MAX_FRAME:
+            raise ProtocolError(f"a frame of {end - _HEADER} bytes is longer than {MAX_FRAME}")
+        if len(received) < end:
+            return None
+        self._received = received[end:]
+        try:
+            message = _DECODE(received[_HEADER:end].decode())
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"a frame is no JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise ProtocolError("a frame is no JSON object")
+        return message
+
+
+# Calls
+
+
+_DTYPES = {name: form.dtype for name, form in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+
+
+def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]) -> dict[str, Any]:
+    """``place`` gives of a tensor's buffer where in the shared memory it begins, and the bytes fenced in behind it."""
+    tensors = {}
+    for name, tensor in call.tensors.items():
+        at, fence = place(tensor.buffer)
+        tensors[name] = told = {
+            "at": at,
+            "bytes": len(tensor.buffer),
+            "guard": tensor.guard,
+            "dtype": dtype_name(tensor.dtype),
+            "shape": tensor.shape,
+            "strides": tensor.strides,
+        }
+        if tensor.offset:
+            told["offset"] = tensor.offset
+        if tensor.tag:
+            told["tag"] = tensor.tag
+        if fence:
+            told["fence"] = fence
+    record = {"operator": call.operator.name, "windows": _windows_record(call.attributes), "tensors": tensors}
+    return {**record, "deterministic": True} if call.deterministic else record
+
+
+@lru_cache(256)
+def _windows_record(windows: Windows) -> dict[str, Any]:
+    return {each.name: getattr(windows, each.name) for each in fields(windows)}
+
+
+def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Call, list[tuple[int, int]]]:
+    """A call on tensors in ``memory``, and (first byte, bytes) of what may not be touched while it is made."""
+    operator = OPERATORS[record["operator"]]
+    tensors, fences = {}, []
+    for name, told in record["tensors"].items():
+        at, size, guard, offset = told["at"], told["bytes"], told["guard"], told.get("offset", 0)
+        dtype, strides = _DTYPES[told["dtype"]], tuple(told["strides"])
+        buffer, width = memory[at : at + size], dtype.itemsize
+        byte_strides = [width * stride for stride in strides]
+        array: NDArray = np.ndarray(told["shape"], dtype, buffer, guard + offset * width, byte_strides)
+        tensors[name] = Tensor(buffer, guard, array, strides, offset, told.get("tag", ""))
+        if "fence" in told:
+            fences.append((at + size, told["fence"]))
+    given = [(name, tuple(value) if isinstance(value, list) else value) for name, value in record["windows"].items()]
+    windows = _windows(operator.windows, tuple(given))
+    return Call(operator, windows, tensors, record.get("deterministic", False)), fences
+
+
+@lru_cache(256)
+def _windows(kind: type[Windows], attributes: tuple[tuple[str, Any], ...]) -> Windows:
+    return kind(**dict(attributes))
+
+
+# What comes of them, and what a backend says of itself
+
+
+class NotAllowed(Exception):
+    """An adapter gave what it may not: the text goes on after its name."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something of the host's process that a call left otherwise than it was, and whether the host put it right."""
+
+    what: str
+    before: str
+    after: str
+    restored: bool = True
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What an adapter raised and where, or, where ``type`` is empty, what it did that it may not."""
+
+    type: str
+    text: str
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raised:
+        try:
+            text, whole = str(error), "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        except Exception:
+            text = whole = "an exception that cannot be told in words"
+        if isinstance(error, NotAllowed):
+            return cls("", text[:_LONGEST_TEXT])
+        *_, last = [traceback.FrameSummary("", 0, ""), *traceback.extract_tb(error.__traceback__)]
+        place = Path(last.filename).name, last.lineno or 0, last.name
+        return cls(type(error).__name__, text[:_LONGEST_TEXT], *place, whole[-_LONGEST_TEXT:])
+
+
+_LONGEST_TEXT = 1 << 16
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a backend says of itself once it is loaded; fields of `Backend` are as they are there.
+
+    ``unsupported`` has an entry for (operator, dtype, index dtype), each that an operator can have. ``path`` is the
+    host's ``sys.path``, ``import_folders`` those of its own and of PYTHONPATH from which modules were imported.
+    ``libraries`` are the paths of the shared libraries that loading it brought into the process.
+    """
+
+    product: Product | None = None
+    interface: str = ""
+    survives_fork: bool = False
+    modes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] | None = None
+    phases: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    unsupported: Mapping[tuple[str, str, str], str | None] = field(default_factory=dict)
+    abilities: Mapping[str, Abilities] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+    import_folders: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    python: str = ""
+    numpy: str = ""
+
+    @classmethod
+    def from_record(cls, record: Any) -> Description:
+        return read_flat(cls, record)
+
+
+def _of(*kinds: type) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise ValueError(f"{value!r:.80} is no {kinds[0].__name__}")
+        return value
+
+    return check
+
+
+_text = _of(str)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _of(list)(value)))
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    if not all(type(item) is int and abs(item) < 1 << 63 for item in _of(list)(value)):
+        raise ValueError(f"{value!r:.80} is no list of integers")
+    return tuple(value)
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(_text(value))
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{value} is no duration")
+    return seconds
+
+
+def _product_record(product: Product) -> dict[str, Any]:
+    return {**vars(product), "like": product.like and _product_record(product.like)}
+
+
+def _read_product(record: Any) -> Product | None:
+    """By all its fields, or by the name of one that is known."""
+    if record is None or isinstance(record, str):
+        return None if record is None else PRODUCTS[record]
+    texts = {name: _texts(value) for name, value in record.items() if name not in ("name", "like")}
+    return Product(_text(record["name"]), _read_product(record["like"]), **texts)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "bool": _of(bool),
+    "int": _of(int),
+    "int | None": _of(int, type(None)),
+    "float": _seconds,
+    "Status": Status,
+    "Product | None": _read_product,
+    "tuple[str, ...]": _texts,
+    "tuple[Hazard, ...] | None": lambda value: tuple(Hazard[name] for name in _texts(value)),
+    "Mapping[str, str]": lambda value: {name: _text(text) for name, text in value.items()},
+    "Mapping[str, tuple[int, ...]]": lambda value: {name: _integers(lengths) for name, lengths in value.items()},
+    "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
+        name: (_integers(shape), _text(dtype)) for name, (shape, dtype) in value.items()
+    },
+    "Mapping[str, Abilities]": lambda value: {name: Abilities.from_record(flags) for name, flags in value.items()},
+    "Mapping[tuple[str, str, str], str | None]": lambda value: {
+        _texts([name, dtype, index]): _of(str, type(None))(reason) for name, dtype, index, reason in value
+    },
+}
+"""By the type of a field: it from JSON, or ValueError."""
+
+_WRITERS: Mapping[str, Callable[[Any], Any]] = {
+    "str": lambda text: text[:_LONGEST_TEXT],
+    "float": lambda seconds: repr(float(seconds)),
+    "Product | None": _product_record,
+    "tuple[Hazard, ...] | None": lambda hazards: [hazard.name for hazard in hazards],
+    "Mapping[str, tuple[int, ...]]": lambda value: {name: list(map(int, lengths)) for name, lengths in value.items()},
+    "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
+        name: [list(map(int, shape)), str(dtype)] for name, (shape, dtype) in value.items()
+    },
+    "Mapping[str, Abilities]": lambda value: {name: abilities.to_record() for name, abilities in value.items()},
+    "Mapping[tuple[str, str, str], str | None]": lambda value: [[*key, reason] for key, reason in value.items()],
+}
+"""By the type of a field: JSON from it, where that is not itself."""
+
+
+_GIVEN: Mapping[str, tuple[Any, str]] = {
+    "str": (str, "a text"),
+    "bool": (bool, "True or False"),
+    "int": (int, "an integer"),
+    "int | None": ((int, type(None)), "an integer or None"),
+    "float": ((int, float), "a number"),
+    "Status": (Status, "a Status"),
+    "tuple[str, ...]": (tuple, "a tuple of texts"),
+    "Mapping[str, tuple[int, ...]]": (Mapping, "a mapping"),
+    "Mapping[str, tuple[tuple[int, ...], str]]": (Mapping, "a mapping"),
+}
+"""By the type of a field: what an adapter may give there, also in words."""
+
+
+def _a(kind: Any) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+@lru_cache
+def _fields(kind: Any) -> list[tuple[str, str, Any]]:
+    """Name, type and default of each field; MISSING where it has none."""
+    defaults: list[Any] = [{} if each.default_factory is not MISSING else each.default for each in fields(kind)]
+    return [(each.name, str(each.type), default) for each, default in zip(fields(kind), defaults)]
+
+
+def write_flat(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass of the protocol that are not at their defaults."""
+    record = {}
+    for name, kind, default in _fields(type(value)):  # type: ignore[arg-type]
+        given = getattr(value, name)
+        if given != default:
+            record[name] = _WRITERS[kind](given) if kind in _WRITERS else given
+    return record
+
+
+def write_given(value: Any, kind: Any, method: str) -> dict[str, Any]:
+    """`write_flat` of what a method of an adapter returned; `NotAllowed` where that is not of that class."""
+    if not isinstance(value, kind):
+        raise NotAllowed(f"returned {value!r:.80} from {method}, not {_a(kind)}")
+    for name, type_, _ in _fields(kind):
+        kinds, wanted = _GIVEN.get(type_, (object, ""))
+        if not isinstance(getattr(value, name), kinds):
+            raise NotAllowed(f"returned {_a(kind)} whose {name} is {getattr(value, name)!r:.80}, not {wanted}")
+    return write_flat(value)
+
+
+def read_flat(kind: type[_Record], record: Any) -> _Record:
+    """What `write_flat` gave, of that class; `ProtocolError` for anything else."""
+    kinds = {name: type_ for name, type_, _ in _fields(kind)}  # type: ignore[arg-type]
+    try:
+        return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        raise ProtocolError(f"{record!r:.200} is no {kind.__name__}: {error!r:.200}") from None
+
+
+_Record = TypeVar("_Record")
+
+
+def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
+    """`NotAllowed` where that is nothing that the call can come to."""
+    record = write_given(outcome, Outcome, "run")
+    strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
+    if strangers:
+        raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
+    return record
+
+
+def read_outcome(record: Any, call: Call) -> Outcome:
+    outcome = read_flat(Outcome, record)
+    if not {*outcome.results, *outcome.strides} <= {*call.operator.outputs}:
+        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
+    return outcome
+
+
+def read_changes(record: Any) -> tuple[Change, ...]:
+    if not isinstance(record, list):
+        raise ProtocolError(f"{record!r:.80} is no list of changes")
+    return tuple(read_flat(Change, change) for change in record)
+
+
+DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
+"""Methods of `Backend` that are told of a call, and what they return."""
+
+
+def write_declaration(name: str, value: Any) -> Any:
+    kind = DECLARATIONS[name]
+    if not isinstance(value, kind):
+        raise NotAllowed(f"returned {value!r:.80} from {name}, not {_a(kind)}")
+    return value if kind is bool else str(value)[:_LONGEST_TEXT]
+
+
+def read_declarations(record: Any) -> dict[str, Any]:
+    """What each of `DECLARATIONS` returned, or the `Raised` that it did not."""
+    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
+        raise ProtocolError(f"{record!r:.80} are no declarations")
+    return {name: _read_declaration(name, value) for name, value in record.items()}
+
+
+def _read_declaration(name: str, value: Any) -> Any:
+    kind = DECLARATIONS[name]
+    if isinstance(value, dict):
+        return read_flat(Raised, value.get("raised"))
+    try:
+        _of(bool if kind is bool else str)(value)
+        return value if kind in (bool, str) else _parse(kind, value)
+    except ValueError as error:
+        raise ProtocolError(f"{name}: {error}") from None
+
+
+@lru_cache(256)
+def _parse(kind: Any, text: str) -> Any:
+    return kind.parse(text)

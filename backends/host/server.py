@@ -1,0 +1,286 @@
+"""The loop of a host: requests about one backend, answered in order; forks of itself answer the same requests."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from sysconfig import get_path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, ScenarioResult
+from poolproof.backends.host.process_state import ProcessState
+from poolproof.backends.host.protocol import (
+    DECLARATIONS,
+    Channel,
+    Description,
+    Raised,
+    read_call,
+    to_frame,
+    write_declaration,
+    write_flat,
+    write_given,
+    write_outcome,
+)
+from poolproof.backends.registry import UnknownBackend, create
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.scenarios import SCENARIOS
+from poolproof.references.formats import FORMATS
+from poolproof.references.operators import OPERATORS
+
+Record = dict[str, Any]
+
+_GARBAGE = 5000
+"""After how many new objects cycles of garbage are looked for: a call makes dozens, and next to no cycles."""
+
+_PR_SET_PDEATHSIG = 1
+_PROT_NONE, _PROT_READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def serve(control: int, arena: int, size: int) -> None:
+    """Answer requests on a socket about tensors in shared memory until the judge hangs up."""
+    Host(Channel(socket.socket(fileno=control)), mmap.mmap(arena, size)).answer_all()
+
+
+class Host:
+    """One backend, which `describe` makes, and the state of the process that it is in."""
+
+    backend: Backend
+    state: ProcessState
+
+    def __init__(self, channel: Channel, arena: mmap.mmap) -> None:
+        self.channel = channel
+        self.memory = np.frombuffer(arena, np.uint8)
+        self.start = self.memory.ctypes.data
+        self.requests: dict[str, Callable[[Record], Record]] = {
+            "describe": self.describe,
+            "run": self.run,
+            "declare": lambda request: {"declared": self.declared(self.call_of(request["call"])[0])},
+            "attempt": self.attempt,
+            "scenario": self.scenario,
+            "stream": self.stream,
+            "memory": lambda _: {"bytes": self.backend.device_memory_in_use()},
+            "fork": self.fork,
+            "end": self.end,
+        }
+
+    def answer_all(self) -> None:
+        while True:
+            try:
+                request = self.channel.receive()
+            except (EOFError, ConnectionError):
+                return
+            try:
+                frame = to_frame(self.answer(request))
+            except Exception as error:  # an adapter gave what is no JSON, or too much of it
+                frame = to_frame({"raised": write_flat(Raised.of(error))})
+            self.channel.connection.sendall(frame)
+
+    def answer(self, request: Record) -> Record:
+        try:
+            return {"done": self.requests[request["do"]](request)}
+        except BackendUnavailable as error:
+            return {"unavailable": str(error)}
+        except UnknownBackend as error:
+            return {"unknown": str(error)}
+        except Exception as error:
+            return {"raised": write_flat(Raised.of(error))}
+
+    def describe(self, request: Record) -> Record:
+        before = mapped_libraries()
+        self.backend = create(request["backend"])
+        record = write_flat(describe(request["backend"], self.backend, mapped_libraries() - before))
+        self.state = ProcessState()
+        gc.freeze()  # the garbage collector then leaves the pages that forks share alone
+        gc.set_threshold(_GARBAGE)
+        return record
+
+    def run(self, request: Record) -> Record:
+        call, fences = self.call_of(request["call"])
+        outcome = self.fenced(fences, lambda: self.backend.run(call, request.get("mode", "")))
+        done: Record = {"outcome": write_outcome(outcome, call)}
+        if request.get("declare"):
+            done["declared"] = self.declared(call)
+        return self.with_state(done, request)
+
+    def declared(self, call: Call) -> Record:
+        """By declaration what is said, or how it could not be."""
+        told: Record = {}
+        for name in DECLARATIONS:
+            try:
+                told[name] = write_declaration(name, getattr(self.backend, name)(call))
+            except Exception as error:
+                told[name] = {"raised": write_flat(Raised.of(error))}
+        return told
+
+    def attempt(self, request: Record) -> Record:
+        call = ContractCall.from_record(request["call"])
+        attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
+        return self.with_state({"attempt": write_given(attempt, Attempt, "attempt")}, request)
+
+    def scenario(self, request: Record) -> Record:
+        assert self.backend.phases is not None
+        calls = [self.call_of(request[name]) for name in ("call", "other")]
+        (call, fences), (other, more) = calls
+        run_scenario = self.backend.phases.run_scenario
+        result = self.fenced(fences + more, lambda: run_scenario(SCENARIOS[request["id"]], call, other))
+        return self.with_state({"scenario": write_given(result, ScenarioResult, "phases.run_scenario")}, request)
+
+    def stream(self, request: Record) -> Record:
+        streams = self.backend.streams
+        assert streams is not None
+        if "hazard" in request:
+            call, fences = self.call_of(request["call"])
+            outcome = self.fenced(fences, lambda: streams.run(call, Hazard[request["hazard"]]))
+            return self.with_state({"outcome": write_outcome(outcome, call)}, request)
+        (first, fences), (second, more) = map(self.call_of, request["at_once"])
+        outcomes = self.fenced(fences + more, lambda: streams.run_at_once(first, second))
+        written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]
+        return self.with_state({"outcomes": written}, request)
+
+    def fork(self, _: Record) -> Record:
+        descriptor = self.channel.descriptors.pop()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        pid = os.fork()
+        if pid == 0:
+            self.work(descriptor)
+        os.close(descriptor)
+        return {"pid": pid}
+
+    def work(self, descriptor: int) -> NoReturn:
+        """What a fork does, until the judge hangs up; it dies with this process."""
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            _LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+            self.channel.close()
+            self.channel = Channel(socket.socket(fileno=descriptor))
+            self.state = ProcessState()
+            self.answer_all()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def end(self, request: Record) -> Record:
+        """How a fork ended; its group is killed where it does not end by itself in so many seconds."""
+        pid, deadline = request["pid"], time.monotonic() + request["seconds"]
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        while not ended and time.monotonic() < deadline:
+            time.sleep(0.001)
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        if not ended:
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+        return {"status": os.waitstatus_to_exitcode(status)}
+
+    def call_of(self, record: Record) -> tuple[Call, list[tuple[int, int]]]:
+        return read_call(record, self.memory)
+
+    def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:
+        """What ``work`` returns, while the pages behind some buffers can be neither read nor written."""
+        if not fences:
+            return work()
+        try:
+            self.protect(fences, _PROT_NONE)
+            return work()
+        finally:
+            self.protect(fences, _PROT_READ_WRITE)
+
+    def protect(self, fences: list[tuple[int, int]], access: int) -> None:
+        for first, size in fences:
+            start, length = _whole_pages(first), _whole_pages(size)
+            if _LIBC.mprotect(ctypes.c_void_p(self.start + start), ctypes.c_size_t(length), access):
+                raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
+
+    def with_state(self, done: Record, request: Record) -> Record:
+        """``done``, and what calls have done to this process, if anything."""
+        changes = self.state.changes(lambda: _form(request))
+        if changes:
+            done["changed"] = list(map(write_flat, changes))
+        if not self.backend.is_usable():
+            done["usable"] = False
+        return done
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _form(request: Any) -> str:
+    """A request but for the places of its tensors."""
+    if isinstance(request, dict):
+        return str([(name, _form(value)) for name, value in request.items() if name not in ("at", "guard", "declare")])
+    return str(request)
+
+
+def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Description:
+    """What a backend says of itself; `UnknownBackend` where that is something that it may not."""
+    unsupported = {}
+    for operator in OPERATORS.values():
+        for key in ((operator.name, dtype, stored) for stored in operator.indices.dtypes for dtype in FORMATS):
+            unsupported[key] = reason = backend.unsupported(operator, *key[1:])
+            if not (reason is None or isinstance(reason, str)):
+                said = f"gives {reason!r:.80} from unsupported: it must be a reason, or None"
+                raise UnknownBackend(f"backend {name!r} {said}")
+    abilities = {operator.name: backend.abilities(operator) for operator in OPERATORS.values()}
+    for given in abilities.values():
+        if not isinstance(given, Abilities):
+            raise UnknownBackend(f"backend {name!r} gives {given!r:.80} from abilities: it must be Abilities")
+    alike = ("product", "interface", "survives_fork", "modes", "variants", "tags")
+    return Description(
+        **{attribute: getattr(backend, attribute) for attribute in alike},
+        hazards=None if backend.streams is None else tuple(backend.streams.hazards),
+        phases=backend.phases is not None,
+        environment={str(name): str(value) for name, value in backend.environment().items()},
+        unsupported=unsupported,
+        abilities=abilities,
+        libraries=tuple(sorted(libraries)),
+        import_folders=tuple(import_folders()) if ":" in name else (),
+        path=tuple(sys.path),
+        python=sys.version.split()[0],
+        numpy=np.__version__,
+    )
+
+
+def mapped_libraries() -> frozenset[str]:
+    """The real paths of the shared libraries in this process but Python's own; none where the system does not tell."""
+    pythons = get_path("platstdlib")
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return frozenset()
+    paths = {parts[5] for parts in (line.split(maxsplit=5) for line in lines) if len(parts) == 6}
+    own = {path for path in paths if path.startswith(pythons) and "site-packages" not in path}
+    return frozenset(path for path in paths - own if ".so" in Path(path).name)
+
+
+def import_folders() -> list[str]:
+    """The folders that only this session imports from, its own and those of PYTHONPATH, as far as a module is there.
+
+    This project's own modules are wherever it is installed, and whoever replays has it.
+    """
+    named = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    ours = list(dict.fromkeys(str(Path(folder).absolute()) for folder in (".", *named)))
+    places = sorted({*(str(Path(entry).absolute()) for entry in sys.path), *ours}, key=len, reverse=True)
+    ours_or_main = ("poolproof", "__main__")
+    foreign = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in ours_or_main]
+    files = [module.__file__ for module in foreign if getattr(module, "__file__", None)]
+    used = {next((place for place in places if str(file).startswith(place + os.sep)), "") for file in files}
+    return [folder for folder in ours if folder in used]

@@ -1,0 +1,342 @@
+"""A host answers requests about calls in shared memory, and so do its forks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from host_client import HostClient
+from places import ROOT, SUPPORT
+from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
+from poolproof.backends.host.protocol import (
+    Channel,
+    ProtocolError,
+    Raised,
+    read_declarations,
+    read_flat,
+    read_outcome,
+)
+from poolproof.references.accumulation import ACC32
+from poolproof.references.contract import legal_calls
+from poolproof.references.contract.scenarios import SCENARIOS
+from poolproof.references.formats import FORMATS
+from poolproof.references.forward_rule import FAMILY_RULE
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
+from poolproof.references.windows import Windowed
+
+FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[HostClient]:
+    with HostClient(PYTHONPATH=str(SUPPORT)) as client:
+        client.describe("host_backends:Misbehaving")
+        yield client
+
+
+@pytest.fixture
+def worker(host: HostClient) -> Iterator[Channel]:
+    pid, channel = host.fork()
+    yield channel
+    channel.close()
+    host.done("end", pid=pid, seconds=0)
+
+
+def forward(host: HostClient, index_dtype: str = "int64") -> Call:
+    """Four windows over a plane of 1 to 16."""
+    values = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
+    outputs = {"out": np.zeros((1, 1, 2, 2), np.float32), "indices": np.zeros((1, 1, 2, 2), index_dtype)}
+    return host.call(FORWARD, Windowed((2, 2)), {"self": values, **outputs})
+
+
+def backward(host: HostClient) -> Call:
+    gradient, indices = np.array([[[[1, 2]]]], np.float32), np.array([[[[0, 3]]]])
+    values = np.zeros((1, 1, 2, 4), np.float32)
+    inputs = {"grad_output": gradient, "self": values, "indices": indices}
+    return host.call(BACKWARD, Windowed((2, 2)), {**inputs, "grad_input": values + 7})
+
+
+def replied(channel: Channel, host: HostClient, call: Call, mode: str, **more: object) -> dict[str, object]:
+    channel.send({"do": "run", "call": host.record(call), "mode": mode, **more})
+    return channel.receive()
+
+
+# Requests
+
+
+def test_a_backend_describes_itself(host: HostClient) -> None:
+    said = host.describe("host_backends:Misbehaving")
+    assert said.survives_fork
+    assert said.modes[0] == "raises"
+    assert said.environment == {"numpy": np.__version__}
+    assert said.unsupported[FORWARD, "float16", "int32"] is None
+    assert said.unsupported["MaxPool2dWithMask", "float16", "int8"] == "windows of two by two alone"
+    keys = {
+        (name, dtype, stored) for name, op in OPERATORS.items() for stored in op.indices.dtypes for dtype in FORMATS
+    }
+    assert said.unsupported.keys() == keys
+    assert said.abilities.keys() == OPERATORS.keys()
+    assert said.import_folders == (str(SUPPORT),)
+    assert said.python == sys.version.split()[0]
+    assert (said.product, said.hazards, said.phases) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("backend", "key", "text"),
+    [
+        ("nobody", "unknown", "unknown backend 'nobody'"),
+        ("aclnn", "unavailable", "is missing"),
+        ("reports_backends:nothing", "unknown", "cannot be loaded"),
+        ("host_backends:LEAVES", "raised", "not callable"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_reply(backend: str, key: str, text: str) -> None:
+    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
+        said = host.ask("describe", backend=backend)
+        assert text in str(said[key])
+
+
+def test_a_call_writes_its_outputs_in_shared_memory(host: HostClient, worker: Channel) -> None:
+    call = forward(host)
+    done = replied(worker, host, call, "", declare=True)["done"]
+    outcome = read_outcome(done["outcome"], call)
+    assert outcome.status is Status.COMPLETED
+    assert outcome.results["out"] == ((1, 1, 2, 2), "float32")
+    assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
+    assert call.tensors["indices"].array.tolist() == [[[[5, 7], [13, 15]]]]
+    declared = read_declarations(done["declared"])
+    assert declared == {"accumulation": ACC32, "forward_rule": FAMILY_RULE, "is_deterministic": True, "route": ""}
+    assert done.keys() == {"outcome", "declared"}
+    call = backward(host)
+    assert replied(worker, host, call, "")["done"].keys() == {"outcome"}
+    assert call.tensors["grad_input"].array.tolist() == [[[[1, 0, 0, 2], [0, 0, 0, 0]]]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "type_", "text"),
+    [
+        ("raises", "ValueError", "no stream"),
+        ("no outcome", "", "returned 'fine' from run, not an Outcome"),
+        ("no text", "", "returned an Outcome whose message is 5, not a text"),
+        ("no number", "", "returned an Outcome whose seconds is 'long', not a number"),
+        ("stranger", "", "returned an Outcome about 'weights', which is no output of the call"),
+        ("not json", "ValueError", "limit"),
+        ("huge", "ProtocolError", "longer than"),
+    ],
+)
+def test_what_an_adapter_may_not_is_told(host: HostClient, worker: Channel, mode: str, type_: str, text: str) -> None:
+    raised = read_flat(Raised, replied(worker, host, forward(host), mode)["raised"])
+    assert (raised.type, text in raised.text) == (type_, True), raised
+    if mode == "raises":
+        assert (raised.file, raised.function) == ("host_backends.py", "run")
+        assert "ValueError: no stream" in raised.traceback
+    assert "done" in replied(worker, host, forward(host), "")
+
+
+def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
+    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
+        host.describe("host_backends:Declaring")
+        for declared in (
+            host.done("run", call=host.record(forward(host)), declare=True)["declared"],
+            host.done("declare", call=host.record(forward(host)))["declared"],
+        ):
+            read = read_declarations(declared)
+            assert (read["accumulation"].type, read["accumulation"].text) == ("RuntimeError", "nobody knows")
+            assert read["forward_rule"] == Raised("", "returned 'first' from forward_rule, not a ForwardRule")
+            assert (read["is_deterministic"], read["route"]) == (True, "")
+
+
+def test_a_request_that_is_none_is_answered(host: HostClient, worker: Channel) -> None:
+    for request in ({}, {"do": "nothing"}, {"do": "run"}, {"do": "run", "call": {"operator": "Conv"}}):
+        worker.send(request)
+        assert worker.receive()["raised"]["type"] == "KeyError"
+
+
+def test_a_host_that_gets_garbage_ends(host: HostClient) -> None:
+    pid, channel = host.fork()
+    channel.connection.sendall(b"\xff" * 100)
+    with pytest.raises((EOFError, ConnectionError)):
+        channel.receive()
+    assert host.done("end", pid=pid, seconds=5) == {"status": 1}
+
+
+# Forks
+
+
+def test_forks_end_as_they_end(host: HostClient) -> None:
+    pid, channel = host.fork()
+    channel.send({"do": "run", "call": host.record(forward(host)), "mode": "exits"})
+    with pytest.raises(EOFError):
+        channel.receive()
+    assert host.done("end", pid=pid, seconds=5) == {"status": 7}
+    pid, channel = host.fork()
+    assert host.done("end", pid=pid, seconds=0) == {"status": -signal.SIGKILL}
+    pid, channel = host.fork()
+    channel.close()
+    assert host.done("end", pid=pid, seconds=5) == {"status": 0}
+
+
+def test_forks_do_not_hold_the_zygotes_end(host: HostClient) -> None:
+    """What an implementation writes to whatever it finds open cannot be taken for the zygote's."""
+    pid, channel = host.fork()
+    channel.send({"do": "run", "call": host.record(forward(host)), "mode": "garbage"})
+    with pytest.raises(ProtocolError):
+        channel.receive()
+    assert host.done("end", pid=pid, seconds=0) == {"status": -signal.SIGKILL}
+
+
+def test_a_fork_dies_with_its_zygote() -> None:
+    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
+        host.describe("host_backends:Plain")
+        _, channel = host.fork()
+        host.process.kill()
+        with pytest.raises((EOFError, ConnectionError)):
+            channel.receive()
+
+
+def test_behind_a_fence_nothing_is_written_while_the_call_lasts(host: HostClient) -> None:
+    pid, channel = host.fork()
+    call = forward(host)
+    request = {"do": "run", "call": host.record(call, fence=8192)}
+    channel.send(request)
+    assert "done" in channel.receive()
+    channel.send({**request, "mode": "behind"})
+    with pytest.raises(EOFError):
+        channel.receive()
+    assert host.done("end", pid=pid, seconds=5) == {"status": -signal.SIGSEGV}
+
+
+# Who else answers
+
+
+@pytest.mark.parametrize("name", ["emulator-a2"])
+def test_the_emulator_answers_every_request(name: str) -> None:
+    with HostClient() as host:
+        said = host.describe(name)
+        assert said.product == PRODUCTS["A2"]
+        assert said.phases
+        assert said.hazards
+        assert "slots" not in said.modes
+        assert any("libpoolproof_emulator" in path for path in said.libraries)
+        call, other = forward(host, "int32"), forward(host, "int32")
+        first, second = host.record(call), host.record(other)
+        done = host.done("run", call=first, mode=said.modes[0])
+        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        assert "changed" not in done
+        assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
+        for hazard in said.hazards:
+            done = host.done("stream", call=first, hazard=hazard.name)
+            assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        outcomes = host.done("stream", at_once=[first, second])["outcomes"]
+        assert [read_outcome(each, call).status for each in outcomes] == [Status.COMPLETED] * 2
+        assert other.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
+        for scenario in list(SCENARIOS)[:3]:
+            result = read_flat(ScenarioResult, host.done("scenario", id=scenario, call=first, other=second)["scenario"])
+            assert result.status is not None or not result.applicable
+        legal = next(iter(legal_calls(PRODUCTS["A2"], f"aclnn{FORWARD}").values()))
+        attempt = read_flat(Attempt, host.done("attempt", call=legal.to_record(), runs=True)["attempt"])
+        assert (attempt.phase_one, attempt.phase_two) == (0, 0)
+        assert isinstance(host.done("memory")["bytes"], int)
+
+
+def test_a_host_knows_nothing_of_judging() -> None:
+    program = "import sys; import poolproof.backends.host.server; print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    loaded = set(printed.split())
+    assert not {"numba", "pandas", "hypothesis", "pytest", "pyarrow"} & loaded
+    assert not [name for name in loaded if name.startswith(("poolproof.suites", "poolproof.reports"))]
+    judging = {
+        "core",
+        "kernels",
+        "criterion",
+        "forward",
+        "oracle",
+        "summary",
+        "specification",
+        "standards",
+        "deviations",
+    }
+    assert not {name.split(".")[2] for name in loaded if name.startswith("poolproof.references.")} & judging
+    contract = {name for name in loaded if name.startswith("poolproof.references.contract.")}
+    assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "scenarios", "vocabulary")}
+
+
+def old_python() -> str | None:
+    """A Python 3.9 that has a numpy."""
+    named = os.environ.get("POOLPROOF_TEST_PYTHON39") or shutil.which("python3.9")
+    command = [named or "false", "-c", "import ml_dtypes, numpy"]
+    return named if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0 else None
+
+
+OLD_PYTHON = old_python()
+
+
+@pytest.mark.skipif(OLD_PYTHON is None, reason="name a Python 3.9 with numpy 1.22 in POOLPROOF_TEST_PYTHON39")
+@pytest.mark.parametrize("backend", ["emulator-a2", "host_backends:Plain"])
+def test_an_old_python_with_an_old_numpy_is_host(backend: str) -> None:
+    assert OLD_PYTHON is not None
+    from poolproof.backends.host import program
+
+    command = (OLD_PYTHON, program.__file__)
+    with HostClient(command, PYTHONPATH=str(SUPPORT)) as host:
+        said = host.describe(backend)
+        assert said.python.startswith("3.9.")
+        call = forward(host, "int32" if said.product else "int64")
+        done = host.done("run", call=host.record(call))
+        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
+
+
+def test_a_host_needs_no_installed_suite(tmp_path: Path) -> None:
+    """An interpreter that finds numpy and ml_dtypes alone."""
+    for package in ("numpy", "ml_dtypes"):
+        (tmp_path / package).symlink_to(Path(sys.modules[package].__file__ or "").parent)
+    libraries = Path(np.__file__).parents[1] / "numpy.libs"
+    if libraries.exists():
+        (tmp_path / "numpy.libs").symlink_to(libraries)
+    from poolproof.backends.host import program
+
+    with HostClient((sys.executable, "-S", program.__file__), PYTHONPATH=f"{tmp_path}") as host:
+        said = host.describe("emulator-a2")
+        assert said.product == PRODUCTS["A2"]
+        assert not any("site-packages" in folder for folder in said.path)
+
+
+EXAMPLE = ROOT / "examples" / "host" / "host.cpp"
+
+
+@pytest.fixture(scope="module")
+def compiled_host(tmp_path_factory: pytest.TempPathFactory) -> str:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++")
+    program = str(tmp_path_factory.mktemp("host") / "host")
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, "-O1", "-std=c++17", *warnings, str(EXAMPLE), "-o", program], check=True)
+    return program
+
+
+def test_a_host_may_be_written_in_another_language(compiled_host: str) -> None:
+    with HostClient((compiled_host, "program.py")) as host:
+        said = host.describe("board:loops")
+        assert said.unsupported == {(BACKWARD, "float32", stored): None for stored in ("int32", "int64")}
+        call = backward(host)
+        done = host.done("run", call=host.record(call), mode="", declare=True)
+        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        assert read_declarations(done["declared"])["accumulation"] == ACC32
+        assert call.tensors["grad_input"].array.tolist() == [[[[1, 0, 0, 2], [0, 0, 0, 0]]]]
+        assert read_flat(Raised, host.ask("run", call=host.record(forward(host)))["raised"]).text
+        assert read_flat(Raised, host.ask("fork")["raised"]).text
+        assert host.done("memory") == {"bytes": None}
+        host.channel.connection.shutdown(socket.SHUT_WR)
+        assert host.process.wait() == 0

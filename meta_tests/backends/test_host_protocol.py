@@ -1,0 +1,239 @@
+"""Frames and records of the protocol: what goes through comes back, and what is none is told as such."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from poolproof.backends.base import Attempt, Call, Outcome, ScenarioResult, Status, Tensor
+from poolproof.backends.host.protocol import (
+    MAX_FRAME,
+    Channel,
+    Description,
+    ProtocolError,
+    Raised,
+    read_call,
+    read_changes,
+    read_declarations,
+    read_flat,
+    read_outcome,
+    to_frame,
+    write_call,
+    write_flat,
+    write_outcome,
+)
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.windows import Adaptive
+
+# Frames
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, Channel]]:
+    ours, theirs = socket.socketpair()
+    yield ours, Channel(theirs)
+    ours.close()
+    theirs.close()
+
+
+def test_messages_go_through_whole_however_they_are_cut(ends: tuple[socket.socket, Channel]) -> None:
+    sender, channel = ends
+    frames = to_frame({"do": "run", "text": "ü\ud800"}) + to_frame({"n": 1}) + to_frame({})
+    received = []
+    for place in range(len(frames)):
+        sender.sendall(frames[place : place + 1])
+        if (message := channel.advance()) is not None:
+            received.append(message)
+    assert received == [{"do": "run", "text": "ü\ud800"}, {"n": 1}, {}]
+    sender.sendall(frames)
+    assert [channel.receive() for _ in range(3)] == received
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pickle.dumps({"do": "run"}),
+        b"\xff\xff\xff\xff{}",
+        (MAX_FRAME + 1).to_bytes(4, "little"),
+        framed(b""),
+        framed(b"[]"),
+        framed(b"null"),
+        framed(b"{]}"),
+        framed(b'{"a":\xff}'),
+        framed(b'{"a":NaN}'),
+        framed(b'{"a":-Infinity}'),
+        framed(b"[" * 100_000),
+        framed(b'{"a":' + b"9" * 10_000 + b"}"),
+    ],
+)
+def test_what_is_no_frame_is_no_message(ends: tuple[socket.socket, Channel], data: bytes) -> None:
+    sender, channel = ends
+    sender.sendall(data)
+    with pytest.raises(ProtocolError):
+        channel.receive()
+
+
+def test_a_frame_that_ends_early_is_the_end(ends: tuple[socket.socket, Channel]) -> None:
+    sender, channel = ends
+    sender.sendall(to_frame({"do": "run"})[:-1])
+    sender.shutdown(socket.SHUT_WR)
+    with pytest.raises(EOFError):
+        channel.receive()
+
+
+def test_a_message_may_not_be_longer_than_a_frame() -> None:
+    assert len(to_frame({"a": "x" * (MAX_FRAME - 8)})) == MAX_FRAME + 4
+    with pytest.raises(ProtocolError, match="16777217 bytes"):
+        to_frame({"a": "x" * (MAX_FRAME - 7)})
+
+
+# Records
+
+
+MEMORY = np.zeros(1024, np.uint8)
+
+
+def call() -> Call:
+    """An input of four cells, 32 bytes into the memory, between guard bands of 16."""
+    buffer = MEMORY[32:80]
+    array = np.ndarray((1, 2, 2), np.float32, buffer, 16)
+    array[...] = [[[1, 2], [3, 4]]]
+    tensor = Tensor(buffer, 16, array, (4, 2, 1))
+    return Call(OPERATORS["AdaptiveMaxPool2d"], Adaptive((2, 1)), {"self": tensor})
+
+
+def test_calls_are_views_of_the_same_memory() -> None:
+    record = through_json(write_call(call(), lambda _: (32, 0)))
+    read, fences = read_call(record, MEMORY)
+    assert (read.operator, read.attributes, read.deterministic, fences) == (
+        call().operator,
+        Adaptive((2, 1)),
+        False,
+        [],
+    )
+    tensor = read.tensors["self"]
+    assert (tensor.guard, tensor.strides, tensor.offset, tensor.tag) == (16, (4, 2, 1), 0, "")
+    tensor.array[0, 1, 0] = 5
+    assert MEMORY[32 + 16 + 8 :][:4].view(np.float32) == 5
+
+
+def test_a_tensor_keeps_its_layout() -> None:
+    tensor = call().tensors["self"]
+    array = np.ndarray((3,), np.int8, tensor.buffer, 16 + 3, (-1,))
+    strided = Call(
+        OPERATORS["MaxPool2dWithMask"],
+        Adaptive((1,)),
+        {"indices": Tensor(tensor.buffer, 16, array, (-1,), 3, "NHWC")},
+        True,
+    )
+    record = through_json(write_call(strided, lambda _: (32, 5)))
+    record["windows"] = {"kernel_size": [2], "ceil_mode": True}
+    read, fences = read_call(record, MEMORY)
+    assert fences == [(80, 5)]
+    tensor = read.tensors["indices"]
+    assert (tensor.strides, tensor.offset, tensor.tag, read.deterministic) == ((-1,), 3, "NHWC", True)
+    assert tensor.array.dtype == np.int8
+    assert tensor.array.ctypes.data == MEMORY.ctypes.data + 32 + 16 + 3
+
+
+OUTCOMES = [
+    Outcome(Status.COMPLETED, seconds=1e-300, results={"out": ((1, 2), "float32")}, strides={"out": (2, 1)}),
+    Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', guard_violations=("a", "b")),
+    Outcome(Status.UNAVAILABLE),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_outcomes_come_back(outcome: Outcome) -> None:
+    assert read_outcome(through_json(write_outcome(outcome, call())), call()) == outcome
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        {},
+        {"status": "fine"},
+        {"status": "completed", "seconds": 1.0},
+        {"status": "completed", "seconds": "nan"},
+        {"status": "completed", "seconds": "-1"},
+        {"status": "completed", "seconds": "1e999"},
+        {"status": "completed", "code": "0"},
+        {"status": "completed", "code": True},
+        {"status": "completed", "message": 5},
+        {"status": "completed", "results": {"weights": [[1], "float32"]}},
+        {"status": "completed", "results": {"out": [[1.5], "float32"]}},
+        {"status": "completed", "results": {"out": [[True], "float32"]}},
+        {"status": "completed", "results": [1]},
+        {"status": "completed", "strides": {"out": [1 << 63]}},
+        {"status": "completed", "strides": {"out": "ab"}},
+        {"status": "completed", "guard_violations": "text"},
+        {"status": "completed", "verdict": "conforms"},
+    ],
+)
+def test_what_is_no_outcome_is_none(record: object) -> None:
+    with pytest.raises(ProtocolError):
+        read_outcome(record, call())
+
+
+def test_other_records_come_back() -> None:
+    for value in (
+        Attempt(161002, None, "text", outputs_untouched=False, workspace=5),
+        ScenarioResult(None, "why", ran=1, applicable=False),
+        Raised.of(ValueError("text")),
+        Description(
+            product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)),
+            hazards=(),
+            unsupported={("A", "float32", "int32"): None, ("A", "float32", "int64"): "why"},
+        ),
+        Description(product=PRODUCTS["A3"], environment={"a": "b"}, modes=("m",), survives_fork=True),
+    ):
+        assert read_flat(type(value), through_json(write_flat(value))) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "record"),
+    [
+        (Attempt, {"phase_one": "0", "phase_two": None}),
+        (Attempt, {"phase_one": 0}),
+        (Attempt, {"phase_one": 0, "phase_two": 1.0}),
+        (ScenarioResult, {"status": 0, "applicable": 1}),
+        (Raised, {"type": "a", "text": None}),
+        (Description, {"product": "A5"}),
+        (Description, {"modes": "ab"}),
+        (Description, {"unsupported": [["A", "float32"]]}),
+        (Description, {"abilities": {"A": {"speed": True}}}),
+        (Description, {"hazards": ["LOUD"]}),
+    ],
+)
+def test_what_is_no_record_is_none(kind: type, record: object) -> None:
+    with pytest.raises(ProtocolError):
+        read_flat(kind, record)
+
+
+@pytest.mark.parametrize("record", [None, {}, {"accumulation": "acc32"}, {"what": "a"}, "text"])
+def test_what_are_no_declarations_or_changes_are_none(record: object) -> None:
+    with pytest.raises(ProtocolError):
+        read_declarations(record)
+    with pytest.raises(ProtocolError):
+        read_changes(record)
+
+
+def through_json(record: object) -> Any:
+    ours, theirs = map(Channel, socket.socketpair())
+    ours.send({"record": record})
+    read = theirs.receive()["record"]
+    ours.close()
+    theirs.close()
+    return read

@@ -1,0 +1,151 @@
+"""Memory that the judge and the hosts of its backends map together: the tensors of every call lie in it.
+
+One sealed file without a name backs all of it, as large as the machine's memory, and takes no page that nobody writes.
+Only the judge allocates. What is freed is used again; large regions go back to the system until then.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import resource
+import tempfile
+import weakref
+from bisect import bisect_left, insort
+from collections import defaultdict
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 64
+"""Bytes of which every region's address is a multiple: what the allocators of frameworks guarantee."""
+
+_SMALL = 1 << 16
+"""Bytes up to which freed regions are kept by size."""
+
+_CHUNK = 1 << 22
+"""Bytes that are divided into small regions at a time."""
+
+_GIVEN_BACK = 1 << 23
+"""Bytes from which a freed region is given back to the system."""
+
+_HEADROOM = 8
+"""Of a limited address space, the arena takes one part of so many."""
+
+
+class _Lease(weakref.ref[NDArray[np.uint8]]):
+    """Of an array to its region: which bytes are free again when it and all arrays made of it are gone."""
+
+    __slots__ = ("key", "place", "size", "start")
+    key: int
+    start: int
+    size: int
+    place: tuple[int, int]
+
+
+class Arena:
+    """Allocates regions of ``size`` bytes of shared memory; ``descriptor`` is the file that a host maps."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._owner = size, os.getpid()
+        self.descriptor = _file(size)
+        self._map = mmap.mmap(self.descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
+        self._small: defaultdict[int, list[int]] = defaultdict(list)
+        self._chunk = (0, 0)
+        self._large: list[tuple[int, int]] = [(0, size)]
+        self._leases: dict[int, _Lease] = {}
+
+    def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
+        """So many bytes, of any content; the pages that begin behind them, of ``beyond`` bytes, are to be a fence."""
+        fence, size = 0, _rounded(max(nbytes, 1), ALIGNMENT)
+        if beyond:
+            inside, fence = _rounded(nbytes, mmap.PAGESIZE), _rounded(beyond + _SMALL, mmap.PAGESIZE)
+            size = inside + fence
+            start = self._take_large(size)
+            at = start + (inside - nbytes) // 16 * 16
+        else:
+            if size > _SMALL:
+                size = _rounded(size, mmap.PAGESIZE)
+                start = self._take_large(size)
+            else:
+                free = self._small[size]
+                start = free.pop() if free else self._cut(size)
+            at = start
+        array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
+        lease = _Lease(array, self._free)
+        lease.key, lease.start, lease.size, lease.place = id(array), start, size, (at, fence)
+        self._leases[lease.key] = lease
+        return array
+
+    def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
+        """Where bytes lie that were allocated here, and how many behind them are to be a fence."""
+        return self._leases[id(array)].place
+
+    def _free(self, lease: _Lease) -> None:
+        del self._leases[lease.key]
+        start, size = lease.start, lease.size
+        if os.getpid() != self._owner:
+            return  # in a fork, where the memory is still the other process's
+        if size <= _SMALL:
+            self._small[size].append(start)
+            return
+        if size >= _GIVEN_BACK:
+            self._map.madvise(mmap.MADV_REMOVE, start, size)
+        place = bisect_left(self._large, (start, size))
+        if place < len(self._large) and self._large[place][0] == start + size:
+            size += self._large.pop(place)[1]
+        if place and sum(self._large[place - 1]) == start:
+            before, length = self._large.pop(place - 1)
+            start, size = before, length + size
+        insort(self._large, (start, size))
+
+    def _cut(self, size: int) -> int:
+        """The first byte of a small region that is new."""
+        start, left = self._chunk
+        if left < size:
+            start, left = self._take_large(_CHUNK), _CHUNK
+        self._chunk = start + size, left - size
+        return start
+
+    def _take_large(self, size: int) -> int:
+        """The first byte of whole pages; MemoryError where there are not so many in a row."""
+        for place, (start, length) in enumerate(self._large):
+            if length >= size:
+                self._large[place : place + 1] = [(start + size, length - size)] if length > size else []
+                return start
+        raise MemoryError(f"{size:,} bytes in a row are not free in the {self.size:,} bytes shared with backends")
+
+
+@cache
+def shared_arena() -> Arena:
+    """The arena of this process: one for all the backends that it judges."""
+    size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return Arena(size if limit == resource.RLIM_INFINITY else _rounded(min(size, limit // _HEADROOM), mmap.PAGESIZE))
+
+
+os.register_at_fork(after_in_child=shared_arena.cache_clear)
+
+
+def allocate(nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
+    """`Arena.allocate` in the arena of this process."""
+    return shared_arena().allocate(nbytes, beyond)
+
+
+def _file(size: int) -> int:
+    """A file without a name that nobody can make shorter or longer."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.TemporaryFile(dir="/dev/shm") as file:
+            file.truncate(size)
+            return os.dup(file.fileno())
+    descriptor = os.memfd_create("poolproof", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor
+
+
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

@@ -1,0 +1,183 @@
+"""A backend that lives in a host: to whoever judges, one like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from poolproof.backends.abilities import ALL, Abilities
+from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
+from poolproof.backends.host.protocol import (
+    Description,
+    ProtocolError,
+    Raised,
+    read_changes,
+    read_declarations,
+    read_flat,
+    read_outcome,
+    write_call,
+)
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.contract import ContractCall
+from poolproof.references.contract.scenarios import ExecutorScenario
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.operators import Operator
+from poolproof.suites.isolation.arena import shared_arena
+from poolproof.suites.isolation.supervision import Message
+from poolproof.suites.judging.faults import AdapterError
+
+_T = TypeVar("_T")
+
+
+class RemoteBackend(Backend):
+    """``ask`` puts a request to the host; ``distrust`` says that it sent what is no reply, by an exception.
+
+    ``in_flight`` is the last call that was to be made. ``is_spoiled``: a call left its process otherwise than it was,
+    and the host could not put that right.
+    """
+
+    def __init__(self, said: Description, ask: Callable[[Message], Message], distrust: Callable[[], Exception]) -> None:
+        self._said = said
+        self._ask_host = ask
+        self._distrust = distrust
+        self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
+        self._is_usable = True
+        self._last_declared: tuple[object, ...] = ()
+        self.in_flight: Call | None = None
+        self.is_spoiled = False
+        self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
+        self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
+        self.streams = None if said.hazards is None else _RemoteStreams(self, said.hazards)
+        self.phases = _RemotePhases(self) if said.phases else None
+
+    def asking(self, ask: Callable[[Message], Message]) -> RemoteBackend:
+        """The same backend in another process."""
+        return RemoteBackend(self._said, ask, self._distrust)
+
+    def renew(self) -> None:
+        """There is another process, to which nothing has happened."""
+        self._is_usable, self.is_spoiled, self.in_flight = True, False, None
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return self._said.abilities.get(operator.name, ALL)
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        self.in_flight = call
+        likeness = call.operator, call.attributes, call.deterministic, *(each.strides for each in call.tensors.values())
+        declares = not mode and likeness != self._last_declared  # of a call's repetitions nothing is asked
+        request = {"do": "run", "call": write_call(call, shared_arena().place), "mode": mode, "declare": declares}
+        self._last_declared = likeness
+        return self.ask(request, lambda done: self._read_run(done, call))
+
+    def _read_run(self, done: Message, call: Call) -> Outcome:
+        if "declared" in done:
+            self._declared[call] = read_declarations(done["declared"])
+        return self.changed(read_outcome(done["outcome"], call), done)
+
+    def changed(self, outcome: Outcome, done: Message) -> Outcome:
+        """The outcome, with what the call left behind in its process."""
+        return replace(outcome, changed=self.changes(done))
+
+    def changes(self, done: Message) -> tuple[tuple[str, str, str], ...]:
+        changes = read_changes(done.get("changed", []))
+        self.is_spoiled |= not all(change.restored for change in changes)
+        return tuple((change.what, change.before, change.after) for change in changes)
+
+    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
+        request = {"do": "attempt", "call": call.to_record(), "runs": runs}
+
+        def read(done: Message) -> Attempt:
+            self.changes(done)
+            return read_flat(Attempt, done["attempt"])
+
+        return self.ask(request, read)
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        return self._declaration("accumulation", call)
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        return self._declaration("forward_rule", call)
+
+    def is_deterministic(self, call: Call) -> bool:
+        return self._declaration("is_deterministic", call)
+
+    def route(self, call: Call) -> str:
+        return self._declaration("route", call)
+
+    def _declaration(self, name: str, call: Call) -> Any:
+        if call not in self._declared:
+            request = {"do": "declare", "call": write_call(call, shared_arena().place)}
+            self._declared[call] = self.ask(request, lambda done: read_declarations(done["declared"]))
+        declared = self._declared[call][name]
+        if isinstance(declared, Raised):
+            raise _error(declared)
+        return declared
+
+    def environment(self) -> Mapping[str, str]:
+        return self._said.environment
+
+    def is_usable(self) -> bool:
+        return self._is_usable
+
+    def device_memory_in_use(self) -> int | None:
+        return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
+
+    def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
+        """What is read of the host's reply; `AdapterError` where its adapter raised."""
+        reply = self._ask_host(request)
+        try:
+            if "raised" in reply:
+                raise _error(read_flat(Raised, reply["raised"]))
+            done = reply["done"]
+            self._is_usable &= bool(done.get("usable", True))
+            return read(done)
+        except (ProtocolError, LookupError, TypeError, ValueError, AttributeError):
+            raise self._distrust() from None
+
+
+class _RemoteStreams:
+    def __init__(self, backend: RemoteBackend, hazards: tuple[Hazard, ...]) -> None:
+        self._backend = backend
+        self.hazards = hazards
+
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        request = {"do": "stream", "hazard": hazard.name, "call": write_call(call, shared_arena().place)}
+        return self._ask(request, lambda done: self._backend.changed(read_outcome(done["outcome"], call), done))
+
+    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        calls = first, second
+
+        def read(done: Message) -> tuple[Outcome, Outcome]:
+            one, other = map(read_outcome, done["outcomes"], calls)
+            return self._backend.changed(one, done), other
+
+        return self._ask({"do": "stream", "at_once": [write_call(call, shared_arena().place) for call in calls]}, read)
+
+    def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
+        return self._backend.ask(request, read)
+
+
+class _RemotePhases:
+    def __init__(self, backend: RemoteBackend) -> None:
+        self._backend = backend
+
+    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
+        calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
+
+        def read(done: Message) -> ScenarioResult:
+            self._backend.changes(done)
+            return read_flat(ScenarioResult, done["scenario"])
+
+        return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read)
+
+
+def _error(raised: Raised) -> AdapterError:
+    if not raised.type:
+        return AdapterError(raised.text)
+    text = " ".join(f"{raised.type}: {raised.text}".split()) if raised.text else raised.type
+    return AdapterError(f"raised {text} ({raised.file}, line {raised.line}, in {raised.function})", raised.traceback)

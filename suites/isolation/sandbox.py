@@ -1,0 +1,403 @@
+"""Questions to a backend that may die of them: an implementation that crashes or hangs costs one case.
+
+A `Sandbox` judges in this process, on a backend whose calls are made in another (`Host`), which is replaced when it
+dies, and when an implementation broke a claim in a way that may have damaged its memory. Before every question the case
+is noted on disk: after a power cut the case in flight is still known.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from poolproof.backends.abilities import ALL
+from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.host.protocol import Description, ProtocolError
+from poolproof.backends.registry import UnknownBackend, check_name, prepare
+from poolproof.references.kernels.compiled import compile_all
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import Product
+from poolproof.reports.rows.checks import NEIGHBOURS
+from poolproof.reports.rows.io_errors import writing
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.suites.cases import memory
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.memory import written_text
+from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.remote import RemoteBackend
+from poolproof.suites.isolation.supervision import Host, Message
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks import USUAL
+from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
+from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
+from poolproof.suites.running.given import given_words, timeout_words
+from poolproof.suites.running.identity import identify
+from poolproof.suites.running.plans import Subject, subjects
+
+_KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
+_KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
+
+_MOST_STARTS = 3
+"""How often a host is started in a row that does not come to answer."""
+
+_GARBAGE = 5000
+"""After how many new objects cycles of garbage are looked for: a case makes hundreds, and next to no cycles."""
+
+_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
+_WARM_UP_SECONDS = 20.0
+"""How long the calls of a warm-up may take."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
+
+    ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that judge
+    besides.
+    """
+
+    environment: dict[str, str]
+    subjects: list[Subject]
+    product: Product | None
+    given: tuple[str, ...] = ()
+    plugins: tuple[Mapping[str, str], ...] = ()
+
+
+def survey(backend: str) -> Survey:
+    """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here.
+
+    Its environment then tells its libraries by their content, too.
+    """
+    said, sandbox = surveyed(backend)
+    sandbox.close()
+    return said
+
+
+def surveyed(backend: str) -> tuple[Survey, Sandbox]:
+    """What `survey` says, and the sandbox that was asked, in which the backend is loaded: it has to be closed, or to be
+    given a folder (`Sandbox.take`) before it is asked anything.
+    """
+    check_name(backend)
+    sandbox = Sandbox(backend, Path(tempfile.gettempdir()), "survey", timeout=0.0)
+    try:
+        said = sandbox.start()
+        return replace(said, environment=said.environment | identify(sandbox.libraries)), sandbox
+    except BaseException:
+        sandbox.close()
+        raise
+
+
+class Sandbox:
+    """Judges questions on one backend, surviving whatever the implementation does.
+
+    ``timeout`` is the most seconds that the calls of one case may take. ``scratch`` is a folder for the note of the
+    case in flight; ``name`` keeps those of several sandboxes apart. ``unplanned`` are rows that nobody asked for: of
+    processes that died between two calls, until somebody takes them.
+    """
+
+    def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
+        self.backend = backend
+        self.libraries: frozenset[str] = frozenset()
+        self.labels: Row = {"backend": backend, "product": "", "worker": name}
+        self.unplanned: list[Row] = []
+        self._given: tuple[str, ...] = ()
+        self._host = Host(backend, shared_arena())
+        self._remote: RemoteBackend | None = None
+        self._asked: list[Question] = []
+        self._survives_first_calls: bool | None = None
+        self._zygote_is_warm = False
+        self._oom_kills: int | None = None
+        self.take(scratch, name, timeout)
+
+    def take(self, scratch: Path, name: str, timeout: float) -> None:
+        """Go on with another folder, name and time limit; whatever is loaded stays."""
+        self._timeout = timeout
+        self._note = _Note(scratch / f"in-flight-{name}.json", self.backend)
+        self.labels["worker"] = name
+        self._label_given()
+
+    def _label_given(self) -> None:
+        self.labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
+
+    def start(self) -> Survey:
+        """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
+        prepare(self.backend, _say_aside)
+        compile_all()
+        gc.freeze()
+        memory.allocator = allocate
+        try:
+            said = self._described(self._host.load())
+        except HostDied as death:
+            how = f"{death.how.reason} while it was loaded{death.last_words}"
+            raise BackendUnavailable(f"backend {self.backend} {how}") from None
+        except ProtocolError as error:
+            self.close()
+            raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
+        self._remote = RemoteBackend(said, self._host.ask, self._host.distrust)
+        self._zygote_is_warm = False
+        self.labels["product"] = said.product.name if said.product else ""
+        self.libraries = frozenset(said.libraries)
+        self._given = given_words(self.backend, os.environ, said.import_folders)
+        self._label_given()
+        asked = subjects(self.backend, self._remote)
+        _check_declared(asked)
+        environment = {visible(name): visible(text) for name, text in said.environment.items()}
+        environment |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
+        return Survey(environment, asked, said.product, self._given, plugged().records)
+
+    def _described(self, reply: Message) -> Description:
+        if "done" not in reply:
+            self.close()
+        match reply:
+            case {"unavailable": text}:
+                raise BackendUnavailable(text)
+            case {"unknown": text}:
+                raise UnknownBackend(text)
+            case {"done": record}:
+                return Description.from_record(record)
+        raise ProtocolError(f"it says {reply!r:.300}")
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
+        """One row per question, in order."""
+        gc.set_threshold(_GARBAGE)
+        try:
+            for question in questions:
+                yield self._row(question)
+        finally:
+            self._note.clear()
+
+    def judge_alone(self, question: Question) -> Row:
+        """The row of a question that is the first to be put to its process."""
+        if self._asked:
+            self._host.end_worker()
+        (row,) = self.judge([question])
+        return row
+
+    def backend_within(self, seconds: float) -> Backend:
+        """The backend in a process of its own, for calls of so much time; it raises `HostDied`."""
+        self._have_worker()
+        assert self._remote is not None
+        self._host.allow(seconds)
+        return self._remote
+
+    def close(self) -> None:
+        """End all processes; the sandbox may be started again."""
+        self._is_alive()
+        self._host.close()
+
+    def _row(self, question: Question) -> Row:
+        before = self._asked[-1:] if self._is_alive() else []
+        found = self._answer(question)
+        if isinstance(found, HostDied) and found.how == KILLED:
+            return self._row_asked_again(question)
+        if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
+            death, found = found, self._answer(question)
+            if not isinstance(found, HostDied):
+                self._report_late_death(before[0], death)
+        return self._row_of(question, found)
+
+    def _row_of(self, question: Question, found: Row | HostDied) -> Row:
+        if isinstance(found, HostDied):
+            assert self._remote is not None
+            call = self._remote.in_flight
+            row = not_survived(question, found.how.verdict, f"the call {found}", written_text(call)) | self.labels
+            if question.evidence and question.evidence.wants(row):
+                question.evidence.write_unfinished(row, call)
+            return row
+        found |= self.labels
+        if found["reason"]:
+            found["reason"] = visible(found["reason"])
+        return found
+
+    def _row_asked_again(self, question: Question) -> Row:
+        """The row of a question whose process was killed: it is asked alone before anything is blamed.
+
+        Killed once more, it kills itself, unless the system ran out of memory meanwhile, or does not tell.
+        """
+        ran_out = self._system_ran_out
+        found = self._answer(question)
+        if isinstance(found, HostDied) and found.how == KILLED and (ran_out or self._system_ran_out):
+            row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
+            return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
+        row = self._row_of(question, found)
+        if row["verdict"] in FAILED:
+            return row  # its reason is what was found
+        return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
+
+    def _answer(self, question: Question) -> Row | HostDied:
+        """What a process gives, which is replaced where it may be damaged."""
+        self._have_worker()
+        assert self._remote is not None
+        self._asked.append(question)
+        self._note.name(question)
+        self._host.allow(self._timeout * question.timeout_scale)
+        try:
+            row = answer(question, self._remote)
+        except HostDied as death:
+            return death
+        survives_fork, is_usable = self._remote.survives_fork, self._remote.is_usable()
+        if self._remote.is_spoiled or (may_be_damaged(row) and (survives_fork or not is_usable)):
+            self._host.end_worker()
+        return row
+
+    def _is_alive(self) -> bool:
+        """Whether there is a worker; one that has died since it was asked last is told of."""
+        try:
+            self._host.check_alive()
+        except HostDied as death:
+            if self._asked and death.how != KILLED:
+                self._report_late_death(self._asked[-1], death)
+        return bool(self._host.worker)
+
+    def _report_late_death(self, question: Question, death: HostDied) -> None:
+        reason = f"died between calls, after case {question.id}: the process {death}"
+        row = not_survived(question, Verdict.CRASHED, reason) | {"block": "", "aspect": NEIGHBOURS}
+        self.unplanned.append(row | self.labels)
+
+    def _have_worker(self) -> None:
+        """`BackendUnavailable` where no process comes to answer."""
+        for _ in range(_MOST_STARTS):
+            if self._host.worker:
+                return
+            if not self._host.is_loaded:
+                self.start()
+            with suppress(HostDied):
+                self._begin_worker()
+        if not self._host.worker:
+            raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
+
+    def _begin_worker(self) -> None:
+        """Have a worker that has made first calls, and loaded what they load; `HostDied` where it does not come to it.
+
+        Once a worker has survived them, the zygote makes them, too, before it forks the next. An implementation that
+        dies of them is left cold: it must cost cases, not the run.
+        """
+        assert self._remote is not None
+        if self._remote.survives_fork:
+            if self._survives_first_calls and not self._zygote_is_warm:
+                self._make_first_calls(self._remote.asking(self._host.ask_zygote))
+                self._zygote_is_warm = True
+            self._host.fork()
+        else:
+            self._host.serve_unforked()
+        self._remote.renew()
+        self._asked.clear()
+        self._oom_kills = _oom_kills()
+        if self._survives_first_calls is None or (self._survives_first_calls and not self._remote.survives_fork):
+            self._make_first_calls(self._remote)
+
+    def _make_first_calls(self, backend: RemoteBackend) -> None:
+        self._host.allow(_WARM_UP_SECONDS)
+        self._survives_first_calls = False
+        for operator in OPERATORS.values():
+            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), backend)
+        self._survives_first_calls = True
+
+    @property
+    def _system_ran_out(self) -> bool:
+        """Whether the system may have killed processes for their memory since the worker began."""
+        now = _oom_kills()
+        return now is None or now != self._oom_kills
+
+
+class _Note:
+    """The file that says which question is in flight; `CannotWrite` where it cannot be written."""
+
+    def __init__(self, path: Path, backend: str) -> None:
+        self._path = path
+        self._backend = json.dumps(backend)
+        self._length = 0
+        self._file: BinaryIO | None = None
+
+    def name(self, question: Question) -> None:
+        """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
+        line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        data = line.encode().ljust(self._length)
+        with writing(self._path):
+            if self._file is None:
+                self._file = self._path.open("wb", buffering=0)
+            self._length = os.pwrite(self._file.fileno(), data, 0)
+
+    def clear(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+        self._file, self._length = None, 0
+
+
+def may_be_damaged(row: Row) -> bool:
+    """Whether the memory of the process may be that made the calls of a row.
+
+    Not where every output was written, nothing beside the outputs was but what is accounted for, and, of a backward, no
+    gradient is missing from its plane: values that are merely wrong, or stand elsewhere, tell of no write that went
+    astray.
+    """
+    if row["verdict"] not in FAILED:
+        return False
+    violated = {*row["checks_violated"]}
+    if "memory_untouched" in violated and _is_accounted(row):
+        violated.remove("memory_untouched")
+    holding = {*row["checks_judged"]} - violated
+    if not (violated <= _ABOUT_VALUES and holding >= _ABOUT_MEMORY):
+        return True
+    return OPERATORS[row["operator"]].is_backward and not (holding >= _NOTHING_REJECTED or _KEPT in holding)
+
+
+def _is_accounted(row: Row) -> bool:
+    """Whether what was written outside of the outputs' elements is."""
+    return any(found["check"] == "memory_untouched" and found["accounted"] for found in json.loads(row["findings"]))
+
+
+_ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
+"""Checks that hold of a call that wrote what it had to, and nothing else."""
+
+_ABOUT_VALUES = frozenset(
+    {
+        *("results", "interval", "unreached", "layout_invariance", "maximum", "index_rule", "index_points"),
+        *("empty_window", "process_untouched"),
+    }
+)
+"""Checks that are broken by wrong values in the outputs, or by what a host sees and puts right itself."""
+
+_NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
+"""Checks of which either hold where no gradient was lost."""
+
+
+def _check_declared(asked: Sequence[Subject]) -> None:
+    """`UnknownBackend` where the backend declares for what it can do less than its contract wants."""
+    for subject in asked:
+        if subject.product is not None and subject.abilities != ALL:
+            said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
+            raise UnknownBackend(f"backend {subject.backend!r} {said}")
+
+
+def _declared(asked: Sequence[Subject]) -> dict[str, str]:
+    """By operator: what its calls are without."""
+    return {subject.operator.name: str(subject.abilities) for subject in asked if subject.abilities != ALL}
+
+
+def _oom_kills() -> int | None:
+    """How many processes the system has killed because it ran out of memory; None where it does not tell."""
+    with suppress(OSError):
+        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text("ascii"), re.MULTILINE):
+            return int(found[1])
+    return None
+
+
+def _say_aside(sentence: str) -> None:
+    """Tell whoever waits at a terminal; what a command prints stays as it is."""
+    sys.stderr.write(f"poolproof: {sentence}\n")
+    sys.stderr.flush()

@@ -1,0 +1,291 @@
+"""The host of a backend: the processes that make its calls, heard to their end, whatever that is, and replaced.
+
+A `Host` asks and is answered, or says how its process died. Nothing here knows what is asked, nor what becomes of an
+answer; processes are ended with all that descends from them, soon after this one is gone, however that went
+(`poolproof.suites.isolation.guardian`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from typing import Any
+
+from poolproof import backends, references
+from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
+from poolproof.backends.registry import python_of
+from poolproof.reports.rows.text import visible
+from poolproof.suites.isolation import guardian
+from poolproof.suites.isolation.arena import Arena
+from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Overdue
+
+Message = dict[str, Any]
+
+START_SECONDS = 300.0
+"""How long a backend may take to load: importing a framework from a cold disk is slow."""
+
+FORK_SECONDS = 20.0
+"""How long a process may take to fork itself."""
+
+_END_SECONDS = 1.0
+"""How long a process that hung up may take to end by itself."""
+
+_SEND_SECONDS = 60
+"""How long a process may leave a request unread that is too long for a socket to hold."""
+
+_MOST_OUTPUT = 1 << 16
+"""Bytes of what is printed that are kept: the last ones."""
+
+_VARIABLES = {"OMP_NUM_THREADS": "1"}
+"""What every host has in its environment: a process that has threads cannot be forked."""
+
+PROGRAM = Path(backends.__file__).parent / "host" / "program.py"
+_FOLDERS = json.dumps({package.__name__: str(Path(package.__file__).parent) for package in (references, backends)})
+"""Where the packages lie that a host imports, which need not be installed for its interpreter."""
+
+_LONGEST_WAIT = 1e6
+"""Seconds that the system can be asked to wait at once, about."""
+
+
+class _Output:
+    """The last of what the processes of a host print; it is read while they are waited for."""
+
+    def __init__(self) -> None:
+        self.descriptor, self.end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        self._kept = b""
+
+    def read(self) -> bool:
+        """Take what is there, and of much no more than a part; whether there was anything."""
+        try:
+            data = os.read(self.descriptor, _MOST_OUTPUT) if self.descriptor >= 0 else b""
+        except BlockingIOError:
+            return False
+        self._kept = (self._kept + data)[-_MOST_OUTPUT:]
+        return bool(data)
+
+    def read_all(self) -> None:
+        """Take what is there, unless it never ends."""
+        for _ in range(64):
+            if not self.read():
+                break
+
+    def last_words(self) -> str:
+        """The last line, as the end of a sentence."""
+        self.read_all()
+        lines = self._kept.decode(errors="replace").strip().splitlines()
+        return f": {visible(lines[-1][:300])}" if lines else ""
+
+    def forget(self) -> None:
+        self._kept = b""
+
+    def close(self) -> None:
+        self.read_all()
+        os.close(self.descriptor)
+        os.close(self.end)
+        self.descriptor = -1
+
+
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    """The judge's end, on which nothing is sent for ever, and a host's."""
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+    return ours, theirs
+
+
+def launched(backend: str, control: int, arena: Arena, output: int) -> int:
+    """The id of the guardian of a zygote, which prints to ``output``."""
+    python = python_of(backend, os.environ) or sys.executable
+    program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
+    popen = Popen(
+        [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), python, *program],
+        pass_fds=[control, arena.descriptor],
+        stdin=DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=os.environ | _VARIABLES,
+        start_new_session=True,
+    )
+    popen.returncode = 0  # waited for by whoever ends it
+    return popen.pid
+
+
+class Host:
+    """The processes of one backend: a zygote that has loaded it, behind a guardian, and the worker that it forked.
+
+    Where the backend does not survive forks, the zygote is the worker, too. ``worker`` is the id of the process that
+    answers, 0 where there is none.
+    """
+
+    def __init__(self, backend: str, arena: Arena) -> None:
+        self._backend = backend
+        self._arena = arena
+        self._guardian = self.worker = 0
+        self._zygote: Channel | None = None
+        self._channel: Channel | None = None
+        self._left = self._allowed = 0.0
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._zygote is not None
+
+    def load(self) -> Message:
+        """Start a zygote; what it answers when it is asked to describe its backend."""
+        ours, theirs = _socket_pair()
+        self._output = _Output()
+        with theirs:
+            self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
+        self._zygote = Channel(ours)
+        self.allow(START_SECONDS)
+        return self._exchange(self._zygote, {"do": "describe", "backend": self._backend})
+
+    def fork(self) -> None:
+        """Let a fork of the zygote be the worker; `HostDied` where there comes none."""
+        assert self._zygote is not None
+        ours, theirs = _socket_pair()
+        self.allow(FORK_SECONDS)
+        with theirs:
+            done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
+        self._channel, self.worker = Channel(ours), done["done"]["pid"]
+        self._output.forget()
+
+    def serve_unforked(self) -> None:
+        """Let the zygote itself be the worker."""
+        self._channel, self.worker = self._zygote, self._guardian
+        self._output.forget()
+
+    def allow(self, seconds: float) -> None:
+        """Give the process so much time for all that it is asked from here on."""
+        self._left = self._allowed = seconds
+
+    def ask(self, request: Message) -> Message:
+        """What the worker answers; `HostDied` where it does not, and then there is none any more."""
+        assert self._channel is not None
+        return self._exchange(self._channel, request)
+
+    def ask_zygote(self, request: Message) -> Message:
+        """The same of the zygote."""
+        assert self._zygote is not None
+        return self._exchange(self._zygote, request)
+
+    def check_alive(self) -> None:
+        """`HostDied` where the worker is gone, or says what it was not asked."""
+        if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
+            raise self._died(self._channel, _what_came(self._channel))
+
+    def distrust(self) -> HostDied:
+        """End the worker, which sent what is no reply."""
+        assert self._channel is not None
+        return self._died(self._channel, ProtocolError())
+
+    def end_worker(self) -> None:
+        """Have no worker; the zygote stays, where it is another process."""
+        if self._channel is not None and self._channel is self._zygote:
+            self.close()
+        elif self._channel is not None:
+            self._died(self._channel, TimeoutError())
+
+    def close(self) -> None:
+        """End all processes; the host may be loaded again."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._zygote is not None:
+            self._zygote.close()
+            self._end_all(_END_SECONDS)
+
+    def _exchange(self, channel: Channel, request: Message, descriptor: int | None = None) -> Message:
+        began = time.monotonic()
+        try:
+            if descriptor is None:
+                channel.send(request)
+            else:
+                socket.send_fds(channel.connection, [to_frame(request)], [descriptor])
+            return self._received(channel, self._left)
+        except BlockingIOError:
+            raise self._died(channel, TimeoutError()) from None
+        except (OSError, EOFError, ProtocolError) as error:
+            raise self._died(channel, error) from None
+        finally:
+            self._left -= time.monotonic() - began
+
+    def _received(self, channel: Channel, seconds: float) -> Message:
+        """The next message; meanwhile what is printed is read."""
+        deadline = time.monotonic() + seconds
+        arrivals = select.poll()
+        arrivals.register(channel.fileno(), select.POLLIN)
+        arrivals.register(self._output.descriptor, select.POLLIN)
+        message = channel.take()
+        while message is None:
+            left = deadline - time.monotonic()
+            ready = [one for one, _ in arrivals.poll(1000 * min(left, _LONGEST_WAIT))] if left > 0 else []
+            if not ready:
+                raise TimeoutError
+            if self._output.descriptor in ready:
+                self._output.read()
+            if channel.fileno() in ready:
+                message = channel.advance()
+        return message
+
+    def _died(self, channel: Channel, error: Exception) -> HostDied:
+        """What becomes of the process at the other end, which is gone from here on: killed, if it has not ended."""
+        seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError) else 0.0
+        status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
+        how = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)
+        return HostDied(how, self._output.last_words())
+
+    def _end_fork(self, seconds: float) -> int | None:
+        """How the worker ended; None: not by itself."""
+        assert self._channel is not None
+        assert self._zygote is not None
+        self._channel.close()
+        pid, self._channel, self.worker = self.worker, None, 0
+        began = time.monotonic()
+        request = {"do": "end", "pid": pid, "seconds": seconds}
+        try:
+            self._zygote.send(request)
+            status = self._received(self._zygote, FORK_SECONDS)["done"]["status"]
+        except (OSError, EOFError, ProtocolError, LookupError, TypeError):
+            return self._end_all(_END_SECONDS)
+        return None if status == KILLED.status and time.monotonic() - began > seconds else status
+
+    def _end_all(self, seconds: float) -> int | None:
+        """The status of the zygote, once nothing is left of any process; None: it did not end within that time."""
+        by_itself = self._has_ended(seconds)
+        for number in (signal.SIGTERM, signal.SIGKILL):  # the guardian kills all that it guards, and is killed itself
+            if not self._has_ended(0.0):
+                os.kill(self._guardian, number)
+                self._has_ended(guardian.KILL_SECONDS + 1.0)
+        _, status, _ = os.wait4(self._guardian, 0)
+        assert self._zygote is not None
+        self._zygote.close()
+        self._output.close()
+        self._zygote = self._channel = None
+        self.worker = 0
+        return os.waitstatus_to_exitcode(status) if by_itself else None
+
+    def _has_ended(self, seconds: float) -> bool:
+        """Whether the guardian ends within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while os.waitid(os.P_PID, self._guardian, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() > deadline:
+                return False
+            self._output.read()
+            time.sleep(0.002)
+        return True
+
+
+def _what_came(channel: Channel) -> Exception:
+    """What is wrong with a process that says something before it is asked."""
+    try:
+        channel.advance()
+    except (OSError, EOFError, ProtocolError) as error:
+        return error
+    return ProtocolError("a message that was not asked for")
