@@ -43,7 +43,9 @@ def honest() -> list[Row]:
 
 def comparable(row: Row) -> Row:
     return {
-        name: value for name, value in row.items() if name not in ("seconds", "call_seconds", "judged_at", "backend")
+        name: value
+        for name, value in row.items()
+        if name not in ("seconds", "call_seconds", "judged_at", "backend", "given")
     }
 
 
