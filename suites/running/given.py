@@ -14,7 +14,7 @@ from types import ModuleType
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.frameworks.companion import is_python_variable
+from poolproof.backends.registry import is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
