@@ -53,6 +53,8 @@ class MindSpore(CopyingBackend):
 
     def backward(self, call: ArrayCall) -> NDArray:
         rank = call.operator.spatial_rank
+        assert call.gradient is not None
+        assert call.indices is not None
         if call.output_size:
             pool = ops.auto_generate.AdaptiveMaxPool2DGrad if rank == 2 else _grad_ops.AdaptiveMaxPool3DGrad
             return self.invoke(_results, pool(), call.gradient, call.values, call.indices)[0]
