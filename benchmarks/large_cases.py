@@ -24,7 +24,7 @@ from measuring import Figure, seconds_of
 from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS as FAMILY
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import CASE_ASPECTS
 
 OPERATORS = ("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
@@ -71,17 +71,17 @@ def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     backend, aspect = create("torch-cpu"), CASE_ASPECTS["values"]
     case = _case(operator, elements)
-    Question(_case(operator, 10**5), aspect).judge(backend)  # loads and compiles what is used
+    CaseQuestion(_case(operator, 10**5), aspect).judge(backend)  # loads and compiles what is used
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
-    row = Question(case, aspect).judge(backend)
+    row = CaseQuestion(case, aspect).judge(backend)
     peak = _memory("VmHWM") - before
     compute = _torch_alone(case)
     compute()
     began, taken = time.perf_counter(), {"ours": [row["seconds"]], "torch": [seconds_of(compute)]}
     while len(taken["ours"]) < rounds and taken["ours"][0] + time.perf_counter() - began < _ENOUGH_SECONDS:
         taken["torch"].append(seconds_of(compute))
-        taken["ours"].append(seconds_of(lambda: Question(case, aspect).judge(backend)))
+        taken["ours"].append(seconds_of(lambda: CaseQuestion(case, aspect).judge(backend)))
     return {
         "seconds": statistics.median(taken["ours"]),
         "torch_seconds": statistics.median(taken["torch"]),

@@ -242,7 +242,7 @@ def _operator_database() -> dict[str, Any] | None:
 STAGES = (
     ("record", ("reports/rows/",)),
     ("draw", ("suites/cases/generation.py", "suites/cases/strategies.py", "suites/cases/geometries.py")),
-    ("describe", ("suites/cases/classes.py", "suites/judging/judge.py:describe")),
+    ("describe", ("suites/judging/case_question.py:describe",)),
     ("backend", ("backends/",)),
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
     (

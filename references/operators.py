@@ -97,8 +97,8 @@ class Operator:
     def tensor_shapes(self, shape: tuple[int, ...], axes: Sequence[Axis]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of ``tensors``, for ``shape`` of self and the windows along its axes."""
         leading, windows = shape[: -self.spatial_rank], tuple([axis.windows for axis in axes])
-        others = {self.pooled: leading + windows, "indices": self.indices.tensor_shape(leading, windows, taps(axes))}
-        return {tensor: others.get(tensor, shape) for tensor in self.tensors}
+        pooled = {self.pooled: leading + windows, "indices": self.indices.tensor_shape(leading, windows, taps(axes))}
+        return {tensor: pooled.get(tensor, shape) for tensor in self.tensors}
 
 
 _FAMILY = (

@@ -48,7 +48,7 @@ def error_statistics(summary: Summary) -> Statistics:
 
 
 def ordinals(values: Float64, fmt: FloatFormat) -> Int64:
-    """Number the values of ``fmt`` consecutively, zero for both zeros."""
+    """Map the values of ``fmt`` to consecutive integers, both zeros to zero."""
     bits = values.astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
     return np.where(bits < 0, -(bits & (2 ** (8 * fmt.dtype.itemsize - 1) - 1)), bits)
 

@@ -148,7 +148,7 @@ _FAULTS = pytest.StashKey[SessionFaults]()
 
 @dataclass(frozen=True)
 class Done:
-    """What an interrupted run has behind it.
+    """Work that an interrupted run has behind it.
 
     blocks
         Those judged to their end.

@@ -36,9 +36,9 @@ from poolproof.score.hunt import HONEST, backend_name, in_processes
 from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, allocate
-from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.judge import Question
-from poolproof.suites.judging.owed import refusal, unsupported
+from poolproof.suites.cases.operands import CaseOperands, make_operands
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.running.plans import PLANS
 from poolproof.suites.running.sandbox import survey
 
@@ -253,42 +253,44 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
     """
     rejected: Rejected = {name: set() for name in _columns(OUR_CASES)}
     for number, case in enumerate(cases):
-        content = contents(case)
-        call = allocate(content, POISONS[0])
+        operands = make_operands(case)
+        call = allocate(operands, POISONS[0])
         if backend.run(call).status is not Status.COMPLETED:
             continue
-        allowed = admissible(content.sums, FORMATS[case.dtype], backend.accumulation(call)).accepts(_output(call)).all()
+        allowed = (
+            admissible(operands.sums, FORMATS[case.dtype], backend.accumulation(call)).accepts(_output(call)).all()
+        )
         if not allowed:
             rejected["interval"].add(number)
         if allowed and not is_honest:
             continue
-        for name, passes in judge_all(_deviations(content, call)).items():
+        for name, passes in judge_all(_deviations(operands, call)).items():
             if passes is False:
                 rejected[name].add(number)
     return rejected
 
 
 def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
-    content = contents(case)
-    call = allocate(content, POISONS[0] if peer.poisons else 0)
+    operands = make_operands(case)
+    call = allocate(operands, POISONS[0] if peer.poisons else 0)
     if backend.run(call).status is not Status.COMPLETED:
         return refusal(backend, case, call) is not None
-    return STANDARDS[peer.standard].judge(_deviations(content, call)) is not False
+    return STANDARDS[peer.standard].judge(_deviations(operands, call)) is not False
 
 
 def _output(call: Call) -> Float64:
     return call.tensors["grad_input"].array.astype(np.float64).ravel()
 
 
-def _deviations(content: Contents, call: Call) -> Deviations:
-    fmt, landing = FORMATS[content.case.dtype], content.landing
-    terms = landing.cells, content.terms
+def _deviations(operands: CaseOperands, call: Call) -> Deviations:
+    fmt, landing = FORMATS[operands.case.dtype], operands.landing
+    terms = landing.cells, operands.terms
     return Deviations(
         _output(call),
-        content.sums,
+        operands.sums,
         fmt,
         second=sequential_sums(*terms, landing.size, fmt),
-        windows_per_plane=content.case.plane_windows,
+        windows_per_plane=operands.case.plane_windows,
     )
 
 
@@ -300,7 +302,7 @@ def our_cases(products: Sequence[str], workers: int) -> dict[str, list[Case]]:
         product: [
             asked.case
             for asked in questions
-            if isinstance(asked, Question) and asked.case.api.is_backward and not asked.case.has_bit_mask
+            if isinstance(asked, CaseQuestion) and asked.case.api.is_backward and not asked.case.has_bit_mask
         ]
         for product, questions in first.questions.items()
     }

@@ -27,6 +27,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
@@ -55,7 +56,6 @@ VARIES = ("seconds", "call_seconds", "worker", "judged_at")
 
 KEY = ["backend", "operator", "dtype", "index_dtype", "block", "case_id", "nth"]
 FAILING = ("--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
-SLOWER, LATER = 1.25, 1.1
 SHOWN = 5
 
 
@@ -85,8 +85,12 @@ def checkout() -> Path:
     return Path(spec.origin).parents[1]
 
 
-def write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+def write_json(folder: Path, value: object) -> None:
+    (folder / f"{folder.name}.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_json(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / f"{folder.name}.json").read_text(encoding="utf-8"))
 
 
 # Freezing: one function for each part, given an empty folder.
@@ -145,7 +149,7 @@ def freeze_ids(folder: Path) -> None:
             session(Path(scratch), *options, status=(0, 2))
             record = json.loads((Path(scratch) / "run.json").read_text(encoding="utf-8"))
         frozen[name] = ids_of(drawn(record, OneIn(ONE_IN[plan]))) | {"groups": groups_of(record["mandatory"])}
-        write_json(folder / "ids.json", frozen)
+        write_json(folder, frozen)
 
 
 def freeze_rows(folder: Path) -> None:
@@ -176,7 +180,7 @@ def freeze_help(folder: Path) -> None:
     options = run("-m", "pytest", "--pyargs", "poolproof.suites", "--help")[1]
     found = re.search(r"^poolproof:\n(.*?)(?=^\S)", options, re.MULTILINE | re.DOTALL)
     assert found is not None, "pytest shows no options of poolproof"
-    write_json(folder / "help.json", {"pytest": found[1], **dict(helps())})
+    write_json(folder, {"pytest": found[1], **dict(helps())})
 
 
 def helps(*command: str) -> Iterator[tuple[str, str]]:
@@ -195,25 +199,24 @@ def freeze_bundle(folder: Path) -> None:
         poolproof("package", scratch, "-o", folder / "bundle.zip")
     with ZipFile(folder / "bundle.zip") as bundle:
         files = sorted(bundle.namelist())
-    write_json(folder / "bundle.json", {"files": files, "verify": verified(folder / "bundle.zip")})
+    write_json(folder, {"files": files, "verify": verified(folder / "bundle.zip")})
 
 
 def verified(bundle: Path) -> str:
     """What this state's `verify` says of a bundle, without what names the state and the bundle."""
-    said = poolproof("verify", bundle, status=range(4))[1]
-    lines = [line for line in said.splitlines() if not re.search("judged by poolproof|^fingerprint", line)]
+    output = poolproof("verify", bundle, status=range(4))[1]
+    lines = [line for line in output.splitlines() if not re.search("judged by poolproof|^fingerprint", line)]
     return re.sub(r"\w+ \(exit status [02]\): ", "", "\n".join(lines))
 
 
 def freeze_statuses(folder: Path) -> None:
     """Keep what the study prints, of each recorded file."""
     study, found = checkout() / "studies" / "observed_statuses.py", {}
-    for path, against in product(
-        sorted((checkout() / "meta_tests").rglob("observed_statuses*.gz")), ("", "--emulator")
-    ):
-        status, said = run(study, path, *filter(None, [against]), status=(0, 1))
-        found[f"{path.name} {against or '--contract'}"] = f"exit status {status}\n{said}"
-    write_json(folder / "statuses.json", found)
+    recorded = sorted((checkout() / "meta_tests").rglob("observed_statuses*.gz"))
+    for path, options in product(recorded, ([], ["--emulator"])):
+        status, output = run(study, path, *options, status=(0, 1))
+        found[" ".join([path.name, *options])] = f"exit status {status}\n{output}"
+    write_json(folder, found)
 
 
 def freeze_speed(folder: Path) -> None:
@@ -228,15 +231,14 @@ def freeze_score(folder: Path) -> None:
             poolproof("score", "--plan", plan, "-n", "1", "--report", scratch, status=(0, 1))
             for row in pd.read_parquet(Path(scratch) / "score.parquet").to_dict("records"):
                 found[f"{plan} {row['defect']}"] = {name: row[name] for name in ("found", "cases", "disputed")}
-        write_json(folder / "score.json", found)
+        write_json(folder, found)
 
 
 # Comparing: one function for each part, given the two folders, gives a line for each difference.
 
 
 def compare_json(old: Path, new: Path) -> Iterator[str]:
-    (path,) = (each.name for each in old.glob("*.json"))
-    yield from changed(*(json.loads((folder / path).read_text(encoding="utf-8")) for folder in (old, new)))
+    yield from changed(read_json(old), read_json(new))
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -247,13 +249,16 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(old[name], dict) and isinstance(new[name], dict):
             yield from (f"{name}: {line}" for line in changed(old[name], new[name]))
         elif old[name] != new[name]:
-            lines = [each.splitlines() if isinstance(each, str) else [str(each)] for each in (old[name], new[name])]
-            told = [line for line in difflib.ndiff(*lines) if line[0] in "-+"]
-            yield "\n    ".join([f"{name}:", *told[: 2 * SHOWN], *["..."] * (len(told) > 2 * SHOWN)])
+            texts = [each if isinstance(each, list) else str(each).splitlines() for each in (old[name], new[name])]
+            lines = [line for line in difflib.ndiff(*texts) if line[0] in "-+"]
+            yield "\n    ".join([f"{name}:", *lines[: 2 * SHOWN], *["..."] * (len(lines) > 2 * SHOWN)])
 
 
 def compare_rows(old: Path, new: Path, ignored: Iterable[str] = ()) -> Iterator[str]:
     for path in sorted(old.glob("*.parquet")):
+        if not (new / path.name).exists():
+            yield f"{path.stem}: gone"
+            continue
         before, after = pd.read_parquet(path), pd.read_parquet(new / path.name)
         yield from (f"{path.stem}: {line}" for line in changed_rows(before, after, ignored))
 
@@ -264,9 +269,9 @@ def changed_rows(before: pd.DataFrame, after: pd.DataFrame, ignored: Iterable[st
     yield from (f"column {name} gone" for name in gone)
     yield from (f"column {name} new" for name in added)
     left, right = before.set_index(KEY), after.set_index(KEY)
-    for frame, index in (("gone", left.index.difference(right.index)), ("new", right.index.difference(left.index))):
+    for change, index in (("gone", left.index.difference(right.index)), ("new", right.index.difference(left.index))):
         if len(index):
-            yield f"{len(index)} rows {frame}, first {', '.join(map(str, index[:SHOWN]))}"
+            yield f"{len(index)} rows {change}, first {', '.join(map(str, index[:SHOWN]))}"
     both = left.index.intersection(right.index)
     left, right = left.loc[both], right.loc[both]
     columns = [name for name in left if name in right and name != "sha256" and name not in set(ignored)]
@@ -276,46 +281,38 @@ def changed_rows(before: pd.DataFrame, after: pd.DataFrame, ignored: Iterable[st
         yield f"{rows.sum()} of {len(both)} rows differ"
     for name in differ.columns[differ.any()]:
         some = both[differ[name]][:SHOWN]
-        told = [f"{' '.join(key[:-1])}: {left.at[key, name]:.300} -> {right.at[key, name]:.300}" for key in some]
-        yield "\n    ".join([f"{differ[name].sum()} in {name}", *told])
+        cells = [f"{' '.join(key[:-1])}: {left.at[key, name]:.300} -> {right.at[key, name]:.300}" for key in some]
+        yield "\n    ".join([f"{differ[name].sum()} in {name}", *cells])
 
 
 def compare_bundle(old: Path, new: Path) -> Iterator[str]:
     yield from compare_json(old, new)
-    said = json.loads((old / "bundle.json").read_text(encoding="utf-8"))["verify"]
-    yield from changed({"OLD's bundle": said}, {"OLD's bundle": verified(old / "bundle.zip")})
+    yield from changed({"OLD's bundle": read_json(old)["verify"]}, {"OLD's bundle": verified(old / "bundle.zip")})
 
 
-def compare_speed(old: Path, new: Path) -> Iterator[str]:
-    """Compare the ratio to what stands beside a figure, or where there is nothing, the figure itself."""
-    before, after = (_figures(folder / "speed.json") for folder in (old, new))
-    for name in before:
-        if after.get(name) is None:
-            yield f"{name}: gone"
-        elif after[name] / before[name] > SLOWER:
-            yield f"{name}: {after[name] / before[name]:.2f} times as slow"
-
-
-def _figures(path: Path) -> dict[str, float]:
-    """Figures by name, the smaller the better."""
-    found = {}
-    for each in json.loads(path.read_text(encoding="utf-8"))["figures"]:
-        value = each["ours"] if each["ratio"] is None else each["ratio"]
-        if value is not None:
-            more_is_better = each["unit"] in ("cases/s", "runs/min", "")
-            name = f"{each['part']}, {each['what']}" + (f" to {each['beside']}" if each["beside"] else "")
-            found[f"{name} ({each['unit']})"] = 1 / value if more_is_better else value
-    return found
-
-
-def compare_score(old: Path, new: Path) -> Iterator[str]:
-    before, after = (json.loads((folder / "score.json").read_text(encoding="utf-8")) for folder in (old, new))
+def compare_costs(old: Path, new: Path, factor: float) -> Iterator[str]:
+    """Name what costs more than ``factor`` times as much, or has no cost any more."""
+    before, after = (costs(read_json(folder)) for folder in (old, new))
     for name, was in before.items():
         now = after.get(name)
-        if was["found"] and (now is None or not now["found"]):
-            yield f"{name}: found after {was['cases']:,} cases before, now {'not' if now else 'not asked'}"
-        elif was["found"] and now["cases"] > LATER * was["cases"]:
-            yield f"{name}: found after {was['cases']:,} cases before, now {now['cases']:,}"
+        if was is not None and (now is None or now > factor * was):
+            yield f"{name}: {was:,.4g} before, now {'none' if now is None else f'{now:,.4g}'}"
+
+
+def costs(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """The cases until a defect is found, None where it is not; or the figures of a benchmark, the smaller the better.
+
+    A figure is the ratio to what stands beside it, or where there is nothing, what it is itself.
+    """
+    if "figures" not in record:
+        return {name: found["cases"] if found["found"] else None for name, found in record.items()}
+    found = {}
+    for each in record["figures"]:
+        value = each["ours"] if each["ratio"] is None else each["ratio"]
+        more_is_better = each["unit"] in ("cases/s", "runs/min", "")
+        name = f"{each['part']}, {each['what']} in {each['unit']} {'to ' * bool(each['beside'])}{each['beside']}"
+        found[name.strip()] = 1 / value if value and more_is_better else value
+    return found
 
 
 PARTS: dict[str, tuple[Callable[[Path], None], Callable[..., Iterator[str]]]] = {
@@ -324,8 +321,8 @@ PARTS: dict[str, tuple[Callable[[Path], None], Callable[..., Iterator[str]]]] = 
     "help": (freeze_help, compare_json),
     "bundle": (freeze_bundle, compare_bundle),
     "statuses": (freeze_statuses, compare_json),
-    "speed": (freeze_speed, compare_speed),
-    "score": (freeze_score, compare_score),
+    "speed": (freeze_speed, partial(compare_costs, factor=1.25)),
+    "score": (freeze_score, partial(compare_costs, factor=1.1)),
 }
 USUAL = ("ids", "rows", "help", "bundle")
 
@@ -353,7 +350,7 @@ def freeze(folder: Path, only: tuple[str, ...], everything: bool) -> None:
 def compare(old: Path, new: Path, ignored: tuple[str, ...]) -> None:
     differs = False
     for name, (_, compared) in PARTS.items():
-        missing = [str(folder) for folder in (old, new) if not (folder / name).is_dir()]
+        missing = [str(folder) for folder in (old, new) if not any((folder / name).glob("*"))]
         if missing:
             print(f"{name}: not frozen in {' and '.join(missing)}")
             continue

@@ -26,8 +26,8 @@ from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, Say, answers, backend_name, load
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.allotment import Allotment, Budget, Portion, cheapest_first
 from poolproof.suites.running.aspects import ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Block
@@ -55,7 +55,7 @@ class Answer:
     aspect: str = ""
 
 
-def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[tuple[Block, Sequence[Asked]]]:
+def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[tuple[Block, Sequence[Question]]]:
     """Blocks with some of their questions as a budget gives them, by the CPU time of this process."""
     allotment = Allotment(folder, blocks, budget, 1, time.process_time)
 
@@ -72,7 +72,7 @@ def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[
         allotment.took(portion, stop - start, time.process_time() - begun)
 
 
-def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Asked]]]:
+def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Question]]]:
     """Blocks with all of their questions as a run without a budget asks them."""
     return ((block, block.questions()) for block in sorted(blocks, key=lambda block: block.aspect.id))
 

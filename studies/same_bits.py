@@ -21,7 +21,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.strategies import cases as strategy_of
-from poolproof.suites.judging.owed import unsupported
+from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import Subject
@@ -62,11 +62,11 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
         if index_dtype is None:
             return Counter({"cases that one side does not have": 1})
         trials.append(Trial(replace(case, index_dtype=index_dtype), backend))
-    if any(trial.first.outcome.status is not Status.COMPLETED for trial in trials):
+    if any(trial.baseline.outcome.status is not Status.COMPLETED for trial in trials):
         return Counter({"cases that one side refuses": 1})
     left, right = trials
     name = case.api.outputs[0]
-    mine, theirs = (trial.first.output(name).astype(np.float64).ravel() for trial in trials)
+    mine, theirs = (trial.baseline.output(name).astype(np.float64).ravel() for trial in trials)
     owed = np.ones(mine.shape, bool)
     if case.api.is_backward:
         owed = left.admissible.single_valued & right.admissible.single_valued

@@ -38,8 +38,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
-from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.plans import PLANS, Subject
 from poolproof.suites.running.sandbox import Sandbox, survey
@@ -124,7 +124,7 @@ class Judged:
         self._sandbox, self._subjects = sandbox, subjects
         self.rows = rows
 
-    def ask_further(self, question: Question, _backend: str) -> Row:
+    def ask_further(self, question: CaseQuestion, _backend: str) -> Row:
         self.rows += map(_needed, self._sandbox.judge([question]))
         return self.rows[-1]
 
@@ -164,7 +164,7 @@ class Rounds:
         self._left = islice(rounds(surveys, PLANS["smoke"], 0, 1), most)
         self._drawn: list[Round] = []
 
-    def of(self, product: str) -> Iterator[Sequence[Asked]]:
+    def of(self, product: str) -> Iterator[Sequence[Question]]:
         number = 0
         while number < len(self._drawn) or self._draws():
             yield self._drawn[number].questions[product]
@@ -176,7 +176,7 @@ class Rounds:
         return drawn is not None
 
 
-def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Asked]]) -> list[Row]:
+def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Question]]) -> list[Row]:
     """Answers to a first share of each round, and to what else it asks of operators that failed, until many have."""
     rows: list[Row] = []
     for questions in asked:
@@ -192,7 +192,7 @@ def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Asked]]) -> list[Row]:
     return rows
 
 
-def _answers(sandbox: Sandbox, questions: Sequence[Asked]) -> Iterator[Row]:
+def _answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
     hangs = 0
     for row in sandbox.judge(questions):
         yield _needed(row)

@@ -18,8 +18,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases import strategies
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
 
 __all__ = ["Case", "cases", "failure_text", "judge"]
@@ -59,7 +59,7 @@ class _Drawn(Draws):
     def __call__(self, count: int) -> int:
         return self._draw(st.integers(0, count - 1))
 
-    def _one_of(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
+    def _pick(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
         return numbers[self(len(numbers))]
 
 
@@ -67,13 +67,13 @@ def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
     """The row of a case, or of the line of JSON that is one, on a backend or the one of that name.
 
     A row has the columns of `poolproof.reports.rows.schema`; its ``verdict`` is "conforms", "violates", ..., and
-    `failure_text` says of one that fails what was owed and what came. All checks are asked, or those of one of
+    `failure_text` says of one that fails what was expected and what came. All checks are asked, or those of one of
     `CASE_ASPECTS`. Waivers are not applied.
     """
     judged = Case.from_json(case) if isinstance(case, str) else case
     asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
     name, made = (backend, create(backend)) if isinstance(backend, str) else (_name(backend), backend)
-    row = answer(Question(judged, asked), made)
+    row = answer(CaseQuestion(judged, asked), made)
     return row | {"backend": name, "product": made.product.name if made.product else ""}
 
 

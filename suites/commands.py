@@ -30,9 +30,9 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
@@ -162,8 +162,8 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     "--evidence",
     "folder",
     type=PATH,
-    help="Folder for what a failure leaves behind: what came out, what was owed, what went in, and programs that judge "
-    "it again and make the call without this suite.",
+    help="Folder for what a failure leaves behind: what came out, what was expected, what went in, and programs that "
+    "judge it again and make the call without this suite.",
 )
 def replay(
     case: str,
@@ -202,10 +202,12 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             check_lines([case])
             (question,) = given_questions([case], sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
-            answers = [_judged(sandbox, question.leaving(evidence) if evidence else question) for _ in range(repeat)]
+            answers = [
+                _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
+            ]
             for row, *_ in answers:
                 if evidence:
-                    evidence.put_unfinished(row)
+                    evidence.write_unfinished(row)
             return answers
         except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
             give_up(str(error))
@@ -213,7 +215,7 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             sandbox.close()
 
 
-def _judged(sandbox: Sandbox, question: Asked) -> tuple[Row, ...]:
+def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
     """The row of the question, and that of another call that is to blame instead."""
     return settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
 

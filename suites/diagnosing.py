@@ -18,12 +18,12 @@ from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import count_of
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.diagnosis import Diagnosis
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Subject
 
-Judge = Callable[[Asked, str], Row]
+Judge = Callable[[Question, str], Row]
 """Gives the row of a question that is put to a backend."""
 
 

@@ -28,8 +28,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import share
+from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
@@ -250,7 +250,7 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
 
 
 @contextmanager
-def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Asked, str], Row]]:
+def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Question, str], Row]]:
     """Who judges further cases: the fleet, where there is one, else a runner of this process."""
     rows = recorder.rows_of(config)
     if FLEET in config.stash:
@@ -355,10 +355,12 @@ def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[
 
 
 @pytest.fixture
-def examine_one(runner: Runner, count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[Asked, str], None]:
+def examine_one(
+    runner: Runner, count_cases: Callable[[Mapping[str, int], int], None]
+) -> Callable[[Question, str], None]:
     """Judge a single question; the test fails with its reproducer, or skips with its reason."""
 
-    def examine_question(question: Asked, backend: str) -> None:
+    def examine_question(question: Question, backend: str) -> None:
         with environment_errors():
             rows = runner.judge_one(question, backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
@@ -399,7 +401,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         for folder in (path, path.parent):
-            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/judge.py")):
+            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
                 stop(
                     f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
                     "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"

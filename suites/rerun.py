@@ -34,8 +34,8 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites import completion
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.replanning import asked_again
@@ -100,7 +100,7 @@ def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeou
                 sandbox.close()
 
 
-def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Asked]:
+def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """The questions that the rows are about, drawn again, but for further ones; in the rows' order."""
     planned = [row for row in rows if row["aspect"] != DIAGNOSIS]
     found = _drawn_again(run, planned) | {_key(row): asked_by(row) for row in rows if row["aspect"] == DIAGNOSIS}
@@ -111,7 +111,7 @@ def _key(row: Row) -> tuple[str, str, str]:
     return row["backend"], row["block"], row["case_id"]
 
 
-def _drawn_again(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Asked]:
+def _drawn_again(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Question]:
     wanted = set(map(_key, rows))
     found = {
         (backend, block, question.id): question

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 
 
-def test_case(question: Asked, backend_name: str, examine_one: Callable[[Asked, str], None]) -> None:
+def test_case(question: Question, backend_name: str, examine_one: Callable[[Question, str], None]) -> None:
     examine_one(question, backend_name)

@@ -103,12 +103,8 @@ def _executor_null(context: ScenarioContext) -> ScenarioResult:
     return ScenarioResult(context.operator.second(0, 0, 0, context.device.stream), context.device.recent_error())
 
 
-def _repeatable_null(context: ScenarioContext) -> ScenarioResult:
-    return ScenarioResult(context.device.status("aclSetAclOpExecutorRepeatable", None), context.device.recent_error())
-
-
-def _destroy_null(context: ScenarioContext) -> ScenarioResult:
-    return ScenarioResult(context.device.status("aclDestroyAclOpExecutor", None), context.device.recent_error())
+def _null_passed_to(function: str) -> Callable[[ScenarioContext], ScenarioResult]:
+    return lambda context: ScenarioResult(context.device.status(function, None), context.device.recent_error())
 
 
 def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult:
@@ -207,12 +203,12 @@ def _destroyed_behind(context: ScenarioContext) -> ScenarioResult:
 
 def _interleaved(context: ScenarioContext) -> ScenarioResult:
     device, operator = context.device, context.operator
-    with operator.operands(context.call) as operands, operator.operands(context.other) as others:
-        first, second = operator.prepare(operands), operator.prepare(others)
+    with operator.operands(context.call) as operands, operator.operands(context.other) as other_operands:
+        first, second = operator.prepare(operands), operator.prepare(other_operands)
         context.run(*second, device.stream)
         context.run(*first, device.stream)
         operands.download(device)
-        others.download(device)
+        other_operands.download(device)
     return ScenarioResult(SUCCESS, ran=2)
 
 
@@ -221,8 +217,8 @@ RUNNERS: Mapping[ExecutorScenario, Callable[[ScenarioContext], ScenarioResult]] 
     scenarios.WORKSPACE_NULL_UNASKED: _workspace_null_unasked,
     scenarios.WORKSPACE_UNDERSTATED: _workspace_understated,
     scenarios.EXECUTOR_NULL: _executor_null,
-    scenarios.REPEATABLE_NULL: _repeatable_null,
-    scenarios.DESTROY_NULL: _destroy_null,
+    scenarios.REPEATABLE_NULL: _null_passed_to("aclSetAclOpExecutorRepeatable"),
+    scenarios.DESTROY_NULL: _null_passed_to("aclDestroyAclOpExecutor"),
     scenarios.REPEATABLE_RUN_AGAIN: _repeatable_run_again,
     scenarios.REPEATABLE_FROM_CACHE: _repeatable_from_cache,
     scenarios.DESTROYED_UNUSED: _destroyed_unused,

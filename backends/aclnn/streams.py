@@ -284,9 +284,9 @@ class AclnnStreams:
         one, two = (self._operators[call.operator.name] for call in (first, second))
         with (
             one.operands(first) as operands,
-            two.operands(second) as others,
+            two.operands(second) as other_operands,
             _launches(device, one, [operands] * _ROUNDS) as launches,
-            _launches(device, two, [others] * _ROUNDS) as beside,
+            _launches(device, two, [other_operands] * _ROUNDS) as beside,
             device.another_stream() as stream,
             _event(device) as event,
         ):
@@ -297,7 +297,7 @@ class AclnnStreams:
                 for _ in range(_ROUNDS):
                     launches.enqueue(queue.stream)
                     beside.enqueue(other.stream)
-                return _result(queue, operands, launches), _result(other, others, beside)
+                return _result(queue, operands, launches), _result(other, other_operands, beside)
 
     @cached_property
     def queue(self) -> Queue:

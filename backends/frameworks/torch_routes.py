@@ -79,7 +79,7 @@ class TorchAutograd(TorchRoute):
         self.survives_fork = device == "cpu"
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
+        """Pool; with `VALUES_ALONE` the indices are those of a second call, which has to agree with the first."""
         values = self.tensor(call.values, call)
         out, indices = self.invoke(pool_of(self.torch, call), values, return_indices=True)
         if call.mode == VALUES_ALONE:
@@ -113,7 +113,7 @@ class TorchCompile(TorchRoute):
         self._cache: dict[object, Callable[..., Any]] = {}
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Where values alone are asked for, indices are those of the other call, which has to agree with it."""
+        """Pool, with `VALUES_ALONE` as `TorchAutograd` does."""
         values = self.tensor(call.values, call)
         both = self._compiled(call, "both", partial(pool_of(self.torch, call), return_indices=True))
         out, indices = self.invoke(both, values)

@@ -13,7 +13,7 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.replanning import from_record, to_record
@@ -54,7 +54,7 @@ def test_who_takes_no_indices_is_asked_for_those_of_forwards() -> None:
 
 def test_who_takes_no_indices_is_judged_by_those_of_its_own_rule() -> None:
     backend = PicksLastAndTakesNoIndices()
-    asked = Question(
+    asked = CaseQuestion(
         Case.of("MaxPool2dWithIndicesBackward", shape=(3, 8, 8), kernel_size=(3,), stride=(2,), values="ties"),
         CASE_ASPECTS["values"],
     )

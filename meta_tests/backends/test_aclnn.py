@@ -19,8 +19,8 @@ from poolproof.backends.emulator import library
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.sandbox import Sandbox
 from poolproof.suites.running.serving import Survey
 from sessions import run_session
@@ -163,9 +163,9 @@ def test_an_npu_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 # Faults in phase two: one case each, everything else is judged
 
 
-def questions(*shapes: tuple[int, ...]) -> list[Question]:
+def questions(*shapes: tuple[int, ...]) -> list[CaseQuestion]:
     return [
-        Question(
+        CaseQuestion(
             Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
             holding(*USUAL),
         )
@@ -173,7 +173,7 @@ def questions(*shapes: tuple[int, ...]) -> list[Question]:
     ]
 
 
-def verdicts(tmp_path: Path, asked: list[Question], timeout: float = 20.0) -> list[tuple[str, str]]:
+def verdicts(tmp_path: Path, asked: list[CaseQuestion], timeout: float = 20.0) -> list[tuple[str, str]]:
     sandbox = Sandbox("emulator-a2", tmp_path, "faults", timeout)
     try:
         return [(row["verdict"], row["reason"]) for row in sandbox.judge(asked)]
@@ -201,7 +201,7 @@ def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         dilation=(2,),
     )
     before, after = questions((1, 2, 4, 4), (1, 3, 4, 4))
-    found = verdicts(tmp_path, [before, Question(adds_in_a_scratch_area, holding(*USUAL)), after], timeout=3.0)
+    found = verdicts(tmp_path, [before, CaseQuestion(adds_in_a_scratch_area, holding(*USUAL)), after], timeout=3.0)
     assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.TIMED_OUT, Verdict.CONFORMS]
 
 

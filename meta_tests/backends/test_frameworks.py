@@ -41,8 +41,8 @@ def test_no_layout_is_asked_that_would_not_reach_the_framework() -> None:
     [
         (Refusing, Verdict.UNDOCUMENTED, "NotImplementedError: no kernel for this"),
         (AtFault, Verdict.ADAPTER_ERROR, "the adapter raised NotImplementedError: forgotten (array_frameworks.py"),
-        (OtherShape, Verdict.VIOLATES, "out as it came back is float32[1, 1, 1, 2], owed float32[1, 1, 1, 1]"),
-        (OtherDtype, Verdict.VIOLATES, "indices as it came back is int32[1, 1, 1, 1], owed int64[1, 1, 1, 1]"),
+        (OtherShape, Verdict.VIOLATES, "out as it came back: got float32[1, 1, 1, 2], expected float32[1, 1, 1, 1]"),
+        (OtherDtype, Verdict.VIOLATES, "indices as it came back: got int32[1, 1, 1, 1], expected int64[1, 1, 1, 1]"),
     ],
 )
 def test_whose_fault_it_is(framework: type[Backend], verdict: Verdict, reason: str) -> None:

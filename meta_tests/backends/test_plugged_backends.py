@@ -13,8 +13,8 @@ from poolproof.backends.base import Backend
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from sessions import Ended, run_session
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -71,7 +71,7 @@ def test_who_dies_of_everything_violates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "reason"),
     [
-        ("RaisesAlways", "the adapter raised ValueError: no stream (plugged_backends.py, line "),
+        ("RaisesAlways", "the adapter raised ValueError: no stream (dying_backends.py, line "),
         ("GivesNoOutcome", "the adapter returned None from run, not an Outcome"),
     ],
 )
@@ -95,7 +95,7 @@ def test_whose_process_is_killed_once_conforms(tmp_path: Path, monkeypatch: pyte
 
 def judged(backend: Backend) -> tuple[str, str]:
     case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
-    row = answer(Question(case, holding("interval")), backend)
+    row = answer(CaseQuestion(case, holding("interval")), backend)
     return row["verdict"], row["reason"]
 
 

@@ -12,8 +12,8 @@ from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.sandbox import Sandbox
@@ -27,7 +27,7 @@ CASE = Case.from_json(
 FORWARD = Case.from_json(
     '{"operator":"AdaptiveMaxPool3d","shape":[2,5,6,7],"output_size":[2,3,3],"index_dtype":"int32","dtype":"float16"}'
 )
-QUESTIONS = [Question(case, holding("streams")) for case in (CASE, FORWARD)]
+QUESTIONS = [CaseQuestion(case, holding("streams")) for case in (CASE, FORWARD)]
 
 
 class Streamed(Scatter):
@@ -77,11 +77,11 @@ def judged_on(streams: type[SimulatedStreams]) -> Row:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
 @pytest.mark.parametrize("hazard", Hazard)
-def test_a_hazard_is_named(question: Question, hazard: Hazard) -> None:
+def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
     row = judge(question, Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
-    assert f"made with {hazard} is " in row["reason"]
+    assert f"made with {hazard}: got " in row["reason"]
 
 
 def test_streams_that_keep_order_are_not_accused() -> None:
@@ -127,7 +127,7 @@ def test_only_devices_with_streams_are_asked() -> None:
         assert bool(list(blocks(chosen, [aspect], PLANS["smoke"], seed=0))) is asked
 
 
-def put_to_the_emulator(scratch: Path, question: Question) -> list[Row]:
+def put_to_the_emulator(scratch: Path, question: CaseQuestion) -> list[Row]:
     sandbox = Sandbox("emulator-a2", scratch, "streams", timeout=60.0)
     try:
         return list(sandbox.judge([question] * 10))

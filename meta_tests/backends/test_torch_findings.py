@@ -16,8 +16,8 @@ from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers import Waivers, load, shipped
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS, run_checks
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.running.aspects import EVERYTHING
 from sessions import surroundings
@@ -63,7 +63,7 @@ def test_a_single_case_of_what_the_adaptive_backward_ignores_is_waived_as_a_whol
     backend = create("torch-cpu")
     shape = {"operator": "AdaptiveMaxPool3dBackward", "shape": [2, 2, 2, 3, 4], "output_size": [2, 2, 2]}
     case = Case.from_record(shape | {"layouts": {tensor: "transposed"}})
-    row = judge(Question(case, EVERYTHING), backend) | {"backend": "torch-cpu"}
+    row = judge(CaseQuestion(case, EVERYTHING), backend) | {"backend": "torch-cpu"}
     assert "round_trip" in row["checks_violated"]
     waivers = Waivers([waiver for path in shipped() for waiver in load(path)], date(2026, 12, 1))
     assert waivers.apply(row, backend.environment())["verdict"] == Verdict.WAIVED

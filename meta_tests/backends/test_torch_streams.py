@@ -18,7 +18,7 @@ from poolproof.backends.base import Hazard
 from poolproof.backends.torch_eager import TorchEager
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 
 BACKWARD = Case.from_json('{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,9,9],"kernel_size":[3,3]}')
 FORWARD = Case.from_json('{"operator":"AdaptiveMaxPool3d","shape":[2,5,6,7],"output_size":[2,3,3]}')
@@ -91,20 +91,20 @@ def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", [BACKWARD, FORWARD], ids=lambda case: case.operator)
 def test_work_around_a_call_changes_nothing(case: Case) -> None:
     backend = Simulated()
-    row = judge(Question(case, holding("streams")), backend)
+    row = judge(CaseQuestion(case, holding("streams")), backend)
     assert row["verdict"] == Verdict.CONFORMS, row["reason"]
     assert "streams" in row["checks_judged"]
 
 
 def test_a_call_that_is_not_at_its_place_is_found() -> None:
-    row = judge(Question(BACKWARD, holding("streams")), ReadsNothing())
+    row = judge(CaseQuestion(BACKWARD, holding("streams")), ReadsNothing())
     assert row["checks_violated"] == ["streams"]
     assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]
 
 
 def test_a_call_waits_for_the_event_of_another_stream() -> None:
     backend = Simulated()
-    judge(Question(BACKWARD, holding("streams")), backend)
+    judge(CaseQuestion(BACKWARD, holding("streams")), backend)
     log = backend.module.log
     recorded, waited = (
         log.index(next(each for each in log if each[1] == "recorded")),
@@ -116,7 +116,7 @@ def test_a_call_waits_for_the_event_of_another_stream() -> None:
 
 def test_two_calls_take_turns_on_two_streams() -> None:
     backend = Simulated()
-    judge(Question(BACKWARD, holding("streams")), backend)
+    judge(CaseQuestion(BACKWARD, holding("streams")), backend)
     called = [stream for stream, what in backend.module.log if what == "called"][-32:]
     assert len(set(called)) == 2
     assert called == called[:2] * 16

@@ -114,7 +114,7 @@ def test_the_example_is_installed_listed_judged_and_removed(environment: Environ
     run = reports.load(tmp_path / "run")
     counts = run.verdicts.sum()
     assert counts["waived"] > 0
-    assert "is 0, owed nan" in run.rows.loc[run.rows["verdict"] == "waived", "reason"].iloc[0]
+    assert "got 0, expected nan" in run.rows.loc[run.rows["verdict"] == "waived", "reason"].iloc[0]
     assert counts["conforms"] + counts["waived"] == counts["judged"] == len(run.rows[run.rows["aspect"] != ""]) == 30
     passed = run.rows["standards_passed"].dropna()
     assert len(passed) == 6

@@ -24,9 +24,9 @@ from poolproof.score.hunt import HONEST, Hunts, Result, answers, backend_name, i
 from poolproof.score.questions import Round, rounds
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
 from poolproof.suites.running.plans import PLANS, Plan, blocks
 from poolproof.suites.running.processes import OwnFault
@@ -54,7 +54,7 @@ def test_the_first_round_finds_what_it_found_before() -> None:
     assert [result.defect for result in results if not result.is_found] == []
 
 
-def asked_of(aspect: str, operator: str, questions: Sequence[Asked]) -> list[Asked]:
+def asked_of(aspect: str, operator: str, questions: Sequence[Question]) -> list[Question]:
     return [each for each in questions if each.aspect.id == aspect and f"-{operator}-" in each.block]
 
 
@@ -96,9 +96,9 @@ def a2() -> Survey:
     return surveyed("emulator-a2")
 
 
-def question(**fields: object) -> Question:
+def question(**fields: object) -> CaseQuestion:
     case = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", **fields)  # type: ignore[arg-type]
-    return Question(case, holding(*CHECKS))
+    return CaseQuestion(case, holding(*CHECKS))
 
 
 PLAIN = question(shape=(1, 1, 6, 8), kernel_size=(2,))
@@ -106,7 +106,7 @@ WITH_NAN = question(shape=(1, 1, 32, 32), kernel_size=(2,), gradient="special")
 MANY_PLANES = question(shape=(1, 49, 6, 8), kernel_size=(2,))
 
 
-def hunt(defect: str, *asked: Question, shrink: float = 0.0, timeout: float = 10.0) -> Result:
+def hunt(defect: str, *asked: CaseQuestion, shrink: float = 0.0, timeout: float = 10.0) -> Result:
     result = Result(defect, "A2")
     Hunts(2, timeout, shrink, lambda _: None).run([result], Round({"A2": list(asked)}, {}))
     return result
@@ -149,7 +149,7 @@ def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
         stride=(1,),
         dilation=(2,),
     )
-    result = hunt("hang_on_idle_core", PLAIN, Question(case, holding(*CHECKS)), timeout=2.0)
+    result = hunt("hang_on_idle_core", PLAIN, CaseQuestion(case, holding(*CHECKS)), timeout=2.0)
     assert result.row is not None and "no answer within 2 s" in result.row["reason"]
 
 
@@ -159,7 +159,7 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     forward = Case.of(
         operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 8, 8), kernel_size=(2,), values="nan"
     )
-    result = hunt("nan_loses", Question(forward, holding("maximum")), PLAIN)
+    result = hunt("nan_loses", CaseQuestion(forward, holding("maximum")), PLAIN)
     assert not result.is_found
     assert result.disputed == 1
     assert result.cases == 2
@@ -193,10 +193,10 @@ def test_tasks_that_die_have_no_result(a2: Survey) -> None:
 
 
 def test_a_fault_of_the_suite_itself_is_no_find(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(question: Question, backend: object) -> None:
+    def judge(question: CaseQuestion, backend: object) -> None:
         raise ZeroDivisionError("in a check")
 
-    monkeypatch.setattr(Question, "judge", judge)
+    monkeypatch.setattr(CaseQuestion, "judge", judge)
     for ask in (
         lambda: hunt("nan_dropped", PLAIN),
         lambda: list(answers("A2", HONEST, [PLAIN], 10.0)),
@@ -210,7 +210,7 @@ def test_rounds_ask_everything_once(a2: Survey) -> None:
     plan = Plan("tiny", 3, "")
     first, *others = (part.questions["A2"] for part in rounds({"A2": a2}, plan, 0, 2))
     again = next(rounds({"A2": a2}, plan, 0, 1)).questions["A2"]
-    cases = [each for each in first if isinstance(each, Question)]
+    cases = [each for each in first if isinstance(each, CaseQuestion)]
     assert [each.id for each in first] == [each.id for each in again]
     assert len({(each.block, each.id) for each in cases}) > 0.9 * len(cases)
     assert {each.aspect.id for each in first} >= {"values", "layouts", "state", "contract"}
@@ -350,7 +350,7 @@ KNOWN = (
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.defect)
 def test_the_message_names_what_the_defect_did(known: Known) -> None:
     asked = question(**{"kernel_size": (2,), **known.case})
-    values = Question(asked.case, holding("written", "interval", "unreached"))
+    values = CaseQuestion(asked.case, holding("written", "interval", "unreached"))
     (row,) = answers(known.product, known.defect, [values], 60.0)
     finding = json.loads(row["findings"])[0]
     assert known.words in finding["message"]

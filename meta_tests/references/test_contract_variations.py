@@ -40,10 +40,10 @@ from poolproof.references.contract.changes import (
 from poolproof.references.contract.vocabulary import DTYPES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.suites.cases.calls import Drawn, Part, Varied, parts
+from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts
 from poolproof.suites.cases.drawn_calls import drawn_calls
 from poolproof.suites.cases.smaller_calls import smaller_call
-from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
+from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.running.aspects import CONTRACT
 
 A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
@@ -202,7 +202,7 @@ def answered(call: ContractCall) -> Expectation:
 
 
 @cache
-def questions(api: str, part: Part) -> list[ContractQuestion]:
+def questions(api: str, part: CallPart) -> list[ContractQuestion]:
     return contract_questions(ASCEND_950, api, part, CONTRACT, "block")
 
 
@@ -267,7 +267,9 @@ FAULTS = {
 """What a library gets wrong: of which API, which calls, and the sentence that tells of it."""
 
 
-def violations(api: str, errs: Callable[[ContractCall], bool], asked: Iterable[Part]) -> list[tuple[ContractCall, str]]:
+def violations(
+    api: str, errs: Callable[[ContractCall], bool], asked: Iterable[CallPart]
+) -> list[tuple[ContractCall, str]]:
     backend = Modelled(errs)
     return [
         (question.call, row["reason"])
@@ -277,8 +279,8 @@ def violations(api: str, errs: Callable[[ContractCall], bool], asked: Iterable[P
     ]
 
 
-def varied(api: str) -> list[Part]:
-    return [part for part in parts(ASCEND_950, api, 80, 0) if isinstance(part, Varied)]
+def varied(api: str) -> list[CallPart]:
+    return [part for part in call_parts(ASCEND_950, api, 80, 0) if isinstance(part, VariedCalls)]
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -292,11 +294,11 @@ def test_a_library_that_misses_one_way_is_found_by_the_variations(name: str) -> 
 @pytest.mark.parametrize("name", FAULTS)
 def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(name: str) -> None:
     api, errs, told = FAULTS[name]
-    found = next(filter(None, (violations(api, errs, [Drawn(number, 500, number)]) for number in range(20))))
+    found = next(filter(None, (violations(api, errs, [DrawnCalls(number, 500, number)]) for number in range(20))))
     backend = Modelled(errs)
 
     def still_fails(call: ContractCall) -> bool:
-        return question_of(call, ASCEND_950, CONTRACT).judge(backend)["verdict"] == "violates"
+        return contract_question(call, ASCEND_950, CONTRACT).judge(backend)["verdict"] == "violates"
 
     call = max((call for call, _ in found), key=lambda call: len(nearest(call, models(ASCEND_950, api))[1]))
     smallest = smaller_call(ASCEND_950, call, still_fails, 20.0)
@@ -306,14 +308,14 @@ def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(name: str) -> None:
 
 def test_who_answers_by_the_model_is_not_accused() -> None:
     for api in (MP2, AD2):
-        assert violations(api, lambda call: False, [Drawn(0, 500, 0), *varied(api)]) == []
+        assert violations(api, lambda call: False, [DrawnCalls(0, 500, 0), *varied(api)]) == []
 
 
 def test_the_reason_names_clause_field_and_value() -> None:
     call = models(ASCEND_950, AD2)[BASE]
     wrong = call.with_tensors({"gradOutput": replace(call.tensor("gradOutput"), dtype="INT8")})
-    row = question_of(wrong, ASCEND_950, CONTRACT).judge(Modelled(of_dtype("gradOutput", "INT8")))
+    row = contract_question(wrong, ASCEND_950, CONTRACT).judge(Modelled(of_dtype("gradOutput", "INT8")))
     assert row["reason"].endswith(
-        "owed 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput decides (gradOutput has self's dtype.), "
+        "expected 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput decides (gradOutput has self's dtype.), "
         "for gradOutput has dtype INT8, else as the legal call 'base'"
     )

@@ -174,7 +174,7 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
     for name in ("find_maxima", "judge_maxima"):
         monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
     helpers = ("flags_of", "index_of_maximum", "has_cells", "maximum_at", "replaces", "is_equally_valid", "is_as_great")
-    for helper in (*helpers, "is_visited", "is_within", "is_same"):
+    for helper in (*helpers, "window_at", "is_visited", "is_within", "is_same"):
         monkeypatch.setattr(core, helper, getattr(core, helper).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
@@ -17,7 +17,7 @@ RULES = tuple(map(ForwardRule.parse, ("last", "first-nan", "last+leading-nan", "
 
 
 @cache
-def questions(aspect: str = "special_values") -> list[Question]:
+def questions(aspect: str = "special_values") -> list[CaseQuestion]:
     """Forwards on data with ties, NaN and infinities, or on those of another aspect."""
     chosen = [
         subject

@@ -15,7 +15,7 @@ from poolproof.references.geometry import adaptive_axis, expand, misses_input, p
 from poolproof.references.operators import FORWARDS, OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
 
@@ -41,7 +41,7 @@ def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
 
 
 def compare_with_torch(case: Case) -> list[str]:
-    values = contents(case).values.astype(np.float64)
+    values = make_operands(case).values.astype(np.float64)
     tensor = torch.from_numpy(values).to(getattr(torch, case.dtype))
     function = getattr(torch.ops.aten, case.api.aten)
     out, indices = function(tensor, *case.api.passed(case.attributes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -52,20 +51,10 @@ def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subproce
 
 
 def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it in a fork of this process, in which torch may be loaded and no module of this project can be imported."""
+    """Run it in a child in which torch may be loaded and no module of this project can be imported."""
     command = [str(evidence.with_name("call.py")), str(evidence), *arguments]
-    output, errors = evidence.with_suffix(".output"), evidence.with_suffix(".errors")
-
-    def become_it() -> None:
-        signal.alarm(120)
-        os.environ.update(environment)
-        forked.speak_into(output, errors)
-        sys.path.insert(0, str(evidence.parent))
-        for name in [name for name in sys.modules if name.partition(".")[0] == "poolproof"]:
-            sys.modules[name] = None  # type: ignore[assignment]
-        forked.end_like_an_interpreter(command, lambda: runpy.run_path(command[0], run_name="__main__"))
-
-    return subprocess.CompletedProcess(command, status_of(fork(become_it)), output.read_text(), errors.read_text())
+    variables = os.environ | {"PYTHONPATH": str(evidence.parent)} | environment
+    return forked.run(forked.Command("without the project", command, evidence.parent, variables, seconds=120.0))
 
 
 STRIDED = Case.of(
@@ -110,7 +99,7 @@ def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
     ended = call(evidence_of(case, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert "4 of 8 elements are not admissible\n" in ended.stdout
-    assert "[0, 0, 1, 0, 0]: got 0.0, owed 1.0\n" in ended.stdout
+    assert "[0, 0, 1, 0, 0]: got 0.0, expected 1.0\n" in ended.stdout
     assert "strides" not in ended.stdout
 
 
@@ -180,7 +169,7 @@ def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
     what, count, *rest = ended.stdout.splitlines()
     assert what.startswith(f'{BACKWARD}: ["grad_output", "self", "indices", [2], ')
     assert re.fullmatch(r"[1-9]\d* of 72 elements are not admissible", count)
-    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, owed -?\d+.0", line) for line in rest)
+    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, expected -?\d+.0", line) for line in rest)
 
 
 def test_it_says_what_a_library_refused(tmp_path: Path) -> None:

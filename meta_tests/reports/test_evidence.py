@@ -21,18 +21,18 @@ from poolproof.reports.rows.evidence import evidence_path, program_lines, read_e
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.suites.cases.calls import Listed
+from poolproof.suites.cases.calls import ListedCalls
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import evidence
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.blocks import CaseBlock
 from poolproof.suites.running.plans import Plan, Subject, blocks
 from poolproof.suites.running.runner import Runner
 from poolproof.suites.running.sandbox import Sandbox
-from scatter_backends import FAULTS, RefusesDilation
+from scatter_backends import FAULTS, refuses_dilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
@@ -42,9 +42,9 @@ def planned(operator: str, dtype: str, *aspects: str, cases: int = 20) -> list[C
     return list(blocks([subject], [CASE_ASPECTS[name] for name in aspects], Plan("meta", cases, ""), seed=4))
 
 
-def asked(folder: Path, *blocks: CaseBlock) -> list[Question]:
+def asked(folder: Path, *blocks: CaseBlock) -> list[CaseQuestion]:
     evidence = EvidenceFolder(folder, "scatter")
-    return [question.leaving(evidence) for block in blocks for question in block.questions()]
+    return [question.with_evidence_dir(evidence) for block in blocks for question in block.questions()]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
-    judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
+    judge(CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
     indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
@@ -96,16 +96,20 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
-    row = judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), RefusesDilation())
+    row = judge(
+        CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), refuses_dilation()
+    )
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
 
 
 def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "MOST_ELEMENTS", 24)
+    monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
         case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
-        judge(Question(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
+        judge(
+            CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]()
+        )
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
 
@@ -141,7 +145,7 @@ def test_evidence_that_nobody_wants_is_not_made(tmp_path: Path) -> None:
         return False
 
     folder = EvidenceFolder(tmp_path, "scatter", wants=refuses)
-    row = judge(Question(case, holding("interval"), evidence=folder), FAULTS["lost"][0]())
+    row = judge(CaseQuestion(case, holding("interval"), evidence=folder), FAULTS["lost"][0]())
     assert [(said["case_id"], said["checks_violated"]) for said in asked] == [(case.id, row["checks_violated"])]
     assert not (tmp_path / "evidence").exists()
 
@@ -159,7 +163,7 @@ def test_a_worker_asks_whether_evidence_is_wanted(tmp_path: Path, wanted: bool) 
     sandbox = Sandbox("scatter_backends:lost", tmp_path, "sandbox", 20.0, wants)
     folder = EvidenceFolder(tmp_path, "scatter")
     try:
-        rows = list(sandbox.judge([question.leaving(folder) for question in block.questions()[:4]]))
+        rows = list(sandbox.judge([question.with_evidence_dir(folder) for question in block.questions()[:4]]))
     finally:
         sandbox.close()
     failed = [row["case_id"] for row in rows if row["verdict"] in FAILED]
@@ -243,7 +247,7 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("operator", [BACKWARD, FORWARD])
 def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator: str) -> None:
     case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
-    EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
+    EvidenceFolder(tmp_path, "scatter").write_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     assert stored.rejected.all()
     assert np.isnan(stored.arrays["got"]).all()
@@ -251,8 +255,8 @@ def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator:
 
 
 def test_a_low_level_call_leaves_none(tmp_path: Path) -> None:
-    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", Listed("clauses"), CONTRACT, "block")[0].describe()[
-        "case"
-    ]
-    EvidenceFolder(tmp_path, "scatter").put_unfinished({"verdict": Verdict.CRASHED, "case": call})
+    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", ListedCalls("clauses"), CONTRACT, "block")[
+        0
+    ].describe()["case"]
+    EvidenceFolder(tmp_path, "scatter").write_unfinished({"verdict": Verdict.CRASHED, "case": call})
     assert not list(tmp_path.rglob("*.npz"))

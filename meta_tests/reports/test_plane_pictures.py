@@ -16,11 +16,11 @@ from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.store import RowWriter
 
 
-def evidence(got: Any, owed: Any, **more: Any) -> Evidence:
-    """Of planes with two spatial axes, where everything but what is owed is wrong."""
-    owed = np.asarray(owed, np.float64)
-    arrays = {"got": np.asarray(got, np.float64), "low": owed, "high": owed, "exact": owed}
-    arrays |= {"flags": np.zeros(owed.shape, np.uint8)} | more
+def evidence(got: Any, expected: Any, **more: Any) -> Evidence:
+    """Of planes with two spatial axes, where everything but what is expected is wrong."""
+    expected = np.asarray(expected, np.float64)
+    arrays = {"got": np.asarray(got, np.float64), "low": expected, "high": expected, "exact": expected}
+    arrays |= {"flags": np.zeros(expected.shape, np.uint8)} | more
     return Evidence(arrays, {"tensor": "grad_input", "spatial_rank": 2})
 
 
@@ -113,9 +113,9 @@ def test_windows_that_send_to_the_worst_cell() -> None:
 
 
 def test_wrong_planes_are_told_apart() -> None:
-    got, owed = np.zeros((2, 3, 1, 2)), np.zeros((2, 3, 1, 2))
+    got, expected = np.zeros((2, 3, 1, 2)), np.zeros((2, 3, 1, 2))
     got[1, 1:] = 1.0
-    drawn = drawing(evidence(got, owed), "wrong planes")
+    drawn = drawing(evidence(got, expected), "wrong planes")
     assert re.findall(r"fill-opacity:([\d.]+)\"><title>(.*?)<", drawn) == [
         *(("0.00", f"plane {number}: 0 wrong cells") for number in range(4)),
         ("1.00", "plane 4: 2 wrong cells"),
@@ -124,9 +124,9 @@ def test_wrong_planes_are_told_apart() -> None:
 
 
 def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
-    got, owed = np.zeros((1000, 20, 20)), np.zeros((1000, 20, 20))
+    got, expected = np.zeros((1000, 20, 20)), np.zeros((1000, 20, 20))
     got[999, 19, 19] = 1.0
-    one = evidence(got, owed)
+    one = evidence(got, expected)
     drawn = drawing(one, "wrong planes")
     assert drawn.count("<rect") == 250 <= MAX_PLANES
     assert "planes 996 to 999: 1 wrong cell<" in drawn

@@ -30,15 +30,15 @@ from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter import Scatter
-from scatter_backends import Truncating
+from scatter_backends import truncating
 from switchable_backend import Switchable, Switches
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
-BACKENDS = {"honest": Scatter(), "cutting": Truncating(), "native": Switchable(Switches(NATIVE), declared=NATIVE)}
+BACKENDS = {"honest": Scatter(), "cutting": truncating(), "native": Switchable(Switches(NATIVE), declared=NATIVE)}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for dtype in ("float32", "float16"):
         for case in generate(cases(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
             for name, backend in BACKENDS.items():
-                question = Question(case, aspect, "block")
+                question = CaseQuestion(case, aspect, "block")
                 rows.append(judge(question, backend) | {"backend": name, "product": "", "worker": "main"})
     rows.close()
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}

@@ -18,7 +18,7 @@ from poolproof.reports.clusters.features import READ, feature_table
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import LAYOUTS, Layout, _dense, extent
+from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, _dense, extent
 from real_runs import FAILING, RealRun, run_of
 from suspect_rows import Row, failing, made_up
 
@@ -232,7 +232,7 @@ def test_windows_are_those_of_the_reference() -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layouts_are_told_by_their_names(name: str) -> None:
     shape = (2, 3, 4, 5, 6)
-    placed, named = Layout(name).place(shape, 3), Named(name)
+    placed, named = MemoryLayout(name).place(shape, 3), Named(name)
     assert named.repeats == bool(LAYOUTS[name].shared)
     assert named.has_offset == (placed.start > 0)
     assert named.has_gaps == (placed.strides != _dense(shape) and extent(shape, placed.strides) > 0)

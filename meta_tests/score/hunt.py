@@ -25,7 +25,7 @@ from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.questions import Round
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.processes import Ended, Overdue, Process
 from poolproof.suites.running.sandbox import row_without_answer
@@ -63,7 +63,7 @@ class Result:
 class _Smaller:
     """What a hunt found when it looked for a smaller question with the same violation."""
 
-    question: Asked | None
+    question: Question | None
 
 
 @dataclass
@@ -71,16 +71,16 @@ class Hunt:
     """A process at work on a list of questions, from ``position`` on."""
 
     result: Result
-    questions: Sequence[Asked]
+    questions: Sequence[Question]
     position: int
     process: Process
     started: float = field(default_factory=time.monotonic)
     asked_at: float = field(default_factory=time.monotonic)
     row: Row | None = None
-    smaller: Asked | None = None
+    smaller: Question | None = None
 
     @property
-    def question(self) -> Asked:
+    def question(self) -> Question:
         """The one that it is at."""
         return self.questions[self.position]
 
@@ -109,7 +109,7 @@ class Hunts:
         self._shrink_seconds = shrink_seconds
         self._notice = notice
         self._replays = replays
-        self._honest: set[tuple[str, Asked]] = set()
+        self._honest: set[tuple[str, Question]] = set()
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
@@ -148,12 +148,12 @@ class Hunts:
         for hunt in hunting.values():
             if not hunt.is_done and self._is_late(hunt):
                 if hunt.row is None:
-                    allowed = self._timeout * hunt.question.patience
+                    allowed = self._timeout * hunt.question.timeout_scale
                     hunt.row = row_without_answer(hunt.question, Overdue(allowed))
                 hunt.process.kill()
 
     def _is_late(self, hunt: Hunt) -> bool:
-        allowed = self._timeout * hunt.question.patience
+        allowed = self._timeout * hunt.question.timeout_scale
         if hunt.row is not None:
             allowed += self._shrink_seconds
         return time.monotonic() - hunt.asked_at > allowed and not hunt.process.connection.poll()
@@ -178,7 +178,7 @@ class Hunts:
         self._notice(result)
         return again
 
-    def _settle_reproducer(self, result: Result, question: Asked, smaller: Asked | None) -> None:
+    def _settle_reproducer(self, result: Result, question: Question, smaller: Question | None) -> None:
         """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""
         if smaller and self._is_honest_about(result.product, smaller):
             result.replays = not self._passes(result.product, result.defect, smaller)
@@ -187,25 +187,25 @@ class Hunts:
         else:
             result.replays = not self._passes(result.product, result.defect, question)
 
-    def _is_honest_about(self, product: str, question: Asked) -> bool:
+    def _is_honest_about(self, product: str, question: Question) -> bool:
         """Whether the honest emulator passes: it is asked once, for one question finds many defects."""
         if (product, question) not in self._honest and self._passes(product, HONEST, question):
             self._honest.add((product, question))
         return (product, question) in self._honest
 
-    def _passes(self, product: str, defect: str, question: Asked) -> bool:
+    def _passes(self, product: str, defect: str, question: Question) -> bool:
         """Whether a fresh process gives an answer to this one question that is no violation."""
         with suppress(StopIteration):
             return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
         return False
 
 
-def answers(product: str, defect: str, questions: Sequence[Asked], timeout: float) -> Iterator[Row]:
+def answers(product: str, defect: str, questions: Sequence[Question], timeout: float) -> Iterator[Row]:
     """Rows of a fresh process, one per question in order; fewer where it dies or hangs."""
     process = Process.forked(partial(_answer_all, product, defect, questions))
     try:
         for question in questions:
-            row = process.receive(timeout * question.patience)
+            row = process.receive(timeout * question.timeout_scale)
             if isinstance(row, Ended | Overdue):
                 return
             assert isinstance(row, dict)
@@ -248,7 +248,7 @@ def _do(product: str, defect: str, function: Callable[[Backend], Any], say: Say)
 
 
 def _hunt(
-    result: Result, questions: Sequence[Asked], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
+    result: Result, questions: Sequence[Question], blocks: Mapping[str, Block], shrink_seconds: float, say: Say
 ) -> None:
     """The hunt: None for each answer that is no violation, the row of the first that is one, and a smaller case."""
     backend = load(result.product, result.defect)
@@ -262,7 +262,7 @@ def _hunt(
         say(None)
 
 
-def _answer_all(product: str, defect: str, questions: Sequence[Asked], say: Say) -> None:
+def _answer_all(product: str, defect: str, questions: Sequence[Question], say: Say) -> None:
     backend = load(product, defect)
     for question in questions:
         say(question.judge(backend))
@@ -282,7 +282,7 @@ def backend_name(product: str) -> str:
     return f"emulator-{product.lower()}"
 
 
-def _smaller(backend: Backend, question: Asked, row: Row, block: Block, seconds: float) -> Asked | None:
+def _smaller(backend: Backend, question: Question, row: Row, block: Block, seconds: float) -> Question | None:
     """The smallest question found that still breaks the same check."""
     first = set(row["checks_violated"][:1])
     return block.smaller(question, lambda asked: first <= set(asked.judge(backend)["checks_violated"]), seconds)

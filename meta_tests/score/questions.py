@@ -16,10 +16,10 @@ from math import ceil
 from multiprocessing import get_context
 
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import ContractQuestion
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.phases import PhaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
 from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.running.phase_blocks import PhaseBlock
@@ -48,7 +48,7 @@ _Asked = tuple[Case, int | None]
 class Round:
     """Questions for each product, in the order in which they are put, and the block that each of them came from."""
 
-    questions: dict[str, list[Asked]]
+    questions: dict[str, list[Question]]
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -84,7 +84,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
             yield from (Round(questions, known) for questions in _varied_rounds(contract, seed))
 
 
-def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) -> Iterator[dict[str, list[Asked]]]:
+def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) -> Iterator[dict[str, list[Question]]]:
     """The calls of the contract that are varied and drawn, some blocks at a time.
 
     There are tens of thousands, which would keep what finds most waiting, and each takes microseconds: so they come
@@ -127,7 +127,7 @@ class _Part:
         start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(aspect.count(plan), over))
         return start, end
 
-    def of_contract(self, questions: Sequence[Asked]) -> Sequence[Asked]:
+    def of_contract(self, questions: Sequence[Question]) -> Sequence[Question]:
         return questions[slice(*self._bounds(len(questions), self._contract_over))]
 
     def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
@@ -171,7 +171,7 @@ def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQues
     turns: Counter[tuple[str, str]] = Counter()
     placed = []
     for question in asked:
-        key = question.case.operator, question.way.id
+        key = question.case.operator, question.scenario.id
         placed.append((turns[key], question))
         turns[key] += 1
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
@@ -200,12 +200,12 @@ def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
     return [(asked.case, asked.repeats) for asked in block.first(end)[start:]]
 
 
-def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Asked]]:
+def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Question]]:
     for block in planned:
-        yield [Question(case, block.aspect, block.id, repeats) for case, repeats in drawn.get(_key(block), ())]
+        yield [CaseQuestion(case, block.aspect, block.id, repeats) for case, repeats in drawn.get(_key(block), ())]
 
 
-def _spread(groups: Sequence[Sequence[Asked]], seed: int) -> list[Asked]:
+def _spread(groups: Sequence[Sequence[Question]], seed: int) -> list[Question]:
     """All groups merged, each of them spread evenly over the whole, and backwards: Hypothesis draws the least of a
     block's cases first, which shows the least.
     """

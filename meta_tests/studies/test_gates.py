@@ -25,7 +25,7 @@ def compared(old: Path, new: Path, *options: str) -> Result:
 
 def frozen(folder: Path, part: str, value: object) -> Path:
     (folder / part).mkdir(parents=True)
-    gates.write_json(folder / part / f"{part}.json", value)
+    gates.write_json(folder / part, value)
     return folder
 
 

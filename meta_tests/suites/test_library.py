@@ -19,7 +19,7 @@ from poolproof.reports.rows.store import NotARun
 from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from scatter import Scatter
-from scatter_backends import Lost
+from scatter_backends import lost
 
 EXAMPLES = ROOT / "examples" / "library"
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -63,7 +63,7 @@ def test_a_failure_is_shrunk_and_kept_in_the_database_of_hypothesis() -> None:
     @settings(max_examples=100, deadline=None, database=database, print_blob=False)
     def loses(case: Case) -> None:
         seen.append(case)
-        row = judge(case, Lost(), aspect="values")
+        row = judge(case, lost(), aspect="values")
         if row["verdict"] != "conforms":
             failing.append(case)
         assert row["verdict"] == "conforms", failure_text(row)

@@ -27,7 +27,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
 from poolproof.suites.running.aspects import CASE_ASPECTS
@@ -163,7 +163,9 @@ MINE = Ends(name="mine", source="us", answer=None)
     sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 20.0)
     aspects = ("precision", "values")
     try:
-        rows = list(sandbox.judge([Question(Case.from_json(LINE), CASE_ASPECTS[name], "block") for name in aspects]))
+        rows = list(
+            sandbox.judge([CaseQuestion(Case.from_json(LINE), CASE_ASPECTS[name], "block") for name in aspects])
+        )
     finally:
         sandbox.close()
     assert [row["verdict"] for row in rows] == ["crashed", "conforms"]

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from places import GOLDEN
-from poolproof.references.contract import (
-    SIGNATURES,
-    ContractCall,
-)
+from poolproof.references.contract import SIGNATURES, ContractCall
 from poolproof.references.contract.examples import base_template
 from poolproof.references.windows import Windowed
 
-DATA = GOLDEN / "observed_statuses.jsonl.gz"
-LATER_DATA = DATA.with_name("observed_statuses_2.jsonl.gz")
-"""Of the forwards, and of views that leave their storage: rows with the number of the ``cause`` that decides them."""
-
 CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
-BACKWARD_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.is_backward)
 WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.windows is Windowed)
 
 MP3 = "aclnnMaxPool3dWithArgmaxBackward"
@@ -30,8 +22,10 @@ AD2 = "aclnnAdaptiveMaxPool2dBackward"
 AD3 = "aclnnAdaptiveMaxPool3dBackward"
 
 
-def observed_rows(data: Path = DATA) -> list[dict[str, Any]]:
-    with gzip.open(data, "rt") as lines:
+@cache
+def observed_rows() -> list[dict[str, Any]]:
+    """Statuses of phase one of a library's host code; some with the number of the ``cause`` that decides them."""
+    with gzip.open(GOLDEN / "observed_statuses.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

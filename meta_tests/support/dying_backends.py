@@ -6,131 +6,80 @@ Name them on a command line as ``dying_backends:crashing`` with this folder on P
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from poolproof.backends.base import Outcome, Status
-from scatter import Scatter
-
-
-class Crashing(Scatter):
-    """Dies on the first call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os.kill(os.getpid(), 11)
-        return super().run(call, mode)
+from poolproof.backends.base import Call, Outcome, Status
+from scatter import Scatter, fault
 
 
-class CrashingOnOneCell(Scatter):
-    """Dies on planes of one cell."""
+def doing(what: Callable[[], object], where: Callable[[Call], bool], name: str, **attributes: Any) -> type[Scatter]:
+    """A backend that does something before calls of a kind."""
 
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.tensors["self"].array.size == 1:
-            os.kill(os.getpid(), 11)
-        return super().run(call, mode)
+    def run(self: Scatter, call: Call, mode: str = "") -> Outcome:
+        if where(call):
+            what()
+        return Scatter.run(self, call, mode)
 
-
-class Hanging(Scatter):
-    """Never returns from a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        while call.attributes.rounds_up:
-            time.sleep(1)
-        return super().run(call, mode)
+    return type(name, (Scatter,), {"run": run, "__module__": __name__, **attributes})
 
 
-class Exiting(Scatter):
-    """Ends its process on a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os._exit(7)
-        return super().run(call, mode)
+def _rounds_up(call: Call) -> bool:
+    return call.attributes.rounds_up
 
 
-class Raising(Scatter):
-    """The adapter itself raises on a call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            raise ValueError("no stream")
-        return super().run(call, mode)
+def _crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
-class KilledEveryTime(Scatter):
-    """Its process is killed from outside on every call with ceil_mode."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.rounds_up:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(call, mode)
-
-
-class KilledOnce(KilledEveryTime):
-    """Its process is killed from outside, on the first call with ceil_mode of all: a file tells that it was."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        flag = Path(os.environ["KILLED_ONCE"])
-        if not call.attributes.rounds_up or flag.exists():
-            return Scatter.run(self, call, mode)
+def _be_killed_once() -> None:
+    """From outside, on the first call with ceil_mode of all: a file tells that it was."""
+    flag = Path(os.environ["KILLED_ONCE"])
+    if not flag.exists():
         flag.touch()
-        return super().run(call, mode)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-class UnforkableKilledOnce(KilledOnce):
-    """The same, and it cannot be forked."""
-
-    survives_fork = False
+def _raise() -> None:
+    raise ValueError("no stream")
 
 
-class KilledOnceAndLosing(KilledOnce):
-    """The same, and it loses a gradient of every call with ceil_mode besides."""
+crashing = doing(_crash, _rounds_up, "crashing")
+unforkable = doing(_crash, _rounds_up, "unforkable", survives_fork=False)
+crashing_on_one_cell = doing(_crash, lambda call: call.tensors["self"].array.size == 1, "crashing_on_one_cell")
+hanging = doing(lambda: time.sleep(1e6), _rounds_up, "hanging")
+exiting = doing(lambda: os._exit(7), _rounds_up, "exiting")
+raising = doing(_raise, _rounds_up, "raising")
+killed_every_time = doing(lambda: os.kill(os.getpid(), signal.SIGKILL), _rounds_up, "killed_every_time")
+killed_once = doing(_be_killed_once, _rounds_up, "killed_once")
+unforkable_killed_once = doing(_be_killed_once, _rounds_up, "unforkable_killed_once", survives_fork=False)
+crashes_always = doing(os.abort, lambda call: True, "crashes_always")
+raises_always = doing(_raise, lambda call: True, "raises_always")
 
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return (cells[:-1], terms[:-1]) if call.attributes.rounds_up else (cells, terms)
+
+@fault("route_terms", base=killed_once)
+def killed_once_and_losing(self, call, cells, terms):
+    """It loses a gradient of every call with ceil_mode besides."""
+    return (cells[:-1], terms[:-1]) if call.attributes.rounds_up else (cells, terms)
 
 
-class Unforkable(Crashing):
-    """Crashes, and cannot be forked."""
-
-    survives_fork = False
-
-
-class LosesContext(Scatter):
+@fault("run", survives_fork=False, lost=False, is_usable=lambda self: not self.lost)
+def loses_context(self, call, mode=""):
     """Reports a device exception for ceil_mode, after which nothing works any more; cannot be forked."""
-
-    survives_fork = False
-    lost = False
-
-    def is_usable(self):  # type: ignore[no-untyped-def]
-        return not self.lost
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        self.lost |= call.attributes.rounds_up
-        if self.lost:
-            return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
-        return super().run(call, mode)
+    self.lost |= call.attributes.rounds_up
+    if self.lost:
+        return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
+    return Scatter.run(self, call, mode)
 
 
-class Slow(Scatter):
+@fault("unsupported", base=doing(lambda: time.sleep(0.02), lambda call: True, "slow"))
+def slow(self, operator, dtype, index_dtype):
     """Takes its time for every call; int64 indices alone."""
-
-    def unsupported(self, operator, dtype, index_dtype):  # type: ignore[no-untyped-def]
-        return "int64 alone" if index_dtype != "int64" else super().unsupported(operator, dtype, index_dtype)
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        time.sleep(0.02)
-        return super().run(call, mode)
+    return "int64 alone" if index_dtype != "int64" else Scatter.unsupported(self, operator, dtype, index_dtype)
 
 
-class Environment(Scatter):
+@fault("run")
+def environment(self, call, mode=""):
     """Kernel binaries are not installed."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
-
-
-crashing, hanging, exiting, unforkable, environment = Crashing, Hanging, Exiting, Unforkable, Environment
-crashing_on_one_cell, raising, slow, loses_context = CrashingOnOneCell, Raising, Slow, LosesContext
-killed_once, killed_every_time, unforkable_killed_once = KilledOnce, KilledEveryTime, UnforkableKilledOnce
-killed_once_and_losing = KilledOnceAndLosing
+    return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolproof.suites.judging.asked import Aspect
+from poolproof.suites.judging.question import Aspect
 
 
 def holding(*checks: str, repeats: int = 1) -> Aspect:

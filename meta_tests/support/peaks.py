@@ -21,10 +21,10 @@ from poolproof.backends.base import Call, Outcome
 from poolproof.backends.torch_eager import TorchEager
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Aspect
 from poolproof.suites.judging.budget import needed_memory
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.question import Aspect
 
 
 class WrongEverywhere(TorchEager):
@@ -67,10 +67,10 @@ def main() -> None:
 
 
 def _measured(label: str, case: Case, aspect: Aspect, backend: TorchEager) -> dict[str, Any]:
-    Question(replace(case, shape=(1, 4, 300, 300)), aspect).judge(backend)  # libraries count where they are touched
+    CaseQuestion(replace(case, shape=(1, 4, 300, 300)), aspect).judge(backend)  # libraries count where they are touched
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
-    row = Question(case, aspect).judge(backend)
+    row = CaseQuestion(case, aspect).judge(backend)
     return {
         "case": label,
         "verdict": row["verdict"],

@@ -7,98 +7,64 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
-from dying_backends import KilledOnce
+import dying_backends as dying
+from dying_backends import doing
 from poolproof.backends.base import Call, Outcome, Status
-from scatter import Scatter
-from scatter_backends import FirstCellForEmptyWindow, Lost
+from scatter import Scatter, by_capitals, fault
+from scatter_backends import first_cell_for_empty_window
 
-
-class RefusesEverything(Scatter):
-    """Turns every call down."""
-
-    def objection(self, call: Call) -> str:
-        return "not today"
-
-
-class RefusesPadding(Scatter):
-    """Has no padding, as some frameworks have none, and says so."""
-
-    def objection(self, call: Call) -> str:
-        return "padding is not supported" if call.attributes.is_padded else super().objection(call)
-
-
-class CrashesAlways(Scatter):
-    """Dies on every call."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        os.abort()
-
-
-class RaisesAlways(Scatter):
-    """The adapter raises on every call."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        raise ValueError("no stream")
-
-
-class GivesNoOutcome(Scatter):
-    """The adapter forgets to return what came."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        super().run(call, mode)
-        return None  # type: ignore[return-value]
-
-
-class NamesAStranger(Scatter):
-    """The adapter tells of a tensor that the call does not put out."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        return Outcome(super().run(call, mode).status, results={"gradient": ((1,), "float32")})
-
-
-class StatusIsText(Scatter):
-    """The adapter gives a status of its own."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        return Outcome("ok")  # type: ignore[arg-type]
-
-
-class LosesItsDevice(Scatter):
-    """Reports as a refusal that its device is lost."""
-
-    lost = False
-
-    def is_usable(self) -> bool:
-        return not self.lost
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        self.lost = True
-        return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
-
-
-killed_once = KilledOnce
+killed_once, crashes_always, raises_always = dying.killed_once, dying.crashes_always, dying.raises_always
 
 
 def _is_three_wide(call: Call) -> bool:
     return call.operator.is_backward and 3 in call.attributes.sizes
 
 
-class DiesOfThrees(Scatter):
-    """One kernel, for windows three wide, kills its process; all others are right."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        if _is_three_wide(call):
-            os.abort()
-        return super().run(call, mode)
+dies_of_threes = doing(os.abort, _is_three_wide, "dies_of_threes")
+unforkable_dies_of_threes = doing(os.abort, _is_three_wide, "unforkable_dies_of_threes", survives_fork=False)
+"""One kernel, for windows three wide, kills its process; all others are right."""
 
 
-class LosesThrees(Scatter):
+@fault("objection")
+def refuses_everything(self, call):
+    return "not today"
+
+
+@fault("objection")
+def refuses_padding(self, call):
+    """Has no padding, as some frameworks have none, and says so."""
+    return "padding is not supported" if call.attributes.is_padded else Scatter.objection(self, call)
+
+
+@fault("run")
+def gives_no_outcome(self, call, mode=""):
+    """The adapter forgets to return what came."""
+    Scatter.run(self, call, mode)
+
+
+@fault("run")
+def names_astranger(self, call, mode=""):
+    """The adapter tells of a tensor that the call does not put out."""
+    return Outcome(Scatter.run(self, call, mode).status, results={"gradient": ((1,), "float32")})
+
+
+@fault("run")
+def status_is_text(self, call, mode=""):
+    """The adapter gives a status of its own."""
+    return Outcome("ok")
+
+
+@fault("run", lost=False, is_usable=lambda self: not self.lost)
+def loses_its_device(self, call, mode=""):
+    """Reports as a refusal that its device is lost."""
+    self.lost = True
+    return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
+
+
+@fault("route_terms")
+def loses_threes(self, call, cells, terms):
     """One kernel, for windows three wide, loses the last gradient."""
-
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return (cells[:-1], terms[:-1]) if _is_three_wide(call) else (cells, terms)
+    return (cells[:-1], terms[:-1]) if _is_three_wide(call) else (cells, terms)
 
 
 class RemembersCeiling(Scatter):
@@ -110,68 +76,53 @@ class RemembersCeiling(Scatter):
         self.trampled |= call.attributes.rounds_up
         return super().run(call, mode)
 
-    def narrow(self, call: Call, sums: np.ndarray) -> np.ndarray:
+    def narrow(self, call, sums):  # type: ignore[no-untyped-def]
         return super().narrow(call, sums) + (self.trampled and not call.attributes.rounds_up)
 
 
-class TramplesAtCeiling(RemembersCeiling):
+@fault("run", base=RemembersCeiling)
+def tramples_at_ceiling(self, call, mode=""):
     """One kernel, for windows with ceil_mode, writes past its output, and into what others read."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        outcome = super().run(call, mode)
-        if call.attributes.rounds_up:
-            call.tensors["grad_input"].buffer[-1] = 1
-        return outcome
+    outcome = RemembersCeiling.run(self, call, mode)
+    if call.attributes.rounds_up:
+        call.tensors["grad_input"].buffer[-1] = 1
+    return outcome
 
 
-class UnforkableDiesOfThrees(DiesOfThrees):
-    """The same, and it cannot be forked."""
-
-    survives_fork = False
-
-
-class LosesThreesAndRemembers(LosesThrees, RemembersCeiling):
+class LosesThreesAndRemembers(loses_threes, RemembersCeiling):
     """One kernel is wrong by itself, and another after a third that is right."""
 
 
-class SlowAtFirst(Scatter):
+@fault("run", loaded=False)
+def slow_at_first(self, call, mode=""):
     """Loads in every process, at its first call, for longer than a case may take."""
-
-    loaded = False
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        if not self.loaded:
-            time.sleep(3.0)
-            self.loaded = True
-        return super().run(call, mode)
+    if not self.loaded:
+        time.sleep(3.0)
+        self.loaded = True
+    return Scatter.run(self, call, mode)
 
 
-class TellsWhatIsImported(Scatter):
+@fault("route")
+def tells_what_is_imported(self, call):
     """Names as its route the packages that its process has imported."""
-
-    def route(self, call: Call) -> str:
-        return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
+    return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
 
 
-class LosesNowAndThen(Lost):
+@fault("route_terms", process=0, loses=False)
+def loses_now_and_then(self, call, cells, terms):
     """Loses in those processes that draw the letter L from a file; each takes the letter that it draws."""
-
-    process, loses = 0, False
-
-    def _draw(self) -> bool:
+    if self.process != os.getpid():
         lots = Path(os.environ["LOTS"])
         letters = lots.read_text()
         lots.write_text(letters[1:])
-        return letters[:1] == "L"
-
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.process != os.getpid():
-            self.process, self.loses = os.getpid(), self._draw()
-        return super().route_terms(call, cells, terms) if self.loses else (cells, terms)
+        self.process, self.loses = os.getpid(), letters[:1] == "L"
+    return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
 
 
-class DiesInForward(FirstCellForEmptyWindow):
+@fault("forward", base=first_cell_for_empty_window)
+def dies_in_forward(self, call):
     """Its forward kills its process; its backward is right."""
+    os.abort()
 
-    def forward(self, call: Call) -> None:
-        os.abort()
+
+__getattr__ = by_capitals(globals())

@@ -202,7 +202,7 @@ def _case_id(operator: str, dtype: str, aspect: str, number: int, seed: int) -> 
 
 def _reason(verdict: str) -> str:
     reasons = {
-        "violates": "grad_input[0, 0, 5, 7] is 0, owed 7; 1 of 192 cells are wrong; as if a gradient were lost",
+        "violates": "grad_input[0, 0, 5, 7]: got 0, expected 7; 1 of 192 cells are wrong; as if a gradient were lost",
         "crashed": "the call ended by signal SIGSEGV",
         "not run": "no device is free",
     }

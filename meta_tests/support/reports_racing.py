@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+from forked import FORKSERVER
 from poolproof.reports.figures.history import add
 
 PATIENCE = 300.0
@@ -17,11 +17,10 @@ PATIENCE = 300.0
 
 def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[int | None]:
     """Let ``writers`` processes add the runs in turn to every history, all at once; returns their exit statuses."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    barrier = context.Barrier(writers)
+    barrier = FORKSERVER.Barrier(writers)
     processes = [
-        context.Process(target=_write, args=(histories, runs[number % len(runs)], barrier)) for number in range(writers)
+        FORKSERVER.Process(target=_write, args=(histories, runs[number % len(runs)], barrier))
+        for number in range(writers)
     ]
     for process in processes:
         process.start()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import forked
@@ -26,10 +27,10 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     return forked.run(Command("pytest", command(*arguments)[3:], cwd, ENVIRONMENT))
 
 
-def begin(*arguments: object, cwd: Path) -> forked.Started:
+def begin(*arguments: object, cwd: Path) -> BaseProcess:
     """A session that is not waited for; what it prints goes to the file ``printed``."""
     asked = Command("pytest", command(*arguments)[3:], cwd, ENVIRONMENT)
-    return forked.Started(asked, cwd / "printed", cwd / "printed")
+    return forked.start(asked, cwd / "printed", cwd / "printed")
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -3,8 +3,10 @@
 `scatter_backends` are copies of it whose results are wrong, `dying_backends` those whose processes do not return.
 """
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -86,6 +88,33 @@ class Scatter(Backend):
         out, where = call.tensors["out"], call.tensors["indices"]
         out.array[...] = maxima.reshape(out.shape)
         where.array[...] = indices.reshape(where.shape)
+
+
+def fault(
+    step: str, check: str = "", base: type[Scatter] = Scatter, **attributes: Any
+) -> Callable[[Callable[..., Any]], type[Scatter]]:
+    """A copy of a backend that does one step as the decorated function does, with other attributes besides.
+
+    ``check`` must notice it; it goes by the function's name.
+    """
+
+    def made(change: Callable[..., Any]) -> type[Scatter]:
+        members = {step: change, "__doc__": change.__doc__, "__module__": change.__module__, **attributes}
+        return type(change.__name__, (base,), members | ({"check": check} if check else {}))
+
+    return made
+
+
+def by_capitals(names: dict[str, Any]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module in which a fault can also be named in capitals, such as ``Lost``."""
+
+    def get(name: str) -> Any:
+        small = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        if name.startswith("_") or small == name or small not in names:
+            raise AttributeError(f"module {names['__name__']!r} has no attribute {name!r}")
+        return names[small]
+
+    return get
 
 
 def planes_of(call: Call) -> np.ndarray:

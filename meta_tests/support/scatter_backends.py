@@ -1,11 +1,11 @@
 """Copies of a correct backend with one fault each: each is wrong in what it returns, and returns.
 
 Name them on a command line as ``scatter_backends:honest`` or ``scatter_backends:lost`` with this folder on
-PYTHONPATH. A fault is a small change to the honest one, so that it is known which claim it breaks and where.
+PYTHONPATH. A fault is one step of the honest one done otherwise, so that it is known which claim it breaks and where;
+those under ``@fault(step, check)`` break a check that has to notice them.
 """
 
 import ctypes
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
@@ -18,188 +18,297 @@ from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS
-from scatter import Scatter, SimulatedStreams, axes_of, planes_of
+from scatter import Scatter, SimulatedStreams, axes_of, by_capitals, fault, planes_of
+
+honest = Scatter
 
 
-class Lost(Scatter):
+def plane_size(call):  # type: ignore[no-untyped-def]
+    return int(np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
+
+
+def beyond_the_end(tensor):  # type: ignore[no-untyped-def]
+    """The first bytes of the guard band behind a tensor."""
+    return tensor.buffer[len(tensor.buffer) - tensor.guard :][:8]
+
+
+@fault("route_terms", "interval")
+def lost(self, call, cells, terms):
     """The last window's gradient does not arrive."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return cells[:-1], terms[:-1]
+    return cells[:-1], terms[:-1]
 
 
-class Duplicated(Scatter):
+@fault("route_terms", "interval")
+def duplicated(self, call, cells, terms):
     """The last window's gradient arrives twice."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return np.append(cells, cells[-1:]), np.append(terms, terms[-1:])
+    return np.append(cells, cells[-1:]), np.append(terms, terms[-1:])
 
 
-class Misrouted(Scatter):
+@fault("route_terms", "interval")
+def misrouted(self, call, cells, terms):
     """The last window's gradient lands one cell further on."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        size = call.tensors["self"].array.size
-        moved = cells.copy()
-        moved[-1:] = (moved[-1:] + 1) % max(size, 1)
-        return moved, terms
+    return np.append(cells[:-1], (cells[-1:] + 1) % max(call.tensors["self"].array.size, 1)), terms
 
 
-class Unwritten(Scatter):
+@fault("store", "written")
+def unwritten(self, call, values):
     """The last cell is never written."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        flat = np.argwhere(np.ones(values.shape, bool))
-        for place in flat[:-1]:
-            call.tensors["grad_input"].array[tuple(place)] = values[tuple(place)]
+    for place in np.argwhere(np.ones(values.shape, bool))[:-1]:
+        call.tensors["grad_input"].array[tuple(place)] = values[tuple(place)]
 
 
-class Truncating(Scatter):
+@fault("narrow", "interval")
+def truncating(self, call, sums):
     """Sums are cut instead of rounded."""
-
-    def narrow(self, call, sums):  # type: ignore[no-untyped-def]
-        fmt = FORMATS[call.dtype]
-        exact = sums.astype(np.float64)
-        ulp = fmt.ulp(exact)
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isfinite(exact), np.trunc(exact / ulp) * ulp, exact)
+    exact = sums.astype(np.float64)
+    ulp = FORMATS[call.dtype].ulp(exact)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(exact), np.trunc(exact / ulp) * ulp, exact)
 
 
-class HalfAccumulator(Scatter):
+@fault("accumulate", "interval")
+def half_accumulator(self, call, cells, terms, size):
     """Partial sums are held in float16."""
-
-    def accumulate(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
-        sums = np.zeros(size, np.float16)
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.add.at(sums, cells, terms.astype(np.float16))
-        return sums
+    sums = np.zeros(size, np.float16)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.add.at(sums, cells, terms.astype(np.float16))
+    return sums
 
 
-class AddsToOutput(Scatter):
+@fault("store", "interval")
+def adds_to_output(self, call, values):
     """What was in memory is added to, not replaced."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        out = call.tensors["grad_input"].array
-        with np.errstate(over="ignore", invalid="ignore"):
-            out[...] = (out.astype(np.float64) + values).astype(out.dtype)
+    out = call.tensors["grad_input"].array
+    with np.errstate(over="ignore", invalid="ignore"):
+        out[...] = (out.astype(np.float64) + values).astype(out.dtype)
 
 
-class ZeroGarbage(Scatter):
+@fault("accumulate", "unreached")
+def zero_garbage(self, call, cells, terms, size):
     """Cells that nothing reaches hold the smallest number instead of zero."""
-
-    def accumulate(self, call, cells, terms, size):  # type: ignore[no-untyped-def]
-        sums = super().accumulate(call, cells, terms, size)
-        sums[np.bincount(cells, minlength=size) == 0] = 2.0**-14
-        return sums
+    sums = Scatter.accumulate(self, call, cells, terms, size)
+    sums[np.bincount(cells, minlength=size) == 0] = 2.0**-14
+    return sums
 
 
-class WritesInput(Scatter):
+@fault("store", "inputs_untouched")
+def writes_input(self, call, values):
     """A scratch value is left in indices."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        super().store(call, values)
-        call.tensors["indices"].array[..., :1] = 0
+    Scatter.store(self, call, values)
+    call.tensors["indices"].array[..., :1] = 0
 
 
-class WritesPast(Scatter):
-    """A 32-byte block is stored past the end of grad_input."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        super().store(call, values)
-        tensor = call.tensors["grad_input"]
-        tensor.buffer[len(tensor.buffer) - tensor.guard :][:8] = 0
+@fault("store", "memory_untouched")
+def writes_past(self, call, values):
+    """A block is stored past the end of grad_input."""
+    Scatter.store(self, call, values)
+    beyond_the_end(call.tensors["grad_input"])[:] = 0
 
 
-class AddsPast(Scatter):
+@fault("store", "memory_untouched")
+def adds_past(self, call, values):
     """Something is added to what lies past the end of grad_input."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        super().store(call, values)
-        tensor = call.tensors["grad_input"]
-        beyond = tensor.buffer[len(tensor.buffer) - tensor.guard :][:8].view(tensor.dtype)
-        beyond += np.ones((), tensor.dtype)
+    Scatter.store(self, call, values)
+    beyond = beyond_the_end(call.tensors["grad_input"]).view(call.tensors["grad_input"].dtype)
+    beyond += np.ones((), beyond.dtype)
 
 
-class FillsGaps(Scatter):
+@fault("store", "memory_untouched")
+def fills_gaps(self, call, values):
     """A strided output is written as one block, gaps included."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        call.tensors["grad_input"].storage[:] = 0
-        super().store(call, values)
+    call.tensors["grad_input"].storage[:] = 0
+    Scatter.store(self, call, values)
 
 
-class IgnoresStrides(Scatter):
+@fault("backward", "layout_invariance")
+def ignores_strides(self, call):
     """grad_output is read as if it were contiguous."""
-
-    def backward(self, call):  # type: ignore[no-untyped-def]
-        tensor = call.tensors["grad_output"]
-        dense = tensor.storage.view(tensor.dtype)[: tensor.array.size]
-        if dense.size == tensor.array.size:
-            tensor.__dict__["array"] = dense.reshape(tensor.shape)
-        super().backward(call)
+    tensor = call.tensors["grad_output"]
+    dense = tensor.storage.view(tensor.dtype)[: tensor.array.size]
+    if dense.size == tensor.array.size:
+        tensor.__dict__["array"] = dense.reshape(tensor.shape)
+    Scatter.backward(self, call)
 
 
-class NarrowsIndices(Scatter):
+@fault("route_terms", "index_dtype_invariance")
+def narrows_indices(self, call, cells, terms):
     """int32 indices are read through 8 bits."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        if call.index_dtype == "int32":
-            plane = int(np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
-            return cells // plane * plane + cells % plane % 256, terms
-        return cells, terms
+    plane = plane_size(call)
+    return (cells // plane * plane + cells % plane % 256 if call.index_dtype == "int32" else cells), terms
 
 
-class Unrepeatable(Scatter):
+@fault("route_terms", "repeat")
+def unrepeatable(self, call, cells, terms):
     """Sums are made from the smallest term to the greatest in one call, and the other way round in the next."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls = count()
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        order = np.argsort(np.abs(terms), kind="stable")[:: 1 if next(self._calls) % 2 else -1]
-        return cells[order], terms[order]
+    number = next(vars(self).setdefault("calls", count()))
+    order = np.argsort(np.abs(terms), kind="stable")[:: 1 if number % 2 else -1]
+    return cells[order], terms[order]
 
 
-class AbsoluteThreshold(Scatter):
+@fault("route_terms", "scale_equivariance")
+def absolute_threshold(self, call, cells, terms):
     """Gradients below 2**-6 count as zero."""
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return cells, np.where(np.abs(terms) < 2.0**-6, 0, terms).astype(terms.dtype)
+    return cells, np.where(np.abs(terms) < 2.0**-6, 0, terms).astype(terms.dtype)
 
 
-class WrongResult(Scatter):
+@fault("results", "results")
+def wrong_result(self, call):
     """grad_input comes back without its batch axis."""
-
-    def results(self, call):  # type: ignore[no-untyped-def]
-        return {name: (shape[1:], dtype) for name, (shape, dtype) in super().results(call).items()}
+    return {name: (shape[1:], dtype) for name, (shape, dtype) in Scatter.results(self, call).items()}
 
 
-class ZeroPadded(Scatter):
+@fault("store_forward", "maximum")
+def zero_padded(self, call, maxima, indices):
     """Padding and the initial maximum count as zero."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        super().store_forward(call, np.maximum(maxima, 0).astype(maxima.dtype), indices)
+    Scatter.store_forward(self, call, np.maximum(maxima, 0).astype(maxima.dtype), indices)
 
 
-class LastMaximum(Scatter):
+@fault("forward", "index_rule")
+def last_maximum(self, call):
     """The last of several maxima wins."""
+    planes, axes = planes_of(call), axes_of(call)
+    maxima, indices = forward_maximum(planes, axes)
+    flat = planes.reshape(len(planes), plane_size(call))
+    cells, valid = window_cells(axes)
+    for plane in range(len(flat)):
+        for window in range(len(cells)):
+            best = maxima.reshape(len(flat), len(cells))[plane, window]
+            same = cells[window][valid[window] & (flat[plane, cells[window]] == best)]
+            if len(same):
+                indices.reshape(len(flat), len(cells))[plane, window] = same[-1]
+    self.store_forward(call, maxima, indices)
+
+
+@fault("store_forward", "index_points")
+def window_local_indices(self, call, maxima, indices):
+    """Indices count from the plane's second cell."""
+    Scatter.store_forward(self, call, maxima, indices + 1)
+
+
+@fault("store_forward", "round_trip")
+def tensor_indices(self, call, maxima, indices):
+    """The forward's indices count from the tensor's first cell, as no backward reads them."""
+    planes = np.arange(len(indices)).reshape(-1, *[1] * (indices.ndim - 1))
+    Scatter.store_forward(self, call, maxima, indices + plane_size(call) * planes)
+
+
+@fault("run", "refusal", interface="torch-cpu")
+def refuses_dilation(self, call, mode=""):
+    """Legal calls with dilation are turned down, by an interface whose documents allow no refusal."""
+    if call.attributes.is_dilated:
+        return Outcome(Status.REFUSED, code=161002, message="dilation must be 1")
+    return Scatter.run(self, call, mode)
+
+
+@fault("run", "memory_kept", in_use=0, device_memory_in_use=lambda self: self.in_use)
+def leaks(self, call, mode=""):
+    """Every call leaves 64 bytes of device memory behind."""
+    self.in_use += 64
+    return Scatter.run(self, call, mode)
+
+
+def _lost_in_another(self, call, cells, terms):  # type: ignore[no-untyped-def]
+    return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
+
+
+@fault("run", "modes", modes=("other",), route_terms=_lost_in_another)
+def other_mode(self, call, mode=""):
+    """One way to make a call loses the last window's gradient."""
+    self.loses = mode == "other"
+    return Scatter.run(self, call, mode)
+
+
+@fault("run", "variants", base=other_mode, modes=(), variants=("other",))
+def wrong_variant(self, call, mode=""):
+    """What other code computes loses the last window's gradient."""
+    return other_mode.run(self, call, mode)
+
+
+def _previous(self, call, value):  # type: ignore[no-untyped-def]
+    """What was kept of the call of the same shapes before this one, in whose place ``value`` is kept now."""
+    kept = vars(self).setdefault("kept", {})
+    key = (call.operator.name, call.dtype, *(tensor.shape for tensor in call.tensors.values()))
+    before, kept[key] = kept.get(key), value
+    return before
+
+
+@fault("narrow", "state")
+def remembers(self, call, sums):
+    """Where another call of the same shapes came before, its result is given again."""
+    now = Scatter.narrow(self, call, sums)
+    previous = _previous(self, call, now)
+    return now if previous is None or np.array_equal(previous, now, equal_nan=True) else previous
+
+
+@fault("forward", "state")
+def remembers_windows(self, call):
+    """Where another forward of the same shapes came before, its windows are looked at again."""
+    first = _previous(self, call, call.attributes) or call.attributes
+    _previous(self, call, first)
+    Scatter.forward(self, replace(call, attributes=first))
+
+
+class Disturbed(Scatter):
+    """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
+
+    check = "streams"
+
+    def __init__(self, *broken: Hazard) -> None:
+        self.streams = SimulatedStreams(self, broken or (Hazard.INPUTS_BEING_MADE,))
+
+
+class IndexOutside(Scatter):
+    """Windows without a cell are accepted and get an index behind the plane, which the backward passes over."""
+
+    check = "empty_window"
+    index = 1 << 20
+
+    def objection(self, call):  # type: ignore[no-untyped-def]
+        return ""
 
     def forward(self, call):  # type: ignore[no-untyped-def]
-        values = call.tensors["self"].array
-        shape, rank = values.shape, call.operator.spatial_rank
-        planes = values.reshape(int(np.prod(shape[:-rank])), *shape[-rank:])
-        axes = axes_of(call)
-        maxima, indices = forward_maximum(planes, axes)
-        flat = planes.reshape(len(planes), int(np.prod(shape[-rank:])))
-        cells, valid = window_cells(axes)
-        for plane in range(len(flat)):
-            for window in range(len(cells)):
-                best = maxima.reshape(len(flat), len(cells))[plane, window]
-                same = cells[window][valid[window] & (flat[plane, cells[window]] == best)]
-                if len(same):
-                    indices.reshape(len(flat), len(cells))[plane, window] = same[-1]
-        self.store_forward(call, maxima, indices)
+        if any(axis.has_empty_window() for axis in axes_of(call)):
+            call.tensors["out"].array[...] = -np.inf
+            call.tensors["indices"].array[...] = self.index
+        else:
+            super().forward(call)
+
+    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
+        indices = call.tensors["indices"].array.ravel()
+        inside = (indices >= 0) & (indices < plane_size(call))
+        return cells[inside], terms[inside]
+
+
+@fault("store", base=IndexOutside)
+def writes_where_it_points(self, call, values):
+    """The backward writes at the index behind the plane that windows without a cell get."""
+    Scatter.store(self, call, values)
+    tensor = call.tensors["grad_input"]
+    for index in call.tensors["indices"].array.ravel()[-1:]:
+        if index >= values.size:
+            ctypes.memset(tensor.array.ctypes.data + int(index) * tensor.dtype.itemsize, 0, tensor.dtype.itemsize)
+
+
+writes_just_behind = type("writes_just_behind", (writes_where_it_points,), {"index": 64})
+no_index_for_empty_window = type("no_index_for_empty_window", (IndexOutside,), {"index": -1})
+first_cell_for_empty_window = type("first_cell_for_empty_window", (IndexOutside,), {"index": 0})
+"""An index behind the plane's first cell by 64; two that are right: none, and the plane's first cell."""
+
+
+@fault("run")
+def other_strides(self, call, mode=""):
+    """Right, but says that its outputs run fastest along their first axis; those that read so find them."""
+    shapes = {name: call.tensors[name].shape for name in call.operator.outputs}
+    own = {name: tuple(int(np.prod(shape[:axis])) for axis in range(len(shape))) for name, shape in shapes.items()}
+    outputs = {name: call.tensors[name].restrided(strides) for name, strides in own.items()}
+    return replace(Scatter.run(self, replace(call, tensors={**call.tensors, **outputs}), mode), strides=own)
+
+
+@fault("store", base=other_strides)
+def other_strides_and_past(self, call, values):
+    """It also writes where nothing of the output lies."""
+    Scatter.store(self, call, values)
+    call.tensors["grad_input"].buffer[-1:] = 0
 
 
 class Picking(Scatter):
@@ -213,6 +322,22 @@ class Picking(Scatter):
 
     def forward(self, call: Call) -> None:
         self.store_forward(call, *forward_maximum(planes_of(call), axes_of(call), self.picks))
+
+
+class PicksLastAndTakesNoIndices(Picking):
+    """A backward that looks for the maxima itself, of which it takes the last."""
+
+    def __init__(self) -> None:
+        super().__init__(*[ForwardRule.parse("last")] * 2)
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return Abilities(indices=False)
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        planes = planes_of(call)
+        _, indices = forward_maximum(planes, axes_of(call), self.picks)
+        starts = np.arange(len(planes)) * plane_size(call)
+        return (indices.reshape(len(planes), -1) + starts[:, None]).ravel(), terms
 
 
 class Able(Scatter):
@@ -235,229 +360,16 @@ class WithoutPadding(Able):
         return "padding is not supported" if call.attributes.is_padded else super().objection(call)
 
 
-class WithoutPaddingOnA2(WithoutPadding):
-    """The same under a contract."""
-
-    product = PRODUCTS["A2"]
-
-
-class PicksLastAndTakesNoIndices(Picking):
-    """A backward that looks for the maxima itself, of which it takes the last."""
-
-    def __init__(self) -> None:
-        super().__init__(*[ForwardRule.parse("last")] * 2)
-
-    def abilities(self, operator: Operator) -> Abilities:
-        return Abilities(indices=False)
-
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        planes = planes_of(call)
-        _, indices = forward_maximum(planes, axes_of(call), self.picks)
-        starts = np.arange(len(planes)) * int(np.prod(planes.shape[1:]))
-        return (indices.reshape(len(planes), -1) + starts[:, None]).ravel(), terms
-
-
-class WindowLocalIndices(Scatter):
-    """Indices count from the plane's second cell."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        super().store_forward(call, maxima, indices + 1)
-
-
-class IndexOutsideForEmptyWindow(Scatter):
-    """Windows without a cell are accepted and get an index behind the plane, which the backward passes over."""
-
-    index = 1 << 20
-
-    def objection(self, call):  # type: ignore[no-untyped-def]
-        return ""
-
-    def forward(self, call):  # type: ignore[no-untyped-def]
-        if any(axis.has_empty_window() for axis in axes_of(call)):
-            call.tensors["out"].array[...] = -np.inf
-            call.tensors["indices"].array[...] = self.index
-        else:
-            super().forward(call)
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        indices = call.tensors["indices"].array.ravel()
-        inside = (indices >= 0) & (indices < np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
-        return cells[inside], terms[inside]
-
-
-class WritesWhereItPoints(IndexOutsideForEmptyWindow):
-    """Windows without a cell get an index behind the plane, and the backward writes there."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        super().store(call, values)
-        tensor = call.tensors["grad_input"]
-        for index in call.tensors["indices"].array.ravel()[-1:]:
-            if index >= values.size:
-                ctypes.memset(tensor.array.ctypes.data + int(index) * tensor.dtype.itemsize, 0, tensor.dtype.itemsize)
-
-
-class WritesJustBehind(WritesWhereItPoints):
-    """The same with an index 64 elements behind the plane's first cell."""
-
-    index = 64
-
-
-class NoIndexForEmptyWindow(IndexOutsideForEmptyWindow):
-    """Windows without a cell get -1, which the backward passes over: that is right."""
-
-    index = -1
-
-
-class FirstCellForEmptyWindow(IndexOutsideForEmptyWindow):
-    """Windows without a cell get the plane's first cell, where their gradients go: that is right."""
-
-    index = 0
-
-
-class RefusesDilation(Scatter):
-    """Legal calls with dilation are turned down, by an interface whose documents allow no refusal."""
-
-    interface = "torch-cpu"
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        if call.attributes.is_dilated:
-            return Outcome(Status.REFUSED, code=161002, message="dilation must be 1")
-        return super().run(call, mode)
-
-
-class OtherMode(Scatter):
-    """One way to make a call loses the last window's gradient."""
-
-    modes = ("other",)
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        self.loses = mode == "other"
-        return super().run(call, mode)
-
-    def route_terms(self, call, cells, terms):  # type: ignore[no-untyped-def]
-        return (cells[:-1], terms[:-1]) if self.loses else (cells, terms)
-
-
-class WrongVariant(OtherMode):
-    """What other code computes loses the last window's gradient."""
-
-    modes = ()
-    variants = ("other",)
-
-
-class Disturbed(Scatter):
-    """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
-
-    def __init__(self, *broken: Hazard) -> None:
-        self.streams = SimulatedStreams(self, broken or (Hazard.INPUTS_BEING_MADE,))
-
-
-class Remembers(Scatter):
-    """Where another call of the same shapes came before, its result is given again."""
-
-    def __init__(self):  # type: ignore[no-untyped-def]
-        self.kept: dict = {}
-
-    def narrow(self, call, sums):  # type: ignore[no-untyped-def]
-        key = (call.operator.name, call.dtype, *(tensor.shape for tensor in call.tensors.values()))
-        previous, self.kept[key] = self.kept.get(key), super().narrow(call, sums)
-        if previous is None or np.array_equal(previous, self.kept[key], equal_nan=True):
-            return self.kept[key]
-        return previous
-
-
-class RemembersWindows(Scatter):
-    """Where another forward of the same shapes came before, its windows are looked at again."""
-
-    def __init__(self):  # type: ignore[no-untyped-def]
-        self.kept: dict = {}
-
-    def forward(self, call):  # type: ignore[no-untyped-def]
-        key = (call.operator.name, call.dtype, *(tensor.shape for tensor in call.tensors.values()))
-        attributes = self.kept.setdefault(key, call.attributes)
-        super().forward(replace(call, attributes=attributes))
-
-
-class TensorIndices(Scatter):
-    """The forward's indices count from the tensor's first cell, as no backward reads them."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        plane = int(np.prod(call.tensors["self"].shape[-call.operator.spatial_rank :]))
-        planes = np.arange(len(indices)).reshape(-1, *[1] * (indices.ndim - 1))
-        super().store_forward(call, maxima, indices + plane * planes)
-
-
-class Leaks(Scatter):
-    """Every call leaves 64 bytes of device memory behind."""
-
-    in_use = 0
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        self.in_use += 64
-        return super().run(call, mode)
-
-    def device_memory_in_use(self):  # type: ignore[no-untyped-def]
-        return self.in_use
-
-
-class OtherStrides(Scatter):
-    """Right in all but that it says that its outputs have strides of their own; those that read so find them."""
-
-    def run(self, call, mode=""):  # type: ignore[no-untyped-def]
-        own = {name: _reversed_strides(call.tensors[name].shape) for name in call.operator.outputs}
-        outputs = {name: call.tensors[name].restrided(strides) for name, strides in own.items()}
-        return replace(super().run(replace(call, tensors={**call.tensors, **outputs}), mode), strides=own)
-
-
-def _reversed_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of a tensor whose first axis runs fastest."""
-    return tuple(int(np.prod(shape[:axis])) for axis in range(len(shape)))
-
-
-class OtherStridesAndPast(OtherStrides):
-    """It also writes where nothing of the output lies."""
-
-    def store(self, call, values):  # type: ignore[no-untyped-def]
-        super().store(call, values)
-        call.tensors["grad_input"].buffer[-1:] = 0
-
-
-FAULTS: dict[str, tuple[Callable[[], Scatter], str]] = {
-    "lost": (Lost, "interval"),
-    "duplicated": (Duplicated, "interval"),
-    "misrouted": (Misrouted, "interval"),
-    "unwritten": (Unwritten, "written"),
-    "truncating": (Truncating, "interval"),
-    "half_accumulator": (HalfAccumulator, "interval"),
-    "adds_to_output": (AddsToOutput, "interval"),
-    "zero_garbage": (ZeroGarbage, "unreached"),
-    "writes_input": (WritesInput, "inputs_untouched"),
-    "writes_past": (WritesPast, "memory_untouched"),
-    "adds_past": (AddsPast, "memory_untouched"),
-    "fills_gaps": (FillsGaps, "memory_untouched"),
-    "ignores_strides": (IgnoresStrides, "layout_invariance"),
-    "narrows_indices": (NarrowsIndices, "index_dtype_invariance"),
-    "unrepeatable": (Unrepeatable, "repeat"),
-    "absolute_threshold": (AbsoluteThreshold, "scale_equivariance"),
-    "wrong_result": (WrongResult, "results"),
-    "zero_padded": (ZeroPadded, "maximum"),
-    "last_maximum": (LastMaximum, "index_rule"),
-    "window_local_indices": (WindowLocalIndices, "index_points"),
-    "index_outside": (IndexOutsideForEmptyWindow, "empty_window"),
-    "other_mode": (OtherMode, "modes"),
-    "wrong_variant": (WrongVariant, "variants"),
-    "disturbed": (Disturbed, "streams"),
-    "remembers": (Remembers, "state"),
-    "remembers_windows": (RemembersWindows, "state"),
-    "tensor_indices": (TensorIndices, "round_trip"),
-    "leaks": (Leaks, "memory_kept"),
-    "refuses_dilation": (RefusesDilation, "refusal"),
+WithoutPaddingOnA2 = type("WithoutPaddingOnA2", (WithoutPadding,), {"product": PRODUCTS["A2"]})
+"""The same under a contract."""
+
+disturbed, index_outside = Disturbed, IndexOutside
+
+FAULTS = {
+    name: (backend, backend.check)
+    for name, backend in list(globals().items())
+    if name.islower() and isinstance(backend, type) and "check" in vars(backend)
 }
 """Fault -> (backend, a check that must notice it)."""
 
-honest = Scatter
-no_index_for_empty_window, first_cell_for_empty_window = NoIndexForEmptyWindow, FirstCellForEmptyWindow
-writes_just_behind, writes_where_it_points = WritesJustBehind, WritesWhereItPoints
-other_strides, other_strides_and_past = OtherStrides, OtherStridesAndPast
-for _name, (_factory, _) in FAULTS.items():
-    globals()[_name] = _factory
+__getattr__ = by_capitals(globals())

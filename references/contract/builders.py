@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     PRE_950,
@@ -205,10 +205,15 @@ def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Clause:
 
     Where a page lists ND, the tag of the plain order of axes for the tensor's rank counts as listed.
     """
+
+    def decides(call: ContractCall, product: Product) -> bool:
+        tensor, listed = call.tensor("self"), product.value_in(allowed)
+        return tensor.format not in listed and not ("ND" in listed and tensor.format == _PLAIN_ORDER.get(tensor.rank))
+
     return Clause(
         name="format.listed",
         wording=lambda products: f"The format tag is one that the page lists: {_words_on(products, allowed)}.",
-        decides=lambda call, product: not _is_listed(call.tensor("self"), product.value_in(allowed)),
+        decides=decides,
         status=None,
         tables=(allowed, _UNLISTED_TAGS),
         page=PageReading("refuses", erratum),
@@ -440,11 +445,6 @@ def _any_private(tensors: tuple[str, ...]) -> Decides:
 
 def _attribute_below(name: str, least: int) -> Decides:
     return lambda call, product: min(attribute(call, name)) < least
-
-
-def _is_listed(tensor: TensorArgument, listed: tuple[str, ...]) -> bool:
-    same_order = "ND" in listed and tensor.format == _PLAIN_ORDER.get(tensor.rank)
-    return tensor.format in listed or same_order
 
 
 def _words_on(products: Products, allowed: PerProduct) -> str:

@@ -196,7 +196,8 @@ def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool
 @cache
 def single_changes(call: ContractCall) -> tuple[Changes, ...]:
     """List every change of one field of a call without null pointers, in one argument or in several together."""
-    return _distinct((*_of_tensors(call), *_of_lists(call), *_of_pointers(call)))
+    nulls = ((Change(name, "null"),) for name in pointers(call.signature))
+    return _distinct((*_of_tensors(call), *_of_lists(call), *nulls))
 
 
 def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
@@ -223,8 +224,10 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
 
 def _of_tensors(call: ContractCall) -> Iterator[Changes]:
     for names in together(call):
-        yield from _retyped(call, names)
-        yield from _retagged(call, names)
+        for dtype in DTYPES:
+            yield from _unless_unchanged(call, tuple(Change(name, "dtype", dtype) for name in names))
+        for tag in TAGS:
+            yield from _unless_unchanged(call, tuple(Change(name, "format", tag) for name in names))
         yield from _reshaped(call, names)
     for name in call.tensors:
         yield from _viewed(name, call.tensor(name))
@@ -238,16 +241,6 @@ def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
     alike = (tuple(names) for names in shapes.values())
     groups = (*((name,) for name in call.tensors), *alike, call.signature.data, tuple(call.tensors))
     return tuple(dict.fromkeys(groups))
-
-
-def _retyped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
-    for dtype in DTYPES:
-        yield from _unless_unchanged(call, tuple(Change(name, "dtype", dtype) for name in names))
-
-
-def _retagged(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
-    for tag in TAGS:
-        yield from _unless_unchanged(call, tuple(Change(name, "format", tag) for name in names))
 
 
 def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
@@ -337,11 +330,6 @@ VALUE_CHANGES: tuple[Callable[[int], int], ...] = (
 # Pointers.
 
 
-def _of_pointers(call: ContractCall) -> Iterator[Changes]:
-    for name in pointers(call.signature):
-        yield (Change(name, "null"),)
-
-
 def pointers(signature: Signature) -> tuple[str, ...]:
     """List the arguments of phase one that may be null."""
     return (*signature.tensors, *signature.lists, *OUT_POINTERS)
@@ -351,32 +339,27 @@ def pointers(signature: Signature) -> tuple[str, ...]:
 
 
 def _two_fields(call: ContractCall) -> Iterator[Changes]:
+    """Pair breaches that do not hide each other: a null pointer has no fields, a list or a shape but one value."""
     for first, second in combinations(_breaches(call), 2):
-        if _touches_two(first + second):
-            yield first + second
+        hides = "null" in (first.field, second.field) or first.field == second.field
+        if first.argument != second.argument or not hides:
+            yield first, second
 
 
-def _breaches(call: ContractCall) -> tuple[Changes, ...]:
-    """List one change for each field of each argument that no library takes for legal, wherever it looks."""
-    found: list[Changes] = [(Change(name, "null"),) for name in pointers(call.signature)]
+def _breaches(call: ContractCall) -> Iterator[Change]:
+    """Yield a change for each field of each argument that no library takes for legal, wherever it looks."""
+    for name in pointers(call.signature):
+        yield Change(name, "null")
     for name in call.tensors:
         shape = call.tensor(name).shape
-        found.append((Change(name, "dtype", "BOOL"),))
-        found.append((Change(name, "format", "NDC1HWC0"),))
-        found.append((Change(name, "shape", of_rank(shape, RANKS[-1])),))
-        found.append((Change(name, "shape", (*shape[:-1], shape[-1] + 1)),))
+        yield Change(name, "dtype", "BOOL")
+        yield Change(name, "format", "NDC1HWC0")
+        yield Change(name, "shape", of_rank(shape, RANKS[-1]))
+        yield Change(name, "shape", (*shape[:-1], shape[-1] + 1))
     for name in call.lists:
         values = call.attribute(name)
-        found.append((Change(name, "values", (1,) * LENGTHS[-1]),))
-        found.append((Change(name, "values", (*values[:-1], -1)),))
-    return tuple(found)
-
-
-def _touches_two(changes: Changes) -> bool:
-    """Check that no change undoes or hides another: a null pointer has no fields, a list or a shape but one value."""
-    first, second = changes
-    hides = "null" in (first.field, second.field) or first.field == second.field
-    return first.argument != second.argument or not hides
+        yield Change(name, "values", (1,) * LENGTHS[-1])
+        yield Change(name, "values", (*values[:-1], -1))
 
 
 def _with_value(values: Shape, axis: int, change: Callable[[int], int]) -> Shape:

@@ -46,8 +46,8 @@ class Template:
         """Replace fields, or attributes of the windows, by values or by functions of the old value."""
         attributes = {attribute.name for attribute in self.windows.attributes()} & set(fields)
         own = {name: _changed(getattr(self, name), fields[name]) for name in fields if name not in attributes}
-        others = {name: _changed(getattr(self.windows, name), fields[name]) for name in attributes}
-        return replace(self, **own, windows=replace(self.windows, **others))
+        changed = {name: _changed(getattr(self.windows, name), fields[name]) for name in attributes}
+        return replace(self, **own, windows=replace(self.windows, **changed))
 
     def call(self) -> ContractCall:
         """Make the call, contiguous and without null pointers."""

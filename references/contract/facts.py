@@ -121,7 +121,7 @@ def nothing_pooled(call: ContractCall) -> bool:
     return min(pooled_spatial(call, self_axes(call).spatial)) <= 0
 
 
-def is_hollow(call: ContractCall) -> bool:
+def has_zero_length(call: ContractCall) -> bool:
     """Check whether C or a spatial axis has length 0."""
     read = self_axes(call)
     return 0 in (read.channels, *read.spatial)
@@ -130,7 +130,9 @@ def is_hollow(call: ContractCall) -> bool:
 def misreads_channels_last(call: ContractCall, product: Product) -> bool:
     """Check whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
     computed_as_nchw = call.tensor("self").format == "NHWC" and not runs_on_blocks(call, product)
-    return computed_as_nchw and call.tensor(call.signature.pooled).shape != _pooled_shape_as_nchw(call)
+    read = axes(call.tensor("self").shape, call.signature.spatial_rank)
+    pooled = call.tensor(call.signature.pooled).shape
+    return computed_as_nchw and pooled != read.joined(pooled_spatial(call, read.spatial))
 
 
 def plane(call: ContractCall) -> int:
@@ -172,17 +174,9 @@ def _is_contiguous(tensor: TensorArgument) -> bool:
     """Check as the library does: contiguous are all tensors under a private tag, and those of no or one element."""
     if tensor.format in PRIVATE_TAGS or element_count(tensor.shape) in (0, 1):
         return True
-    steps = zip(tensor.shape, tensor.strides, _dense_strides(tensor.shape), strict=True)
-    return all(length == 1 or wrapped(stride) == dense for length, stride, dense in steps)
-
-
-def _dense_strides(shape: Shape) -> Shape:
-    return tuple(wrapped(prod(shape[axis + 1 :])) for axis in range(len(shape)))
-
-
-def _pooled_shape_as_nchw(call: ContractCall) -> Shape:
-    read = axes(call.tensor("self").shape, call.signature.spatial_rank)
-    return read.joined(pooled_spatial(call, read.spatial))
+    dense = (wrapped(prod(tensor.shape[axis + 1 :])) for axis in range(tensor.rank))
+    steps = zip(tensor.shape, tensor.strides, dense, strict=True)
+    return all(length == 1 or wrapped(stride) == expected for length, stride, expected in steps)
 
 
 def _adaptive_axes(call: ContractCall) -> Axes:

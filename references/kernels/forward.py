@@ -56,6 +56,17 @@ class Span(NamedTuple):
     step: int
 
 
+class Window(NamedTuple):
+    """One window in the plane of ``rows`` x ``columns`` that begins at cell ``start``."""
+
+    start: int
+    rows: int
+    columns: int
+    depth: Span
+    height: Span
+    width: Span
+
+
 WRONG_MAXIMUM, WRONG_INDEX, POINTS_ELSEWHERE = 1, 2, 4
 """Flags of one window: out is not its maximum; the index is not that of the rule; the index lies outside the window, or
 on another value than out."""
@@ -72,16 +83,8 @@ def find_maxima(
         for d in range(len(depth.firsts)):
             for h in range(len(height.firsts)):
                 for w in range(len(width.firsts)):
-                    indices[number] = index_of_maximum(
-                        cells,
-                        plane * plane_size,
-                        height.size,
-                        width.size,
-                        Span(depth.firsts[d], depth.counts[d], depth.step),
-                        Span(height.firsts[h], height.counts[h], height.step),
-                        Span(width.firsts[w], width.counts[w], width.step),
-                        rule,
-                    )
+                    window = window_at(plane * plane_size, depth, height, width, d, h, w)
+                    indices[number] = index_of_maximum(cells, window, rule)
                     number += 1
 
 
@@ -100,65 +103,50 @@ def judge_maxima(
     plane_size = depth.size * height.size * width.size
     number = 0
     for plane in range(len(cells) // max(plane_size, 1)):
-        start = plane * plane_size
         for d in range(len(depth.firsts)):
-            along_depth = Span(depth.firsts[d], depth.counts[d], depth.step)
             for h in range(len(height.firsts)):
-                along_height = Span(height.firsts[h], height.counts[h], height.step)
                 for w in range(len(width.firsts)):
-                    along_width = Span(width.firsts[w], width.counts[w], width.step)
-                    output, index = outputs[number], indices[number]
-                    wrong[number] = flags_of(
-                        cells,
-                        start,
-                        height.size,
-                        width.size,
-                        along_depth,
-                        along_height,
-                        along_width,
-                        rule,
-                        output,
-                        index,
-                    )
+                    window = window_at(plane * plane_size, depth, height, width, d, h, w)
+                    wrong[number] = flags_of(cells, window, rule, outputs[number], indices[number])
                     number += 1
 
 
 @helper
-def flags_of(
-    cells: Floats,
-    start: int,
-    rows: int,
-    columns: int,
-    depth: Span,
-    height: Span,
-    width: Span,
-    rule: ForwardParameters,
-    output: float,
-    index: int,
-) -> int:
+def window_at(start: int, depth: Spans, height: Spans, width: Spans, d: int, h: int, w: int) -> Window:
+    return Window(
+        start,
+        height.size,
+        width.size,
+        Span(depth.firsts[d], depth.counts[d], depth.step),
+        Span(height.firsts[h], height.counts[h], height.step),
+        Span(width.firsts[w], width.counts[w], width.step),
+    )
+
+
+@helper
+def flags_of(cells: Floats, window: Window, rule: ForwardParameters, output: float, index: int) -> int:
     """Compute the flags of one window, given its maximum ``output`` and index."""
-    expected = index_of_maximum(cells, start, rows, columns, depth, height, width, rule)
-    maximum = maximum_at(cells, start, expected, rule) if has_cells(depth, height, width) else rule.empty
+    expected = index_of_maximum(cells, window, rule)
+    maximum = maximum_at(cells, window.start, expected, rule) if has_cells(window) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
     inside = expected >= 0
     if index != expected:
-        inside = is_visited(index, rows, columns, depth, height, width)
-        if not inside or expected < 0 or not is_equally_valid(cells[start + index], maximum, rule):
+        inside = is_visited(index, window)
+        if not inside or expected < 0 or not is_equally_valid(cells[window.start + index], maximum, rule):
             flags |= WRONG_INDEX
     if inside:
-        points = is_as_great(output, cells[start + index], rule)
+        points = is_as_great(output, cells[window.start + index], rule)
     else:
-        points = index == expected and not has_cells(depth, height, width)
+        points = index == expected and not has_cells(window)
     return flags if points else flags | POINTS_ELSEWHERE
 
 
 @helper
-def index_of_maximum(
-    cells: Floats, start: int, rows: int, columns: int, depth: Span, height: Span, width: Span, rule: ForwardParameters
-) -> int:
-    """Find the index of one window in the plane of ``rows`` x ``columns`` that begins at ``start``; -1 for none."""
-    if not has_cells(depth, height, width):
+def index_of_maximum(cells: Floats, window: Window, rule: ForwardParameters) -> int:
+    """Find the index of one window; -1 for none."""
+    if not has_cells(window):
         return -1
+    rows, columns, depth, height, width = window.rows, window.columns, window.depth, window.height, window.width
     first = (depth.first * rows + height.first) * columns + width.first
     index = first if rule.keeps_cell else -1
     maximum = rule.nothing
@@ -166,7 +154,7 @@ def index_of_maximum(
         for h in range(height.length):
             row = ((depth.first + d * depth.step) * rows + height.first + h * height.step) * columns + width.first
             for cell in range(row, row + width.length * width.step, width.step):
-                value = cells[start + cell]
+                value = cells[window.start + cell]
                 if replaces(value, maximum, cell == first, rule):
                     maximum = value
                     index = cell
@@ -174,8 +162,8 @@ def index_of_maximum(
 
 
 @helper
-def has_cells(depth: Span, height: Span, width: Span) -> bool:
-    return depth.length > 0 and height.length > 0 and width.length > 0
+def has_cells(window: Window) -> bool:
+    return window.depth.length > 0 and window.height.length > 0 and window.width.length > 0
 
 
 @helper
@@ -216,11 +204,12 @@ def is_as_great(first: float, second: float, rule: ForwardParameters) -> bool:
 
 
 @helper
-def is_visited(index: int, rows: int, columns: int, depth: Span, height: Span, width: Span) -> bool:
+def is_visited(index: int, window: Window) -> bool:
     if index < 0:
         return False
-    row = index // columns
-    return is_within(row // rows, depth) and is_within(row % rows, height) and is_within(index % columns, width)
+    row, column = index // window.columns, index % window.columns
+    depth, height = row // window.rows, row % window.rows
+    return is_within(depth, window.depth) and is_within(height, window.height) and is_within(column, window.width)
 
 
 @helper

@@ -30,57 +30,19 @@ from poolproof.references.kernels.forward import is_same
 from poolproof.references.kernels.numbers import NO_LATTICE, exponent_of, rounded, ulp
 
 COUNTS = (
-    "cells",
-    "reached",
-    "rejected_reached",
-    "rejected_unreached",
-    "single_valued",
-    "special",
-    "inexact_sums",
-    "bit_exact",
-    "finite",
-    "inexact",
-    "planes_off",
-    "least_lattice",
+    *("cells", "reached", "rejected_reached", "rejected_unreached", "single_valued", "special"),
+    *("inexact_sums", "bit_exact", "finite", "inexact", "planes_off", "least_lattice"),
 )
-(
-    CELLS,
-    REACHED,
-    REJECTED_REACHED,
-    REJECTED_UNREACHED,
-    SINGLE_VALUED,
-    SPECIAL,
-    INEXACT_SUMS,
-    BIT_EXACT,
-    FINITE,
-    INEXACT,
-    PLANES_OFF,
-    LEAST_LATTICE,
-) = range(len(COUNTS))
+CELLS, REACHED, REJECTED_REACHED, REJECTED_UNREACHED, SINGLE_VALUED, SPECIAL = range(6)
+INEXACT_SUMS, BIT_EXACT, FINITE, INEXACT, PLANES_OFF, LEAST_LATTICE = range(6, len(COUNTS))
 """Places in `RunningTotals.counts`."""
 
 REALS = (
-    "max_absolute",
-    "sum_absolute",
-    "max_relative",
-    "sum_relative",
-    "max_ulp",
-    "sum_outward",
-    "least_margin",
-    "greatest",
-    "total",
+    *("max_absolute", "sum_absolute", "max_relative", "sum_relative", "max_ulp", "sum_outward"),
+    *("least_margin", "greatest", "total"),
 )
-(
-    MAX_ABSOLUTE,
-    SUM_ABSOLUTE,
-    MAX_RELATIVE,
-    SUM_RELATIVE,
-    MAX_ULP,
-    SUM_OUTWARD,
-    LEAST_MARGIN,
-    GREATEST,
-    TOTAL,
-) = range(len(REALS))
+MAX_ABSOLUTE, SUM_ABSOLUTE, MAX_RELATIVE, SUM_RELATIVE, MAX_ULP, SUM_OUTWARD = range(6)
+LEAST_MARGIN, GREATEST, TOTAL = range(6, len(REALS))
 """Places in `RunningTotals.reals`."""
 
 MOST_CLASSES = 64
@@ -192,10 +154,8 @@ def _judge_cells(
         cell = cell_of(facts, i)
         low, high, specials = admissible(cell, parameters)
         is_right = is_open or accepts(low, high, cell.lattice, specials, limit, output)
-        single_valued, right = (
-            is_single_valued(low, high, specials) and not is_open,
-            _correctly_rounded(cell, parameters),
-        )
+        single_valued = is_single_valued(low, high, specials) and not is_open
+        right = _correctly_rounded(cell, parameters)
         verdicts = _with_verdict(verdicts, cell.k > 0, is_right, single_valued, is_same(output, right))
         sums = _with_sum(sums, cell, right)
         if not (math.isfinite(output) and math.isfinite(right)):
@@ -219,8 +179,16 @@ def _judge_cells(
     totals.counts[CELLS] += outputs.size
     totals.reals[LEAST_MARGIN] = min(totals.reals[LEAST_MARGIN], least_margin)
     _add_idle(idle, parameters, totals)
-    _add_verdicts(verdicts, totals)
-    _add_sums(sums, totals)
+    totals.counts[REACHED] += verdicts.reached
+    totals.counts[REJECTED_REACHED] += verdicts.rejected_reached
+    totals.counts[REJECTED_UNREACHED] += verdicts.rejected_unreached
+    totals.counts[SINGLE_VALUED] += verdicts.single_valued
+    totals.counts[BIT_EXACT] += verdicts.bit_exact
+    totals.counts[SPECIAL] += sums.special
+    totals.counts[INEXACT_SUMS] += sums.inexact
+    totals.counts[LEAST_LATTICE] = min(totals.counts[LEAST_LATTICE], sums.least_lattice)
+    totals.reals[GREATEST] = max(totals.reals[GREATEST], sums.greatest)
+    totals.reals[TOTAL] += sums.total
     _add_errors(errors, totals)
 
 
@@ -293,24 +261,6 @@ def _add_idle(number: int, parameters: AccumulationParameters, totals: RunningTo
     totals.counts[BIT_EXACT] += number
     totals.counts[FINITE] += number
     totals.ulps[0] += number
-
-
-@helper
-def _add_verdicts(verdicts: Verdicts, totals: RunningTotals) -> None:
-    totals.counts[REACHED] += verdicts.reached
-    totals.counts[REJECTED_REACHED] += verdicts.rejected_reached
-    totals.counts[REJECTED_UNREACHED] += verdicts.rejected_unreached
-    totals.counts[SINGLE_VALUED] += verdicts.single_valued
-    totals.counts[BIT_EXACT] += verdicts.bit_exact
-
-
-@helper
-def _add_sums(sums: Sums, totals: RunningTotals) -> None:
-    totals.counts[SPECIAL] += sums.special
-    totals.counts[INEXACT_SUMS] += sums.inexact
-    totals.counts[LEAST_LATTICE] = min(totals.counts[LEAST_LATTICE], sums.least_lattice)
-    totals.reals[GREATEST] = max(totals.reals[GREATEST], sums.greatest)
-    totals.reals[TOTAL] += sums.total
 
 
 @helper

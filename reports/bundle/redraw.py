@@ -36,7 +36,7 @@ _AUXILIARY = (
 
 @dataclass(frozen=True)
 class Redraw:
-    """What a run had to judge, from its record alone.
+    """All that a run had to judge, from its record alone.
 
     ``questions`` block by block, the ``mandatory`` groups, and how many cases the whole plan has; all raise `BadInput`
     where the record does not say. ``further`` returns what the row of a further case, which is in no plan, has to say;

@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found about a bundle.
+    """Result of the verification of a bundle.
 
     ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
     rows say now, with its sentences, empty when they cannot be read.

@@ -53,7 +53,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """The layout of one tensor, by its name and the offset behind it."""
+    """Layout of one tensor, by its name and the offset behind it."""
 
     text: str
 

@@ -93,7 +93,7 @@ class _Candidate:
 
 
 class _Search:
-    """The rows of one backend, and which failing ones have no cluster yet."""
+    """Search for the clusters of one backend's rows; keeps which failing rows have none yet."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from

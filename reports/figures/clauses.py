@@ -1,4 +1,4 @@
-"""The clauses of the contract as a table: calls judged about each, their verdicts, and whose description the library
+"""Clauses of the contract as a table: calls judged about each, their verdicts, and whose description the library
 follows.
 """
 

@@ -53,7 +53,7 @@ class HistoryError(BadInput):
 
 @dataclass(frozen=True)
 class Entries:
-    """The runs of a history, oldest first, and what was passed over and why. ``folder`` is where the history lies."""
+    """Runs of a history, oldest first, and what was passed over and why. ``folder`` is where the history lies."""
 
     folder: Path
     paths: Mapping[str, Path]

@@ -36,7 +36,7 @@ Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
 
 CallResult = tuple[Memory, Strides]
-"""What a call leaves; an output without strides keeps those it was given."""
+"""Memory and strides after a call; an output without strides keeps those it was given."""
 
 
 class CannotCallError(Exception):

@@ -1,4 +1,4 @@
-"""The evidence of a failing case: what came out, what was admissible, what went in. One npz file per case and backend.
+"""Evidence of a failing case: what came out, what was admissible, what went in. One npz file per case and backend.
 
     array                        dtype    shape       meaning
     got                          float64  any         the output as the call left it
@@ -71,7 +71,7 @@ class EvidenceError(BadInput):
 
 
 class Meta(TypedDict, total=False):
-    """What the writer says about the arrays; every entry may be left out.
+    """Description of the arrays by their writer; every entry may be left out.
 
     tensor
         Name of the output that ``got`` is.

@@ -86,7 +86,7 @@ GEOMETRY = (
     Column("indices", _TEXT, "recipe of indices"),
     Column("values", _TEXT, "recipe of self"),
     Column("deterministic", _FLAG, "deterministic mode was asked for"),
-    Column("classes", _WORDS, "what is special about the call, of the words in suites/cases/classes.py"),
+    Column("classes", _WORDS, "what is special about the call, of the words in suites/judging/case_question.py"),
     Column("seed", _COUNT, "seed of the case's data"),
 )
 

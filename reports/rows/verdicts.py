@@ -11,7 +11,7 @@ class BadInput(Exception):
 
 
 class Verdict(StrEnum):
-    """How one case ended on one backend."""
+    """Verdict on one case on one backend."""
 
     CONFORMS = "conforms"
     VIOLATES = "violates"
@@ -49,7 +49,7 @@ SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTE
 
 
 class Overall(IntEnum):
-    """How a whole session or command ended. The number is its exit status, everywhere in this project.
+    """Verdict on a whole session or command. The number is its exit status, everywhere in this project.
 
     Statuses that pytest keeps for itself: 4 for options it does not know. A signal ends a process as usual.
     """

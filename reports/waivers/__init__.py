@@ -91,7 +91,7 @@ class Waiver:
 
 
 class Waivers:
-    """The waivers that a run applies to the rows it judges on the day ``today``."""
+    """Waivers that a run applies to the rows it judges on the day ``today``."""
 
     def __init__(self, waivers: Iterable[Waiver], today: date) -> None:
         self.all = tuple(waivers)

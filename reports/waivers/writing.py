@@ -21,7 +21,7 @@ _VERSION = re.compile(r"v?\d+\.\w+")
 
 @dataclass(frozen=True)
 class Approval:
-    """What a person adds to a failing row to make it accepted; ``scope`` names columns to take from the row."""
+    """Data that a person adds to a failing row to make it accepted; ``scope`` names columns to take from the row."""
 
     reason: str
     owner: str

@@ -1,1 +1,1 @@
-"""What can be asked: cases, their data in memory, the strategies that draw them. Knows no backend, no verdict."""
+"""Cases, their data in memory, and the strategies that draw them; without backends and verdicts."""

@@ -1,7 +1,7 @@
-"""A case: everything that determines one call and its data, immutable, and one line of JSON.
+"""The case: everything that determines one call and its data, immutable, and one line of JSON.
 
-The line is the case's identity, its reproducer and the language of failure reports: what `Case.to_json` prints,
-``pytest --case`` and ``poolproof replay`` read back.
+The line is the case's identity, its reproducer and the language of failure reports: `Case.to_json` prints it,
+``pytest --case`` and ``poolproof replay`` read it back.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.forms import Form, form_of
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Layout
+from poolproof.suites.cases.forms import Form, storage_form
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, MemoryLayout
 from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.spreads import parse_spread
 
@@ -33,7 +33,7 @@ _SEEDS = 1 << 63
 _ELEMENTS = 1 << 63
 """What a row can hold as a number of elements."""
 
-_MOST_SCALE = 2100
+_MAX_SCALE = 2100
 """Powers of two between the smallest and the largest number of the widest format, and some."""
 
 
@@ -59,7 +59,7 @@ class Case:
     layouts
         (tensor, layout) pairs for tensors that are not contiguous, sorted by tensor.
     deterministic
-        Whether the implementation is asked for its deterministic mode.
+        Whether the call demands the deterministic mode.
     seed
         Everything random in the data derives from it.
     literals
@@ -81,7 +81,7 @@ class Case:
     literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     def to_json(self) -> str:
-        """Canonical one-line JSON; fields at their default are left out."""
+        """Write the canonical line of JSON; fields at their default are left out."""
         return self._line
 
     @cached_property
@@ -90,12 +90,12 @@ class Case:
 
     @classmethod
     def of(cls, operator: str, **fields: Any) -> Case:
-        """A case from its fields as JSON has them, flat, but already of the right types."""
+        """Make a case of its fields as JSON has them, flat, but already of the right types."""
         return cls(operator=operator, **_with_windows(find_operator(operator), fields))
 
     @classmethod
     def smallest(cls, operator: Operator, dtype: str = "float32", index_dtype: str = "int64") -> Case:
-        """One window over one small plane."""
+        """Make the case of one window over one small plane."""
         rank = operator.spatial_rank
         return cls(
             operator=operator.name,
@@ -118,7 +118,7 @@ class Case:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Case:
-        """From a mapping of field names to JSON values, checked."""
+        """Read a mapping of field names to JSON values; `CaseError` says what is wrong with it."""
         for required in ("operator", "shape"):
             if required not in record:
                 raise CaseError(f"a case needs the field {required!r}")
@@ -177,7 +177,7 @@ class Case:
         return prod(axis.windows for axis in self.axes)
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
-        """Shape of one of ``api.tensors``."""
+        """Return the shape of one of ``api.tensors``."""
         return self._tensor_shapes[tensor]
 
     @cached_property
@@ -188,36 +188,37 @@ class Case:
         return self.index_dtype if tensor == "indices" else self.dtype
 
     def recipe(self, tensor: str) -> str:
-        """The name of the recipe that makes a tensor; empty for one that the operator does not read."""
+        """Name the recipe that makes a tensor; empty for one that the operator does not read."""
         recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}
         return recipes[tensor] if tensor in self.api.inputs else ""
 
-    def layout(self, tensor: str) -> Layout:
+    def layout(self, tensor: str) -> MemoryLayout:
         spelled = dict(self.layouts).get(tensor)
-        return Layout.parse(spelled) if spelled else CONTIGUOUS
+        return MemoryLayout.parse(spelled) if spelled else CONTIGUOUS
 
     def sharing(self, tensor: str) -> str:
-        """Axes along which elements of a tensor may share memory: none of an output, and of indices those of planes,
-        because windows of one plane need not have a cell in common.
+        """Name the axes along which elements of a tensor may share memory.
+
+        None of an output; of indices those of planes, because windows of one plane need not have a cell in common.
         """
         if tensor in self.api.outputs:
             return ""
         return PLANES if tensor == "indices" else AXES
 
     def memory_bytes(self) -> int:
-        """Bytes that the tensors of one call occupy, gaps included."""
+        """Count the bytes that the tensors of one call occupy, gaps included."""
         return sum(form.nbytes for form in self.forms.values())
 
     @cached_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
-        return self.forms_in({name: Layout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
+        return self.forms_in({name: MemoryLayout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
 
-    def forms_in(self, layouts: Mapping[str, Layout], index_dtype: str) -> dict[str, Form]:
-        """The same in other layouts and another dtype of indices; tensors not named are contiguous."""
+    def forms_in(self, layouts: Mapping[str, MemoryLayout], index_dtype: str) -> dict[str, Form]:
+        """Place the tensors in these layouts, with indices of that dtype; tensors not named are contiguous."""
         rank, dtypes = self.api.spatial_rank, {"indices": index_dtype}
         return {
-            name: form_of(shape, dtypes.get(name, self.dtype), layouts.get(name, CONTIGUOUS), rank)
+            name: storage_form(shape, dtypes.get(name, self.dtype), layouts.get(name, CONTIGUOUS), rank)
             for name, shape in self._tensor_shapes.items()
         }
 
@@ -227,7 +228,7 @@ class Case:
         return taps(self.axes)
 
     def known(self, tensor: str, elements: NDArray[Any]) -> NDArray[Any]:
-        """Those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
+        """Select those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
         return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
     @cached_property
@@ -236,7 +237,7 @@ class Case:
         return self.api.indices.are_bits(self.taps)
 
     def has_empty_window(self) -> bool:
-        """Whether some window has no cell inside the plane, so that no index is legal for it."""
+        """Tell whether some window has no cell inside the plane, so that no index is legal for it."""
         return self._has_empty_window
 
     @cached_property
@@ -250,7 +251,7 @@ class Case:
 
     @property
     def empty_windows_of_plane(self) -> NDArray[np.bool_]:
-        """The same of each plane, of the shape of its windows."""
+        """Which windows of a plane have no cell inside it, of the shape of its windows."""
         empty = np.zeros((), bool)
         for axis in self.axes:
             empty = empty[..., None] | (axis.choices == 0)
@@ -272,17 +273,14 @@ class Case:
         self._check_literals()
         if not 0 <= self.seed < _SEEDS:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
-        if abs(self.scale) > _MOST_SCALE:
-            raise CaseError(f"scale {self.scale} is more than {_MOST_SCALE} away from 0: no format spans that")
-        self._check_spreads()
-        self._check_tags()
-        self._check_layouts()
-
-    def _check_spreads(self) -> None:
+        if abs(self.scale) > _MAX_SCALE:
+            raise CaseError(f"scale {self.scale} is more than {_MAX_SCALE} away from 0: no format spans that")
         for name, recipe in (("gradient", self.gradient), ("values", self.values)):
             spread = parse_spread(recipe)
             if spread and _overflows(spread.largest, FORMATS[self.dtype]):
                 raise CaseError(f"{name} {recipe} overflows {self.dtype}")
+        self._check_tags()
+        self._check_layouts()
 
     def _check_literals(self) -> None:
         api = self.api
@@ -297,14 +295,14 @@ class Case:
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            laid_out = Layout.parse(layout)
+            laid_out = MemoryLayout.parse(layout)
             if not laid_out.shares_along(self.sharing(tensor)):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
             if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
 
     def _check_values(self, tensor: str, values: Sequence[float]) -> None:
-        """Spelled-out indices point into the plane; other literals are of the dtype, which has NaN and infinities."""
+        """Check that indices point into the plane, and that other literals fit the dtype, which has NaN and inf."""
         if tensor == "indices":
             for value in values:
                 if not isinstance(value, int) or not 0 <= value < self.plane_size:
@@ -325,7 +323,7 @@ class Case:
 
 
 def _overflows(value: float, fmt: FloatFormat) -> bool:
-    """Whether a finite number is none in the format."""
+    """Tell whether a finite number is beyond the format."""
     try:
         given = np.array([value], np.float64)
     except OverflowError:
@@ -334,7 +332,7 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 
 
 def _spelled(owner: Case | Windows) -> dict[str, Any]:
-    """Every field that is not at its default, those of the windows in their owner's midst."""
+    """List every field that is not at its default, those of the windows where their owner has them."""
     spelled: dict[str, Any] = {}
     for name, default in _defaults(type(owner)):  # type: ignore[arg-type]
         value = getattr(owner, name)
@@ -347,7 +345,7 @@ def _spelled(owner: Case | Windows) -> dict[str, Any]:
 
 @cache
 def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
-    """(name, default) of every field."""
+    """List (name, default) of every field."""
     return tuple((field.name, field.default) for field in fields(kind))
 
 
@@ -395,7 +393,7 @@ def _read_recipe(name: str, value: Any) -> str:
 
 
 def _read_drawn(name: str, value: Any) -> str:
-    """A recipe by its name, or one with numbers, in its usual spelling."""
+    """Read the name of a recipe, or one with numbers, in its usual spelling."""
     try:
         spread = parse_spread(value) if isinstance(value, str) else None
     except ValueError as error:
@@ -407,7 +405,7 @@ def _read_layouts(name: str, value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
         raise CaseError(f"{name} must map tensors to layouts, not {value!r}")
     try:
-        return tuple(sorted((tensor, str(Layout.parse(layout))) for tensor, layout in value.items()))
+        return tuple(sorted((tensor, str(MemoryLayout.parse(layout))) for tensor, layout in value.items()))
     except (TypeError, ValueError) as error:
         raise CaseError(str(error)) from error
 
@@ -422,7 +420,7 @@ def _read_literals(name: str, value: Any) -> tuple[tuple[str, tuple[float, ...]]
 
 
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a case, those of its windows gathered into one."""
+    """Gather the fields of the windows into one."""
     names = {attribute.name for attribute in api.windows.attributes()}
     windows = api.windows(**{name: value for name, value in flat.items() if name in names})
     return {"attributes": windows} | {name: value for name, value in flat.items() if name not in names}
@@ -430,8 +428,10 @@ def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _readers(api: Operator) -> dict[str, Any]:
-    """How each field that a case of ``api`` has in JSON is read."""
-    attributes = {each.name: _read_boolean if each.is_flag else _read_integers for each in api.windows.attributes()}
+    """Map each field that a case of ``api`` has in JSON to its reader."""
+    attributes = {
+        attribute.name: _read_boolean if attribute.is_flag else _read_integers for attribute in api.windows.attributes()
+    }
     return _READERS | attributes
 
 

@@ -1,6 +1,6 @@
-"""Low-level calls that are drawn: a legal one, and nought to three perturbations of it.
+"""Drawn low-level calls: a legal one, and nought to three perturbations of it.
 
-What they break, if anything, nobody chooses: the contract answers for any call. So the order of the checks is asked
+Nobody chooses what they break, if anything: the contract answers for any call. So the order of the checks is tried
 with more than two of them broken, and values in places that no enumeration thought of.
 """
 
@@ -30,14 +30,14 @@ from poolproof.references.windows import Adaptive, Windowed, per_kind
 from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.searching import examples
 
-MOST_PERTURBATIONS = 3
+MAX_PERTURBATIONS = 3
 
 _BATCH = 10
-"""How many calls are drawn at a time, for the sake of speed."""
+"""Calls that are drawn at a time."""
 
 
 def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:
-    """``count`` different calls that depend on product, API and seed alone; none that may not be asked."""
+    """Draw ``count`` different calls that depend on product, API and seed alone; none that may not be made."""
     found: dict[ContractCall, None] = {}
     turn = 0
     while len(found) < count:
@@ -56,21 +56,21 @@ def _batches(product: Product, api: str) -> st.SearchStrategy[list[ContractCall]
 @st.composite
 def _calls(draw: st.DrawFn, product: Product, api: str) -> ContractCall:
     call = draw(_legal_calls(product, api))
-    for _ in range(draw(st.integers(0, MOST_PERTURBATIONS))):
+    for _ in range(draw(st.integers(0, MAX_PERTURBATIONS))):
         call = changed(call, draw(_perturbations(product, api)))
     return call
 
 
 @cache
 def _legal_calls(product: Product, api: str) -> st.SearchStrategy[ContractCall]:
-    """One of the legal calls that are listed, or one of drawn windows, which is legal where they fit."""
+    """Draw one of the listed legal calls, or one of drawn windows, which is legal where they fit."""
     listed = st.sampled_from(tuple(models(product, api).values()))
     return st.one_of(listed, listed, listed, _of_drawn_windows(api))
 
 
 @st.composite
 def _of_drawn_windows(draw: st.DrawFn, api: str) -> ContractCall:
-    """Everything follows from drawn windows and a drawn plane: some padding is too large, some planes too small."""
+    """Draw windows and a plane, from which all else follows: some padding is too large, some planes too small."""
     signature = SIGNATURES[api]
     fields = _FIELDS[signature.operator.windows](draw, signature.spatial_rank)
     spatial = draw(_each(1, 12, signature.spatial_rank))
@@ -109,7 +109,7 @@ _VALUES = st.integers(-2, 9) | st.sampled_from((2**31 - 1, 2**31, 2**62, INT64_M
 
 @cache
 def _perturbations(product: Product, api: str) -> st.SearchStrategy[Changes]:
-    """A single change as the enumeration has it, or any list or shape."""
+    """Draw a single change as the enumeration has it, or any list or shape."""
     signature = SIGNATURES[api]
     listed = st.sampled_from(tuple(change for call in models(product, api).values() for change in single_changes(call)))
     shapes = _changes(signature.tensors, "shape", RANKS[-1])

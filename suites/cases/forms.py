@@ -1,4 +1,4 @@
-"""How one tensor lies in its storage: what follows from shape, dtype and layout, whatever and wherever it is."""
+"""Storage of one tensor: what follows from shape, dtype and layout, whatever and wherever the tensor is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.indices import INDEX_DTYPES
-from poolproof.suites.cases.layouts import Layout, Shape, Strides, extent
+from poolproof.suites.cases.layouts import MemoryLayout, Shape, Strides, extent
 
 
 class Form(NamedTuple):
@@ -34,8 +34,8 @@ class Form(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def form_of(shape: Shape, dtype: str, layout: Layout, spatial_rank: int) -> Form:
-    """Kept, because tensors of one case, and those of its runs and neighbours, are laid out alike."""
+def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: int) -> Form:
+    """Place a tensor in its storage; cached, because the runs and neighbours of a case are laid out alike."""
     numpy_dtype = _DTYPES[dtype]
     size = numpy_dtype.itemsize
     placed = layout.place(shape, spatial_rank)

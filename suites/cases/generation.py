@@ -1,9 +1,8 @@
-"""From a way to draw and a seed to a list of cases.
+"""Generation of cases from a seed.
 
-What is drawn is a function of `Draws`, which answers each of its questions with one of so many. Cases are drawn by a
-seed, without knowing verdicts, so that every case of a block is judged whatever the earlier ones did, and without
-Hypothesis, whose bookkeeping costs twenty times as much as the drawing: it is asked to draw the same only when a case
-failed and a smaller one is sought (`poolproof.suites.cases.searching`).
+What is drawn is a function of `Draws`, which picks one of so many each time. Cases are drawn without knowing verdicts,
+so that every case of a block is judged whatever the earlier ones did, and without Hypothesis, which draws them again
+only to make a failing case smaller (`poolproof.suites.cases.searching`).
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ Drawn = TypeVar("Drawn")
 
 
 def derive_seed(*parts: object) -> int:
-    """A 64-bit seed that depends on the text of ``parts`` alone."""
+    """Hash the text of ``parts`` to a seed of 64 bits."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:8], "big")
 
 
 class Draws:
-    """What cases are drawn by."""
+    """The choices that a case is drawn by."""
 
     def __init__(self) -> None:
-        self._dealt: defaultdict[str, Counter[Hashable]] = defaultdict(Counter)
+        self._counts: defaultdict[str, Counter[Hashable]] = defaultdict(Counter)
 
     def __call__(self, count: int) -> int:
-        """One of 0 .. count - 1; the lower the simpler."""
+        """Draw one of 0 .. count - 1; the lower the simpler."""
         raise NotImplementedError
 
-    def _one_of(self, numbers: Sequence[int], count: int) -> int:
-        """One of some ``numbers`` of 0 .. count - 1, by lot; another, too, where a simpler case is sought."""
+    def _pick(self, numbers: Sequence[int], count: int) -> int:
+        """Draw one of ``numbers``, each below ``count``; where a smaller case is sought, any below ``count``."""
         raise NotImplementedError
 
-    def deal(self, deck: str, options: Sequence[T]) -> T:
-        """One of ``options``, of those that the deck gave least often in this list of cases; the first is the simplest.
+    def balanced_choice(self, group: str, options: Sequence[T]) -> T:
+        """Choose among the ``options`` that the group had least often so far; the first is the simplest.
 
-        What is merely drawn from many needs hundreds of cases until each of them has come. An option that stands twice
+        Uniform draws from many options need hundreds of cases until each of them has come. An option that stands twice
         comes twice as often.
         """
-        given, weights = self._dealt[deck], Counter(options)
-        shares = [given[option] / weights[option] for option in options]
-        least = min(shares)
-        hand = [number for number, share in enumerate(shares) if share == least]
-        option = options[self._one_of(hand, len(options))]
-        given[option] += 1
+        counts, weights = self._counts[group], Counter(options)
+        shares = [counts[option] / weights[option] for option in options]
+        rarest = min(shares)
+        candidates = [number for number, share in enumerate(shares) if share == rarest]
+        option = options[self._pick(candidates, len(options))]
+        counts[option] += 1
         return option
 
 
@@ -56,26 +55,26 @@ Make = Callable[[Draws], Drawn]
 """How something is drawn: the same of the same answers."""
 
 
-class _Lots(Draws):
-    """Draws uniformly by a seed, once ``by_lot``; until then the simplest of everything."""
+class _SeededDraws(Draws):
+    """Uniform draws by a seed, once ``is_random``; until then the simplest of everything."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self._random = random.Random(seed)
-        self.by_lot = False
+        self._rng = random.Random(seed)
+        self.is_random = False
 
     def __call__(self, count: int) -> int:
-        return self._random.getrandbits(64) * count >> 64 if self.by_lot else 0
+        return self._rng.getrandbits(64) * count >> 64 if self.is_random else 0
 
-    def _one_of(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
-        return self._random.choice(numbers) if self.by_lot else 0
+    def _pick(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
+        return self._rng.choice(numbers) if self.is_random else 0
 
 
 def generate(make: Make[Drawn], count: int, seed: int) -> list[Drawn]:
-    """``count`` cases, or whatever is drawn, that depend on ``make`` and the seed alone; the first is the simplest."""
-    lots = _Lots(seed)
+    """Draw ``count`` cases, or anything else, that depend on ``make`` and the seed alone; the first is the simplest."""
+    draws = _SeededDraws(seed)
     drawn = []
     for number in range(count):
-        lots.by_lot = number > 0
-        drawn.append(make(lots))
+        draws.is_random = number > 0
+        drawn.append(make(draws))
     return drawn

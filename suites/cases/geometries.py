@@ -1,4 +1,4 @@
-"""Windowed geometries that are known to reach one branch of a library each."""
+"""Windowed geometries, each known to reach one branch of a library."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ KNOWN_GEOMETRIES = (
 
 
 def known_geometries(rank: int) -> list[KnownGeometry]:
-    """Those of ``rank`` spatial dimensions."""
+    """List those of ``rank`` spatial dimensions."""
     return [geometry for geometry in KNOWN_GEOMETRIES if len(geometry.spatial) == rank]

@@ -28,7 +28,7 @@ Sizes = tuple[int, ...]
 
 
 def huge(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
-    """The calls for an operator in one pair of dtypes."""
+    """List the calls for an operator in one pair of dtypes."""
     return [
         Target(name, _case(operator, dtype, index_dtype, shape, windows), plan_cases=plan_cases)
         for name, plan_cases, shape, windows in _calls(operator, dtype)
@@ -36,7 +36,7 @@ def huge(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
 
 
 def _case(operator: Operator, dtype: str, index_dtype: str, shape: Sizes, windows: Windows) -> Case:
-    """Data that costs little to make, and in which no plane is like the next: a lost one is missed."""
+    """Choose data that costs little to make, and in which no plane is like the next: a lost one is missed."""
     data: dict[str, Any] = {"values": "ties"}
     if operator.is_backward:
         data = {"values": "constant", "gradient": "integers", "indices": "in_window"}
@@ -46,13 +46,14 @@ def _case(operator: Operator, dtype: str, index_dtype: str, shape: Sizes, window
 
 
 def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Windows]]:
-    """(name, ``plan_cases``, shape of ``self``, windows)."""
+    """Yield (name, ``plan_cases``, shape of ``self``, windows)."""
     always = 0 if dtype == CHEAPEST else ACCEPTANCE
     for planes in (65535, 65536):
         yield f"{planes:,} planes", ACCEPTANCE, *_planes(operator, planes, 4, 2)
     yield "65,537 planes, past 2^20 elements", always, *_planes(operator, 65537, 16, 2)
     yield "planes past 2^24 elements", always, *_planes(operator, 4099, 4096, 8)
-    yield "an axis past 2^24", ACCEPTANCE, *_long_axis(operator)
+    line = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
+    yield "an axis past 2^24", ACCEPTANCE, (1, 1, *line), _ALONG[operator.windows](operator.spatial_rank)
     for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
         yield name, always, shape, windows
     per_element = FORMATS[dtype].dtype.itemsize
@@ -62,24 +63,19 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Wi
 
 
 def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Sizes, Windows]:
-    """So many planes of so many cells, in windows of some cells along each axis, side by side."""
+    """Lay out so many planes of so many cells, in windows of some cells along each axis, side by side."""
     spatial = _plane(operator.spatial_rank, cells, window)
     windows: Windows = operator.windows.tiling(spatial, window)
     return (1, planes, *spatial), windows
 
 
 def _plane(rank: int, cells: int, window: int) -> Sizes:
-    """Lengths of which each is a multiple of the window, the last axis the longest."""
+    """Choose lengths that are multiples of the window, the last axis the longest."""
     shortest = (window,) * (rank - 2)
     side = window
     while side * side * prod(shortest) < cells:
         side *= 2
     return *shortest, max(cells // side // prod(shortest), window), side
-
-
-def _long_axis(operator: Operator) -> tuple[Sizes, Windows]:
-    spatial = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
-    return (1, 1, *spatial), _ALONG[operator.windows](operator.spatial_rank)
 
 
 _ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
@@ -92,7 +88,7 @@ _ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 
 
 def _kernels(rank: int) -> Iterator[tuple[str, Sizes, Windows]]:
-    """Kernels of 255, 256 and 257 cells: along each axis, and of two axes where they have such a rectangle."""
+    """Yield kernels of 255, 256 and 257 cells: along each axis, and of two axes where they have such a rectangle."""
     for length in (255, 256, 257):
         for axis in range(rank):
             kernel, spatial = [1] * rank, [2] * rank

@@ -46,7 +46,7 @@ class Arrangement:
     marked: bool = False
 
     def suits(self, shape: Shape, letters: str) -> bool:
-        """Whether a tensor can be laid out so, and is not contiguous then."""
+        """Tell whether a tensor can be laid out so, and is not contiguous then."""
         if not set(self.axes) <= set(letters):
             return False
         if self.marked:
@@ -55,14 +55,14 @@ class Arrangement:
         return any(size > 1 and own != dense for size, own, dense in zip(shape, strides, _dense(shape), strict=True))
 
 
-class Layout(NamedTuple):
+class MemoryLayout(NamedTuple):
     """A named arrangement of axes and gaps, and an offset that comes on top of its own."""
 
     name: str
     offset: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Layout:
+    def parse(cls, text: str) -> MemoryLayout:
         match = _SPELLING.fullmatch(text)
         if match is None or match["name"] not in LAYOUTS:
             raise ValueError(f"unknown layout {text!r}: NAME or NAME+OFFSET with NAME one of {', '.join(LAYOUTS)}")
@@ -82,39 +82,39 @@ class Layout(NamedTuple):
         return bool(LAYOUTS[self.name].shared)
 
     def shares_along(self, axes: str) -> bool:
-        """Whether all elements that share memory lie apart along ``axes`` alone."""
+        """Tell whether all elements that share memory lie apart along ``axes`` alone."""
         return set(LAYOUTS[self.name].shared) <= set(axes)
 
     def suits(self, shape: Shape, spatial_rank: int) -> bool:
-        """Whether a tensor of ``shape`` ([N,] C, *spatial) has the axes that this is about, with several elements."""
+        """Tell whether a tensor of ``shape`` ([N,] C, *spatial) has several elements along the axes of the layout."""
         return LAYOUTS[self.name].suits(shape, _letters(shape, spatial_rank))
 
     def place(self, shape: Shape, spatial_rank: int) -> Placement:
-        """Where the elements of a tensor of ``shape`` ([N,] C, *spatial) lie in its storage."""
+        """Place the elements of a tensor of ``shape`` ([N,] C, *spatial) in its storage."""
         return _placed(self.name, self.offset, shape, spatial_rank)
 
 
 @lru_cache(maxsize=256)
 def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placement:
-    """Kept, because several ask where the same tensors of one case lie."""
+    """Place the tensor; cached, because the tensors of one case are placed again and again."""
     placed = LAYOUTS[name].place(shape, _letters(shape, spatial_rank))
     return Placement(placed.strides, placed.start + offset) if offset else placed
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
-    """Those of ``names`` that a tensor can have whose elements may share memory along the axes ``sharing``."""
+    """Select the ``names`` that suit a tensor whose elements may share memory along the axes ``sharing``."""
     return _suitable(names, tuple(min(size, 2) for size in shape), spatial_rank, sharing)
 
 
 @cache
 def _suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
-    """Nothing counts but which axes have several elements: lengths of 0, 1 and 2 stand for all."""
-    layouts = map(Layout, names)
-    return [each.name for each in layouts if each.shares_along(sharing) and each.suits(shape, spatial_rank)]
+    """Select by lengths of 0, 1 and 2, which stand for all: only which axes have several elements counts."""
+    layouts = map(MemoryLayout, names)
+    return [layout.name for layout in layouts if layout.shares_along(sharing) and layout.suits(shape, spatial_rank)]
 
 
 def extent(shape: Shape, strides: Strides) -> int:
-    """Number of storage elements from the first to the last one that the view touches."""
+    """Count the storage elements from the first to the last one that the view touches."""
     if 0 in shape:
         return 0
     return 1 + sum(map(mul, shape, strides)) - sum(strides)
@@ -125,7 +125,7 @@ def _letters(shape: Shape, spatial_rank: int) -> str:
 
 
 def _nested(lengths: Sequence[int], order: Sequence[int]) -> Strides:
-    """Strides of a tensor without gaps whose axes are nested in ``order``, outermost first."""
+    """Compute the strides of a tensor without gaps whose axes are nested in ``order``, outermost first."""
     strides = [0] * len(lengths)
     step = 1
     for axis in reversed(order):
@@ -139,7 +139,7 @@ def _dense(shape: Sequence[int]) -> Strides:
 
 
 def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False) -> Arrangement:
-    """Without gaps; ``order`` gives the letters as they are nested, outermost first."""
+    """Arrange without gaps; ``order`` gives the letters as they are nested, outermost first."""
 
     @cache
     def nesting(letters: str) -> tuple[int, ...]:
@@ -152,7 +152,7 @@ def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False)
 
 
 def _slice_of(order: Callable[[str], str]) -> Arrangement:
-    """A slice of a larger batch: one item of the batch lies before it."""
+    """Arrange a slice of a larger batch: one item of the batch lies before it."""
     whole = _in_order(order)
 
     def place(shape: Shape, letters: str) -> Placement:
@@ -163,7 +163,7 @@ def _slice_of(order: Callable[[str], str]) -> Arrangement:
 
 
 def _cut(axis: str, step: int = 1, before: int = 0, behind: int = 0, marked: bool = False) -> Arrangement:
-    """Every ``step``-th element of a contiguous tensor along an axis, without the first ones and the last ones."""
+    """Take every ``step``-th element of a contiguous tensor along an axis, without the first ones and the last ones."""
 
     def place(shape: Shape, letters: str) -> Placement:
         number = letters.index(axis)
@@ -179,7 +179,7 @@ def _cut(axis: str, step: int = 1, before: int = 0, behind: int = 0, marked: boo
 
 
 def _expanded(axes: str, needed: str = "") -> Arrangement:
-    """One element for each place along the other axes, repeated with stride 0 along ``axes``."""
+    """Store one element for each place along the other axes, repeated with stride 0 along ``axes``."""
 
     def place(shape: Shape, letters: str) -> Placement:
         return _repeating(shape, [own in axes for own in letters])
@@ -194,13 +194,13 @@ def _repeating(shape: Shape, repeated: Sequence[bool]) -> Placement:
 
 
 def _expanded_outermost(shape: Shape, letters: str) -> Placement:
-    """Repeated along the first of N and C that has more than one element."""
+    """Repeat along the first of N and C that has more than one element."""
     long = [number for number, own in enumerate(letters) if own in PLANES and shape[number] > 1]
     return _repeating(shape, [number in long[:1] for number in range(len(shape))])
 
 
 def _overlapping(axis: str) -> Arrangement:
-    """Patches of a contiguous tensor, each one step further along the next axis than the one before."""
+    """Arrange patches of a contiguous tensor, each one step further along the next axis than the one before."""
 
     def place(shape: Shape, letters: str) -> Placement:
         outer = letters.index(axis)
@@ -225,16 +225,8 @@ def _channels_last(letters: str) -> str:
     return letters.replace("c", "") + "c"
 
 
-def _batch_last(letters: str) -> str:
-    return letters.replace("n", "") + "n"
-
-
 def _rotated(letters: str) -> str:
     return letters[: letters.index("c")] + letters[-1] + letters[letters.index("c") : -1]
-
-
-def _reversed(letters: str) -> str:
-    return letters[::-1]
 
 
 def _exchanging(first: str, second: str) -> Callable[[str], str]:
@@ -247,14 +239,14 @@ LAYOUTS: dict[str, Arrangement] = {
     "channels_last": _in_order(_channels_last, marked=True),
     "nhwc": _in_order(_channels_last, marked=True),
     "transposed": _in_order(_exchanging("h", "w"), marked=True),
-    "reversed": _in_order(_reversed, marked=True),
+    "reversed": _in_order(lambda letters: letters[::-1], marked=True),
     "sliced": _cut("w", step=2, marked=True),
     "padded_rows": _cut("w", behind=3, marked=True),
     "odd_units": Arrangement(_odd_units, marked=True),
     "expanded": Arrangement(_expanded_outermost, shared=PLANES),
     "contiguous_slice": _slice_of(_as_it_is),
     "channels_last_slice": _slice_of(_channels_last),
-    "batch_last": _in_order(_batch_last, "n"),
+    "batch_last": _in_order(lambda letters: letters.replace("n", "") + "n", "n"),
     "rotated": _in_order(_rotated),
     **{
         f"transposed_{first}{second}": _in_order(_exchanging(first, second), first + second)
@@ -286,4 +278,4 @@ TAGS = {"nhwc": "NHWC"}
 DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and name != "expanded")
 """Layouts that cases are drawn with, which any tensor may have on its own."""
 
-CONTIGUOUS = Layout("contiguous")
+CONTIGUOUS = MemoryLayout("contiguous")

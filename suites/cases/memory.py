@@ -1,11 +1,13 @@
-"""From data to a call: tensors laid out in guarded memory, of which outputs are poisoned.
+"""Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
-What the tensors mean is decided elsewhere (`Contents`); here are the bytes around them. Memory is laid out the same
-each time, so that what it held before a call can be told after it without a copy.
+`CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so
+that what it held before a call is known after it without a copy.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Mapping
 from functools import cache
 from math import prod
@@ -16,10 +18,9 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
 from poolproof.suites.cases.forms import BITS, Form
-from poolproof.suites.cases.layouts import Layout
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.layouts import MemoryLayout
+from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512
 """Length of a guard band; a multiple of every alignment a kernel might write in."""
@@ -30,34 +31,34 @@ SHIFT_BYTES = 64
 POISONS = (0xFF, 0x5A)
 """Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
 
-SURROUNDINGS = 0x03
+GAP_FILL = 0x03
 """The byte around the elements of outputs: a small number in every dtype, which changes by whatever is added to it, as
 a NaN would not."""
 
 
 def allocate(
-    content: Contents,
+    operands: CaseOperands,
     poison: int,
-    layouts: Mapping[str, Layout] | None = None,
+    layouts: Mapping[str, MemoryLayout] | None = None,
     index_dtype: str | None = None,
     shift: int = 0,
 ) -> Call:
-    """A call on fresh memory: inputs filled, outputs poisoned, and of inputs the gaps and guard bands, too.
+    """Place a call in fresh memory: inputs filled, their gaps and guard bands and the outputs poisoned.
 
     ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
     What indices point past the last plane is fenced in, behind the guard band.
     """
-    case = content.case
+    case = operands.case
     guard = GUARD_BYTES + shift * SHIFT_BYTES
     forms = _forms(case, layouts, index_dtype)
-    tensors = {name: _input(forms[name], content, name, poison, guard) for name in case.api.inputs}
+    tensors = {name: _input(forms[name], operands, name, poison, guard) for name in case.api.inputs}
     for name in case.api.outputs:
-        tensors[name] = _output(forms[name], content.beyond, poison, guard)
+        tensors[name] = _output(forms[name], operands.elements_past_end, poison, guard)
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
-def kept_inputs(call: Call) -> dict[str, bytes]:
-    """The memory of those inputs that are short, as it is now: to keep that costs less than to make it once more."""
+def copy_small_inputs(call: Call) -> dict[str, bytes]:
+    """Copy the memory of those inputs that are short."""
     buffers = {name: call.tensors[name].buffer for name in call.operator.inputs}
     return {name: buffer.tobytes() for name, buffer in buffers.items() if len(buffer) <= _KEPT}
 
@@ -66,40 +67,40 @@ _KEPT = 1 << 16
 """Bytes of an input, guard bands included, that are kept beside it: little beside what judging takes anyway."""
 
 
-def as_before(content: Contents, name: str, poison: int) -> Tensor:
-    """An input of `allocate` once more: what its memory held before the call."""
-    return _input(content.case.forms[name], content, name, poison, GUARD_BYTES)
+def rebuild_input(operands: CaseOperands, name: str, poison: int) -> Tensor:
+    """Make an input of `allocate` once more: what its memory held before the call."""
+    return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
-    """Which elements hold nothing but that byte."""
+    """Find the elements that hold nothing but that byte."""
     return as_bits(elements) == _pattern(poison, elements.itemsize)
 
 
 def as_bits(elements: NDArray) -> NDArray:
-    """The same memory, with an unsigned integer for each element."""
+    """View the memory as an unsigned integer for each element."""
     return elements.view(BITS[elements.itemsize])
 
 
 def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
-    """The bytes of the elements, those of one element along a last axis, in the tensor's own memory."""
+    """View the bytes of the elements, those of one element along a last axis, in the tensor's own memory."""
     return _of_elements(tensor, tensor.buffer)
 
 
 def _of_elements(tensor: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
-    """What ``memory``, which has an entry for each byte of the tensor's buffer, has for those of its elements."""
+    """View those entries of ``memory``, one for each byte of the tensor's buffer, that belong to its elements."""
     size = tensor.dtype.itemsize
     strides = (*(stride * size for stride in tensor.strides), 1)
     return np.ndarray((*tensor.shape, size), memory.dtype, memory.data, tensor.guard + tensor.offset * size, strides)
 
 
 def has_gaps(tensor: Tensor) -> bool:
-    """Whether some of the storage of an output, whose elements share no memory, belongs to no element."""
+    """Tell whether some of the storage of an output, whose elements share no memory, belongs to no element."""
     return tensor.storage_elements != prod(tensor.shape)
 
 
-def is_surrounded(tensor: Tensor, byte: int) -> bool:
-    """Whether both guard bands hold nothing but that byte."""
+def has_intact_guards(tensor: Tensor, byte: int) -> bool:
+    """Tell whether both guard bands hold nothing but that byte."""
     buffer, guard = tensor.buffer, tensor.guard
     return buffer[:guard].tobytes() == _band(byte, guard) == buffer[len(buffer) - guard :].tobytes()
 
@@ -110,13 +111,13 @@ def _band(byte: int, length: int) -> bytes:
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
-    """Which bytes of the buffer belong to no element of the view."""
+    """Mark the bytes of the buffer that belong to no element of the view."""
     mask = np.ones(len(tensor.buffer), bool)
     _of_elements(tensor, mask)[...] = False
     return mask
 
 
-def _forms(case: Case, layouts: Mapping[str, Layout] | None, index_dtype: str | None) -> Mapping[str, Form]:
+def _forms(case: Case, layouts: Mapping[str, MemoryLayout] | None, index_dtype: str | None) -> Mapping[str, Form]:
     if layouts is None and index_dtype is None:
         return case.forms
     if layouts is None:
@@ -124,58 +125,83 @@ def _forms(case: Case, layouts: Mapping[str, Layout] | None, index_dtype: str | 
     return case.forms_in(layouts, index_dtype or case.index_dtype)
 
 
-def _input(form: Form, content: Contents, name: str, poison: int, guard: int) -> Tensor:
+def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: int) -> Tensor:
     tensor = _tensor(form, guard, poison)
-    _fill(tensor, content, name)
+    _fill(tensor, operands, name)
     return tensor
 
 
 def _output(form: Form, beyond: int, poison: int, guard: int) -> Tensor:
-    tensor = _tensor(form, guard, SURROUNDINGS, beyond)
+    tensor = _tensor(form, guard, GAP_FILL, beyond)
     tensor.array.view(form.bits).fill(_pattern(poison, form.dtype.itemsize))
     return tensor
 
 
 _SHORT = 1 << 12
-"""Bytes that are filled sooner than it is told which of them are going to be filled anyway."""
+"""Bytes up to which a buffer is filled as a whole, elements included."""
 
 
-def _tensor(form: Form, guard: int, surroundings: int, beyond: int = 0) -> Tensor:
-    """A tensor on fresh memory, whose guard bands and gaps hold that byte.
+def _tensor(form: Form, guard: int, fill: int, beyond: int = 0) -> Tensor:
+    """Place a tensor in fresh memory, whose guard bands and gaps hold the byte ``fill``.
 
-    What an element is going to hold is not written twice where there are no gaps. There is a fence where ``beyond``
-    elements behind it may not be touched.
+    Without gaps its elements are left for whoever fills them. There is a fence where ``beyond`` elements behind it may
+    not be touched.
     """
     size = 2 * guard + form.nbytes
     buffer = fenced(size, beyond * form.dtype.itemsize) if beyond else np.empty(size, np.uint8)
     if size > _SHORT and form.is_dense:
-        buffer[:guard] = buffer[size - guard :] = surroundings
+        buffer[:guard] = buffer[size - guard :] = fill
     else:
-        buffer.fill(surroundings)
+        buffer.fill(fill)
     elements = np.ndarray(form.shape, form.dtype, buffer, guard + form.start_byte, form.byte_strides)
     return Tensor(buffer, guard, elements, form.strides, form.start, form.tag)
 
 
 @cache
 def _pattern(byte: int, length: int) -> int:
-    """The unsigned integer of ``length`` times that byte."""
+    """Repeat the byte to an unsigned integer of ``length`` bytes."""
     return int.from_bytes(bytes([byte]) * length, "little")
 
 
-def meant(content: Contents, name: str) -> NDArray | None:
-    """What the elements of an input are filled with, of its size; None where that is bits of a mask."""
-    if name == "indices" and not content.case.api.indices.has_layout:
+def expected_input(operands: CaseOperands, name: str) -> NDArray | None:
+    """Return what the elements of an input are filled with, of its size; None where that is bits of a mask."""
+    if name == "indices" and not operands.case.api.indices.has_layout:
         return None
-    return {"self": content.values, "grad_output": content.gradient, "indices": content.indices}[name]
+    return {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[name]
 
 
-def _fill(tensor: Tensor, content: Contents, name: str) -> None:
+def _fill(tensor: Tensor, operands: CaseOperands, name: str) -> None:
     if name == "self":
-        tensor.array[...] = content.values
+        tensor.array[...] = operands.values
     elif name == "grad_output":
-        tensor.array[...] = content.gradient
-    elif content.case.has_bit_mask:
-        tensor.array[...] = 0 if content.mask is None else content.mask
+        tensor.array[...] = operands.gradient
+    elif operands.case.has_bit_mask:
+        tensor.array[...] = 0 if operands.mask is None else operands.mask
     else:
-        assert content.indices is not None
-        content.case.api.indices.encode(content.indices, tensor.array)
+        assert operands.indices is not None
+        operands.case.api.indices.encode(operands.indices, tensor.array)
+
+
+_ALIGNMENT = 16
+"""Of the first byte of fenced memory; so many bytes less one may lie between the last one and the fence."""
+
+_NO_ACCESS = 0
+"""PROT_NONE of mmap(2)."""
+
+
+def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
+    """Map ``size`` bytes of zeros, behind which the next ``beyond`` bytes may be neither read nor written.
+
+    Whoever touches them is ended by a signal there and then, and damages nothing else.
+    """
+    inside, outside = _whole_pages(size + _ALIGNMENT), _whole_pages(beyond)
+    pages = np.frombuffer(mmap.mmap(-1, inside + outside), np.uint8)
+    fence = ctypes.c_void_p(pages.ctypes.data + inside)
+    if ctypes.CDLL(None, use_errno=True).mprotect(fence, ctypes.c_size_t(outside), _NO_ACCESS):
+        raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
+    start = (inside - size) // _ALIGNMENT * _ALIGNMENT
+    return pages[start : start + size]
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

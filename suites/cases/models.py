@@ -1,13 +1,12 @@
-"""The pooling layers of well-known networks at training sizes, as data: what a user of these operators runs all day.
+"""Pooling layers of well-known networks at training sizes, as data: what a user of these operators runs all day.
 
-A layer is named with where its sizes stand: the paper, or the file of an implementation that many train with. The batch
-is what one card gets, not the whole of a cluster's. Data is as it stands behind that layer: after a ReLU, behind a
-batch normalisation, or saturated, with the gradients that come back to a layer far from the loss.
+A layer is named with the source of its sizes: the paper, or the file of an implementation that many train with. The
+batch is what one card gets, not the whole of a cluster's. Data is as it stands behind that layer: after a ReLU, behind
+a batch normalisation, or saturated, with the gradients that come back to a layer far from the loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -59,14 +58,9 @@ class Layer:
 
 
 def models(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
-    """The layers that run by an operator, in one pair of dtypes."""
-    return list(_targets(operator, dtype, index_dtype)) if dtype in DTYPES else []
-
-
-def _targets(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Target]:
-    for layer in LAYERS:
-        if layer.is_run_by(operator):
-            yield layer.target(operator, dtype, index_dtype)
+    """List the layers that run by an operator, in one pair of dtypes."""
+    run = [layer for layer in LAYERS if layer.is_run_by(operator)] if dtype in DTYPES else []
+    return [layer.target(operator, dtype, index_dtype) for layer in run]
 
 
 _TORCHVISION = "torchvision/models"

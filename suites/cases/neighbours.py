@@ -1,4 +1,4 @@
-"""Cases near another one: what an implementation that remembers too much confuses it with, and what feeds it.
+"""Neighbours of a case, which an implementation that remembers too much confuses with it, and its producers.
 
 A neighbour shares something that a cache might take for everything (shapes, attributes, dtypes) and differs in the
 rest. A producer is the forward that a backward takes its indices or its mask from.
@@ -13,18 +13,20 @@ from poolproof.suites.cases.case import Case, CaseError
 
 
 def neighbours(case: Case) -> list[Case]:
-    """Same shapes with other attributes, another layout, other data, and an empty batch; those that are legal."""
+    """List the legal cases with other attributes, another layout or other data, and of an empty batch."""
+    laid_out, is_batched = dict(case.layouts), len(case.shape) == case.api.spatial_rank + 2
+    sliced = tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
     candidates = [
         replace(case, attributes=case.attributes.other(), layouts=(), literals=()),
-        replace(case, layouts=_other_layouts(case)),
+        replace(case, layouts=sliced),
         replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
-        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if _is_batched(case) else None,
+        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if is_batched else None,
     ]
     return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
 
 
 def twin(case: Case) -> Case | None:
-    """Tensors of the same shapes and layouts, but a kernel of another size; None where there is no such case."""
+    """Find a case of the same shapes and layouts, but a kernel of another size; None where there is none."""
     if 0 in case.shape or case.literals:
         return None
     for windows in case.attributes.resized(case.api.spatial_rank):
@@ -35,7 +37,7 @@ def twin(case: Case) -> Case | None:
 
 
 def producers(case: Case) -> list[Case]:
-    """The forwards of the same geometry and data that can make what a backward takes, its own index dtype first."""
+    """List the forwards of this geometry and data that make what a backward takes, its own index dtype first."""
     if case.api.producer is None:
         return []
     literals = tuple((name, values) for name, values in case.literals if name == "self")
@@ -47,24 +49,14 @@ def producers(case: Case) -> list[Case]:
 
 
 def needs_producer(case: Case) -> bool:
-    """Whether nobody but the implementation's own forward can make what a backward takes."""
+    """Tell whether nobody but the implementation's own forward can make what a backward takes."""
     return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window())
 
 
-def companions(case: Case) -> list[Case]:
-    """The neighbours, and the twin."""
-    other = twin(case)
-    return neighbours(case) + ([other] if other else [])
-
-
-def _other_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """Sliced where the case is contiguous, contiguous where it is not."""
-    laid_out = dict(case.layouts)
-    return tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
-
-
-def _is_batched(case: Case) -> bool:
-    return len(case.shape) == case.api.spatial_rank + 2
+def auxiliary_cases(case: Case) -> list[Case]:
+    """List the neighbours, and the twin."""
+    same_shapes = twin(case)
+    return neighbours(case) + ([same_shapes] if same_shapes else [])
 
 
 def _is_legal(case: Case) -> bool:

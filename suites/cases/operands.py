@@ -1,7 +1,7 @@
-"""From a case to its data: what the recipes it names make of its seed.
+"""Operands: the data that the recipes of a case make of its seed.
 
-Deterministic from the case alone. Content (what the tensors mean) is kept apart from placement (`memory`: where the
-elements lie), so that a check can ask for the same content in another layout, dtype of indices or scale.
+They follow from the case alone. Their values are kept apart from their placement (`memory`: where the elements lie),
+so that a check can place them in another layout, dtype of indices or scale.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from poolproof.references.summary import PlaneChunk
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import draw_values
 
-SLAB = 1 << 16
+CHUNK_ELEMENTS = 1 << 16
 """Elements of the planes that are judged at a time, where these are more than one."""
 
-LARGEST_PLANE = 1 << 20
+MAX_WHOLE_PLANE = 1 << 20
 """Cells of a plane that is judged as a whole."""
 
-PIECES = 4
+CHUNKS_OF_LARGE_PLANE = 4
 """Of a larger plane, which takes more memory to judge than its tensors: all its windows are looked through for each."""
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
+class CaseOperands:
     """What the input tensors of a case mean, in logical order.
 
     ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
@@ -64,17 +64,21 @@ class Contents:
 
     @cached_property
     def sums(self) -> ExactSums:
-        """The exact sum that belongs in each cell of grad_input, flat; of windows without a cell nothing is owed."""
+        """The exact sum that belongs in each cell of grad_input, flat; windows without a cell add nothing."""
         cells = self.landing.cells
         if self.case.has_empty_window():
             cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
-    def slabs(self, outputs: NDArray) -> Iterator[PlaneChunk]:
-        """What came out in grad_input beside what belongs there, some planes at a time, or a piece of one."""
-        return self._planes(outputs) if self.case.plane_size <= LARGEST_PLANE else self._pieces(outputs.reshape(-1))
+    def chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
+        """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
+        return (
+            self._whole_plane_chunks(outputs)
+            if self.case.plane_size <= MAX_WHOLE_PLANE
+            else self._plane_chunks(outputs.reshape(-1))
+        )
 
-    def _planes(self, outputs: NDArray) -> Iterator[PlaneChunk]:
+    def _whole_plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
@@ -82,35 +86,38 @@ class Contents:
         came_out = outputs.reshape(case.planes, case.plane_size)
         if case.has_empty_window():
             cells = np.where(self._placed, cells, -1)
-        step = max(1, SLAB // max(case.plane_size, case.plane_windows, 1))
+        step = max(1, CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         for first in range(0, case.planes, step):
-            some = slice(first, first + step)
-            flat = cells[some].ravel(), _float64(terms[some]), _float64(came_out[some])
+            planes = slice(first, first + step)
+            flat = cells[planes].ravel(), _float64(terms[planes]), _float64(came_out[planes])
             if case.has_empty_window():
-                yield PlaneChunk(*flat, self.open_cells.reshape(came_out.shape)[some].ravel())
+                yield PlaneChunk(*flat, self.unspecified_cells.reshape(came_out.shape)[planes].ravel())
             else:
                 yield PlaneChunk(*flat)
 
-    def _pieces(self, outputs: NDArray) -> Iterator[PlaneChunk]:
-        for cells in self.stretches(LARGEST_PLANE, PIECES):
-            flat = *self.belonging(cells), _float64(outputs[cells])
-            yield PlaneChunk(*flat, self.open_cells[cells]) if self.case.has_empty_window() else PlaneChunk(*flat)
+    def _plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
+        for cells in self.chunk_ranges(MAX_WHOLE_PLANE, CHUNKS_OF_LARGE_PLANE):
+            flat = *self.gradients_into(cells), _float64(outputs[cells])
+            yield (
+                PlaneChunk(*flat, self.unspecified_cells[cells]) if self.case.has_empty_window() else PlaneChunk(*flat)
+            )
 
-    def stretches(self, most: int, pieces: int) -> Iterator[slice]:
-        """Flat numbers of cells of grad_input: of the planes that have ``most`` cells or windows, or of a piece of one.
+    def chunk_ranges(self, most: int, count: int) -> Iterator[slice]:
+        """Yield ranges of flat cells of grad_input: of whole planes, or of a plane of more than ``most`` cells.
 
-        A larger plane is in so many ``pieces`` or less, of ``most`` cells or more.
+        Whole planes have ``most`` cells, or windows, together. A larger plane is cut into at most ``count`` chunks, of
+        ``most`` cells or more.
         """
         size, total = self.case.plane_size, self.case.planes * self.case.plane_size
         if size > most:
-            step = max(most, -(-size // pieces))
+            step = max(most, -(-size // count))
             starts = (first for plane in range(0, total, size) for first in range(plane, plane + size, step))
             return (slice(first, min(first + step, first - first % size + size)) for first in starts)
         step = max(1, size * max(1, most // max(size, self.case.plane_windows, 1)))
         return (slice(first, min(first + step, total)) for first in range(0, total, step))
 
     @cached_property
-    def open_cells(self) -> NDArray[np.bool_]:
+    def unspecified_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         assert self.indices is not None
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
@@ -120,33 +127,33 @@ class Contents:
         return found
 
     @property
-    def beyond(self) -> int:
+    def elements_past_end(self) -> int:
         """How many elements past the last plane the indices point; only those of windows without a cell may."""
         if self.indices is None or not self.case.has_empty_window():
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
-    def belonging(self, cells: slice) -> tuple[Int64, Float64]:
-        """(cells, gradients) of what belongs into the cells of a stretch of grad_input, counted from the first of them.
+    def gradients_into(self, cells: slice) -> tuple[Int64, Float64]:
+        """Return (cells, gradients) of what belongs into a range of cells, counted from the first of them.
 
         A gradient that belongs nowhere has a negative cell, or is left out.
         """
         assert self.gradient is not None
         assert self.indices is not None
         size, placed = self.case.plane_size, self._placed
-        some = slice(cells.start // size, -(-cells.stop // size))
-        indices, gradients = self.indices.reshape(placed.shape)[some], self.gradient.reshape(placed.shape)[some]
+        planes = slice(cells.start // size, -(-cells.stop // size))
+        indices, gradients = self.indices.reshape(placed.shape)[planes], self.gradient.reshape(placed.shape)[planes]
         if self.case.has_empty_window():
-            indices = np.where(placed[some], indices, -1)
+            indices = np.where(placed[planes], indices, -1)
         if cells.stop - cells.start >= size:
             belongs_in = indices + size * np.arange(len(indices))[:, None]
             return np.where(indices < 0, -1, belongs_in).ravel(), _float64(gradients)
-        first, stop = cells.start - some.start * size, cells.stop - some.start * size
+        first, stop = cells.start - planes.start * size, cells.stop - planes.start * size
         inside = (indices >= first) & (indices < stop)
         return indices[inside].astype(np.int64) - first, _float64(gradients[inside])
 
     def senders(self, cell: int) -> Int64:
-        """The windows, flat, whose gradients belong in a cell."""
+        """Find the windows, flat, whose gradients belong in a cell."""
         assert self.indices is not None
         placed = self._placed
         plane, cell_of_plane = divmod(cell, self.case.plane_size)
@@ -159,37 +166,37 @@ class Contents:
         placed = ~self.case.empty_windows_of_plane.ravel()
         return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
-    def on_indices(self, indices: Int64) -> Contents:
-        """The same call on other indices, with the gradients that its recipe makes of where these lead."""
+    def with_indices(self, indices: Int64) -> CaseOperands:
+        """Replace the indices, and the gradients by those that the recipe makes of where these lead."""
         fmt, literal = FORMATS[self.case.dtype], dict(self.case.literals).get("grad_output")
         gradient = _gradient(self.case, fmt, self.values, indices, literal)
-        return Contents(self.case, self.values, gradient, indices, self.mask)
+        return CaseOperands(self.case, self.values, gradient, indices, self.mask)
 
-    def scaled(self, exponent: int) -> Contents:
-        """The same with every gradient multiplied by 2**exponent; exact only where nothing leaves the normal range."""
+    def scaled(self, exponent: int) -> CaseOperands:
+        """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
         assert self.gradient is not None
         gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
-        return Contents(self.case, self.values, gradient, self.indices, self.mask)
+        return CaseOperands(self.case, self.values, gradient, self.indices, self.mask)
 
 
 def _float64(planes: NDArray) -> Float64:
     return planes.ravel().astype(np.float64)
 
 
-def contents(case: Case) -> Contents:
-    """Build the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
+def make_operands(case: Case) -> CaseOperands:
+    """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt, literals = FORMATS[case.dtype], dict(case.literals)
     values = _values(case, fmt, literals.get("self"))
     if "grad_output" not in case.api.inputs:
-        return Contents(case, values)
+        return CaseOperands(case, values)
     indices = _indices(case, values, literals.get("indices"))
     gradient = _gradient(case, fmt, values, indices, literals.get("grad_output"))
-    return Contents(case, values, gradient, indices)
+    return CaseOperands(case, values, gradient, indices)
 
 
 def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> NDArray:
     if literal is None:
-        values = draw_values(case.values, case.planes * case.plane_size, fmt, Stream(case.seed, "values"))
+        values = draw_values(case.values, case.planes * case.plane_size, fmt, RandomStream(case.seed, "values"))
     else:
         values = fmt.round(np.array(literal, np.float64)).astype(fmt.dtype)
     return _shared(values.reshape(case.shape), case, "self")
@@ -203,7 +210,7 @@ def _indices(case: Case, values: NDArray, literal: Sequence[float] | None) -> In
         indices = np.array(literal, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
     else:
         planes = values.reshape(case.planes, *case.spatial_shape)
-        indices = INDICES[case.indices](case.axes, planes, Stream(case.seed, "indices"))
+        indices = INDICES[case.indices](case.axes, planes, RandomStream(case.seed, "indices"))
     if "indices" in case.api.strided:
         return _shared(indices.reshape(case.pooled_shape), case, "indices").reshape(indices.shape)
     return indices
@@ -213,7 +220,7 @@ def _gradient(
     case: Case, fmt: FloatFormat, values: NDArray, indices: Int64, literal: Sequence[float] | None
 ) -> NDArray:
     if literal is None:
-        stream = Stream(case.seed, "gradient")
+        stream = RandomStream(case.seed, "gradient")
         gradient = gradient_recipe(case.gradient)(_landing(case, indices, values), fmt, stream)
     else:
         gradient = fmt.round(np.array(literal, np.float64))
@@ -226,12 +233,12 @@ def _landing(case: Case, indices: Int64, values: NDArray) -> Landing:
     return Landing(indices.reshape(case.planes, case.plane_windows), case.plane_size, case.axes, values)
 
 
-def _shared(content: NDArray, case: Case, name: str) -> NDArray:
-    """The content with one value for all elements that share memory, that of the first in row-major order."""
+def _shared(operands: NDArray, case: Case, name: str) -> NDArray:
+    """Give all elements that share memory one value, that of the first in row-major order."""
     layout = case.layout(name)
     if not layout.repeats_elements:
-        return content
-    steps = zip(np.indices(content.shape), layout.place(content.shape, case.api.spatial_rank).strides, strict=True)
+        return operands
+    steps = zip(np.indices(operands.shape), layout.place(operands.shape, case.api.spatial_rank).strides, strict=True)
     places = sum(index * stride for index, stride in steps)
     _, first, shares = np.unique(places, return_index=True, return_inverse=True)
-    return content.ravel()[first][shares].reshape(content.shape)
+    return operands.ravel()[first][shares].reshape(operands.shape)

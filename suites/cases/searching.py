@@ -1,4 +1,4 @@
-"""From a failing case to a small one, by Hypothesis, which draws the same as `generate` and goes on from there.
+"""The search for a smaller failing case by Hypothesis, which draws what `generate` drew and goes on from there.
 
 Strategies of Hypothesis that draw something else than cases are explored here, too. Hypothesis is used as an engine,
 with a provider of our own.
@@ -27,43 +27,43 @@ Drawn = TypeVar("Drawn")
 
 
 def examples(strategy: st.SearchStrategy[Drawn], count: int, seed: int) -> list[Drawn]:
-    """``count`` of what a strategy of Hypothesis draws, which depend on the strategy and the seed alone."""
+    """Draw ``count`` examples of a strategy of Hypothesis, which depend on the strategy and the seed alone."""
     drawn: list[Drawn] = []
     _explore(strategy, count, seed, drawn.append, phases=(Phase.generate,))
     return drawn[:count]
 
 
-class _Searching(Draws):
+class _HypothesisDraws(Draws):
     """Draws as Hypothesis wants it, which goes on where a seed has led to what fails."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__()
         self._draw = draw
-        self._dealt = _PlainProvider.dealt
+        self._counts = _SeededProvider.counts
 
     def __call__(self, count: int) -> int:
         return self._draw(_index(count))
 
-    def _one_of(self, numbers: Sequence[int], count: int) -> int:
-        _PlainProvider.hand = numbers
+    def _pick(self, numbers: Sequence[int], count: int) -> int:
+        _SeededProvider.candidates = numbers
         try:
             return self(count)
         finally:
-            _PlainProvider.hand = ()
+            _SeededProvider.candidates = ()
 
 
 @cache
 def _index(count: int) -> st.SearchStrategy[int]:
-    """0 .. count - 1, shrinking towards 0."""
+    """Make a strategy of 0 .. count - 1, shrinking towards 0."""
     return st.integers(0, count - 1)
 
 
 def strategy_of(make: Make[Drawn]) -> st.SearchStrategy[Drawn]:
-    """What ``make`` draws, as a strategy of Hypothesis."""
+    """Make a strategy of Hypothesis that draws what ``make`` draws."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Drawn:
-        return make(_Searching(draw))
+        return make(_HypothesisDraws(draw))
 
     return drawn()
 
@@ -76,7 +76,7 @@ def shrink(
     still_fails: Callable[[Case], bool],
     budget_seconds: float,
 ) -> Case:
-    """The smallest case found that still fails, starting from ``failing``, one of `generate`'s cases.
+    """Find the smallest case that still fails, starting from ``failing``, one of `generate`'s cases.
 
     Stops shrinking when the budget is spent; returns ``failing`` itself if nothing smaller fails.
     """
@@ -97,7 +97,7 @@ def shrink(
 
 
 def _extent(case: Case) -> tuple[int, int, int]:
-    """What makes a case small for a person: few elements, few windows, a short line."""
+    """Measure how small a case is for a person: few elements, few windows, a short line."""
     return case.planes * case.plane_size, case.planes * case.plane_windows, len(case.to_json())
 
 
@@ -127,21 +127,21 @@ def _explore(
     def explore(drawn: Drawn) -> None:
         visit(drawn)
 
-    _PlainProvider.random = random.Random(seed)
-    _PlainProvider.dealt = defaultdict(Counter)
+    _SeededProvider.random = random.Random(seed)
+    _SeededProvider.counts = defaultdict(Counter)
     explore()
 
 
-class _PlainProvider(PrimitiveProvider):
-    """Draws uniformly from the seed, or from the ``hand`` that is about to be dealt.
+class _SeededProvider(PrimitiveProvider):
+    """Draws uniformly from the seed, or from the ``candidates`` of a balanced choice.
 
     Hypothesis' own provider mixes in constants found in whatever modules happen to be loaded, so that the same
     seed would draw other cases in another process.
     """
 
     random = random.Random(0)
-    dealt: ClassVar[defaultdict[str, Counter[Hashable]]] = defaultdict(Counter)
-    hand: Sequence[int] = ()
+    counts: ClassVar[defaultdict[str, Counter[Hashable]]] = defaultdict(Counter)
+    candidates: Sequence[int] = ()
 
     def draw_boolean(self, p: float = 0.5) -> bool:
         return self.random.random() < p
@@ -156,8 +156,8 @@ class _PlainProvider(PrimitiveProvider):
     ) -> int:
         assert min_value is not None
         assert max_value is not None
-        if self.hand:
-            return self.random.choice(self.hand)
+        if self.candidates:
+            return self.random.choice(self.candidates)
         return min_value + (self.random.getrandbits(64) * (max_value - min_value + 1) >> 64)
 
     def draw_float(self, **constraints: Any) -> float:
@@ -170,4 +170,4 @@ class _PlainProvider(PrimitiveProvider):
         raise NotImplementedError("cases draw no bytes")
 
 
-AVAILABLE_PROVIDERS["poolproof"] = f"{__name__}._PlainProvider"
+AVAILABLE_PROVIDERS["poolproof"] = f"{__name__}._SeededProvider"

@@ -1,4 +1,4 @@
-"""From a low-level call that fails to one that a sentence describes: fewer changes of a legal call, simpler values."""
+"""Smaller low-level calls that fail alike: fewer changes of a legal call, simpler values."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from poolproof.references.contract import ContractCall, expectations, may_ask
-from poolproof.references.contract.changes import BASE, Change, Changes, changed, models, nearest, single_changes
+from poolproof.references.contract.changes import BASE, Changes, changed, models, nearest, single_changes
 from poolproof.references.products import Product
 
-_MOST_TOGETHER = 3
+_MAX_TOGETHER = 3
 """How many changes are tried at once before all but one are."""
 
 
 def smaller_call(
     product: Product, call: ContractCall, still_fails: Callable[[ContractCall], bool], seconds: float
 ) -> ContractCall:
-    """The first of the smaller calls that breaks the same clause and still fails; ``call`` itself if none does.
+    """Find the first smaller call that breaks the same clause and still fails; ``call`` itself if none does.
 
     Stops asking when the time is up.
     """
@@ -33,12 +33,12 @@ def smaller_call(
 
 
 def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
-    """Fewer changes first, of them the simpler; in the base before in other legal calls."""
+    """Yield calls with fewer changes first, of them the simpler; in the base before in other legal calls."""
     named = models(product, call.api)
     closest, changes = nearest(call, named)
     for count in range(len(changes)):
         for chosen in combinations(changes, count):
-            if count > _MOST_TOGETHER and count < len(changes) - 1:
+            if count > _MAX_TOGETHER and count < len(changes) - 1:
                 continue
             for name in dict.fromkeys((BASE, closest)):
                 yield from _simpler(named[name], chosen)
@@ -48,14 +48,10 @@ def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
 
 
 def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
-    """A single change of the same field to the values that are tried anyway, which are less far off."""
+    """Yield single changes of the same field to the values that are tried anyway, which are less far off."""
     if len(changes) != 1:
         return
     (change,) = changes
     for alone in single_changes(model):
-        if len(alone) == 1 and _is_of_same_field(alone[0], change):
+        if len(alone) == 1 and (alone[0].argument, alone[0].field) == (change.argument, change.field):
             yield changed(model, alone)
-
-
-def _is_of_same_field(first: Change, second: Change) -> bool:
-    return (first.argument, first.field) == (second.argument, second.field)

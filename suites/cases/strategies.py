@@ -1,4 +1,4 @@
-"""How cases are drawn.
+"""Strategies: how cases are drawn.
 
 Every draw is legal by construction: nothing is filtered, so nothing is silently biased away. Sizes are drawn
 from thresholds, not only from ranges: vector and tile widths, plane counts around core and lane counts, and the
@@ -20,7 +20,7 @@ from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, p
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make
 from poolproof.suites.cases.geometries import known_geometries
-from poolproof.suites.cases.layouts import DRAWN, Layout, suitable
+from poolproof.suites.cases.layouts import DRAWN, MemoryLayout, suitable
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
@@ -111,11 +111,11 @@ MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561,
 class Profile:
     """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
 
-    ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur
-    (empty: all tensors contiguous), each dealt once before one of them comes again, ``tagged`` one with a format tag
-    that all tensors have. With ``empty_windows`` the geometry leaves some window without any cell. With
-    ``known_geometries`` some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane
-    has one of the `HUGE` sizes and few windows. ``abilities`` bounds the calls to those that an implementation has.
+    ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur (empty:
+    all tensors contiguous), each chosen once before one of them comes again, ``tagged`` one with a format tag that all
+    tensors have. With ``empty_windows`` the geometry leaves some window without any cell. With ``known_geometries``
+    some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane has one of the `HUGE`
+    sizes and few windows. ``abilities`` bounds the calls to those that an implementation has.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -146,7 +146,7 @@ class Profile:
     abilities: Abilities = ALL
 
     def within(self, abilities: Abilities) -> Profile:
-        """The same as far as an implementation goes."""
+        """Restrict the profile to what an implementation can do."""
         if abilities == ALL:
             return self
         return replace(
@@ -158,7 +158,7 @@ class Profile:
         )
 
     def is_possible_within(self, abilities: Abilities) -> bool:
-        """Whether there are such windows, and tensors with such a tag."""
+        """Tell whether an implementation has such windows, and tensors with such a tag."""
         if self.empty_windows and not (abilities.padding and abilities.dilation):
             return False
         return not self.tagged or abilities.reaches(self.tagged)
@@ -177,7 +177,7 @@ class _WindowedAxis(NamedTuple):
 
 
 def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Make[Case]:
-    """Cases of one operator in one pair of dtypes."""
+    """Draw cases of one operator in one pair of dtypes."""
     return partial(_case, operator=operator, dtype=dtype, index_dtype=index_dtype, profile=profile)
 
 
@@ -202,7 +202,8 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
         **data,
     )
     if profile.tagged:
-        return _all_tagged(case, profile.tagged)
+        shape = case.shape if len(case.shape) == 4 else (1, *case.shape)  # the tag asks for a batch axis
+        return replace(case, shape=shape, layouts=tuple((name, profile.tagged) for name in sorted(operator.tensors)))
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
@@ -211,7 +212,7 @@ def _between(draw: Draws, low: int, high: int) -> int:
 
 
 def _choose(draw: Draws, options: Sequence[Any]) -> Any:
-    """One of ``options``, of which the first is the simplest."""
+    """Draw one of ``options``, of which the first is the simplest."""
     return options[draw(len(options))]
 
 
@@ -220,7 +221,7 @@ def _flip(draw: Draws) -> bool:
 
 
 def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
-    """([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
+    """Draw ([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = _up_to(max(budget // 2, 1), profile.planes)
     planes = _choose(draw, counts[:4] if _flip(draw) else counts)
     if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
@@ -245,7 +246,7 @@ def _huge_plane(draw: Draws, rank: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _up_to(most: int, numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of ``numbers`` that are not larger than ``most``, or 1."""
+    """Select those of ``numbers`` that are not larger than ``most``, or 1."""
     return tuple(number for number in numbers if number <= most) or (1,)
 
 
@@ -271,7 +272,7 @@ def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
 
 
 def _adaptive_output(draw: Draws, size: int) -> int:
-    """An output length that divides the input, does not, equals it, or exceeds it."""
+    """Draw an output length that divides the input, does not, equals it, or exceeds it."""
     style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
     if style == "divisor":
         return _choose(draw, _divisors(size))
@@ -290,7 +291,8 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     able = profile.abilities
     if profile.known_geometries:
-        known = [each for each in known_geometries(rank) if each.cells <= remaining and able.have(each.attributes)]
+        fitting = (geometry for geometry in known_geometries(rank) if geometry.cells <= remaining)
+        known = [geometry for geometry in fitting if able.have(geometry.attributes)]
         if known and _between(draw, 0, 3) == 3:
             geometry = _choose(draw, known)
             return geometry.spatial, geometry.attributes
@@ -342,10 +344,10 @@ _STYLES = (
 
 
 def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
-    """Kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
+    """Draw kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
 
-    Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together.
-    The number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
+    Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together. The
+    number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
     """
     style = _choose(draw, _STYLES if room > 4 else _STYLES[:6])
     small = _between(draw, 2, min(7, max(room, 2)))
@@ -376,14 +378,14 @@ def _within(abilities: Abilities, pattern: _WindowedAxis) -> _WindowedAxis:
 
 
 def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:
-    """A length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
+    """Choose a length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
     lengths = [(windows - 1) * stride + kernel - 2 * padding for windows in WINDOWS]
     possible = [length for length in lengths if length <= room]
     return possible[pick % len(possible)] if possible else 0
 
 
 def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
-    """The pattern on an axis long enough for one window; dilation is dropped where a window would miss the input."""
+    """Fit the pattern on an axis with room for one window; drop the dilation where a window would miss the input."""
     kernel, stride, padding = pattern.kernel, pattern.stride, pattern.padding
     for dilation in dict.fromkeys((pattern.dilation, 1)):
         length = size
@@ -396,36 +398,32 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
 
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
-    """A legal axis whose only window steps over the whole input: one tap before it and one behind."""
+    """Draw a legal axis whose only window steps over the whole input: one tap before it and one behind."""
     size = _between(draw, 1, 6)
     return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
 
 
 def _shortened(windows: Windowed) -> Windowed:
-    """The same windows, by lists of one value or none where that is possible."""
-    lists = {each.name: getattr(windows, each.name) for each in windows.attributes() if not each.is_flag}
+    """Write the windows by lists of one value or none where that is possible."""
+    lists = {
+        attribute.name: getattr(windows, attribute.name) for attribute in windows.attributes() if not attribute.is_flag
+    }
     single = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
     if windows.stride == windows.kernel_size:
         single["stride"] = ()
     return replace(windows, **single)
 
 
-def _all_tagged(case: Case, layout: str) -> Case:
-    """Every tensor in that layout, whose tag asks for a batch axis."""
-    shape = case.shape if len(case.shape) == 4 else (1, *case.shape)
-    return replace(case, shape=shape, layouts=tuple((name, layout) for name in sorted(case.api.tensors)))
-
-
 def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
-    """One tensor strided alone, as most real defects need it, or all of them at once."""
+    """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
     alone = _flip(draw)
     chosen = [_choose(draw, tensors)] if alone else list(tensors)
     layouts = {}
     for name in chosen:
         possible = suitable(profile.layouts, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
-        layout = draw.deal(name, possible)
-        spelled = str(Layout(layout, draw.deal(layout, _OFFSETS)))
+        layout = draw.balanced_choice(name, possible)
+        spelled = str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
         if spelled != "contiguous":
             layouts[name] = spelled
     return replace(case, layouts=tuple(sorted(layouts.items())))

@@ -1,7 +1,7 @@
-"""Calls that are asked as they stand: examples of the published pages, and geometries that kernels are suspected in.
+"""Fixed calls: examples of the published pages, and geometries that kernels are suspected in.
 
-An example that its page prints with an illegal index is asked with a legal one instead. A target is the smallest call
-that is known to reach the branch its name tells of; drawn cases reach most of these branches too, but not surely. The
+An example that its page prints with an illegal index is made with a legal one instead. A target is the smallest call
+that is known to reach the branch of its name; drawn cases reach most of these branches too, but not surely. The
 layers of networks (`models`) and the sizes at which offsets overflow (`huge`) are targets, too.
 """
 
@@ -20,7 +20,7 @@ from poolproof.suites.cases.geometries import known_geometries
 
 @dataclass(frozen=True)
 class Target:
-    """A case under a name, asked ``repeats`` times where the implementation claims to be deterministic.
+    """A case under a name, repeated ``repeats`` times where the implementation claims to be deterministic.
 
     Plans with fewer than ``plan_cases`` cases leave it out.
     """
@@ -36,13 +36,13 @@ ACCEPTANCE = 800
 
 
 def examples(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
-    """The example of the operator's own page, in any pair of dtypes."""
+    """List the example of the operator's own page, in any pair of dtypes."""
     printed = _EXAMPLES.get(operator.name, ())
     return [Target("page example", _case(operator, dtype, index_dtype, **fields)) for fields in printed]
 
 
 def targets(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
-    """The targets that apply to an operator."""
+    """List the targets that apply to an operator."""
     return [
         Target(name, _case(operator, dtype, index_dtype, **fields), repeats)
         for name, repeats, fields in _targets_of(operator)
@@ -92,10 +92,6 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
             assert_never(other)
 
 
-def _windowed_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    yield from _volumes() if rank == 3 else _planes()
-
-
 def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     for dilation in (2, 3):
         spread = {"shape": (1, 2, 64, 64), "attributes": Windowed((2, 2), (2, 2), dilation=(dilation,))}
@@ -129,7 +125,7 @@ def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Kernels that fields of 7, 8 and 10 bits cannot count, along each axis in turn."""
+    """Yield kernels that fields of 7, 8 and 10 bits cannot count, along each axis in turn."""
     for axis in range(rank):
         for length in (128, 256, 1024):
             shape, kernel, stride = [1, 2, *[2] * rank], [1] * rank, [1] * rank
@@ -164,7 +160,9 @@ class _Own:
 _OWN = per_kind(
     "targets",
     {
-        Windowed: _Own(_windowed_anywhere, _windowed_backward, lambda _: Windowed((3,), (1,))),
+        Windowed: _Own(
+            _windowed_anywhere, lambda rank: _volumes() if rank == 3 else _planes(), lambda _: Windowed((3,), (1,))
+        ),
         Adaptive: _Own(lambda _: (), _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
     },
 )
@@ -177,7 +175,7 @@ def _odd_units(operator: Operator) -> dict[str, Any]:
 
 
 def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
-    """More channels than a vector register holds, so that its tail takes part too."""
+    """Fill more channels than a vector register holds, so that its tail takes part too."""
     spatial = (4,) * operator.spatial_rank
     layouts = tuple((name, "channels_last") for name in sorted(operator.strided))
     windows = operator.windows.tiling(spatial, 2)

@@ -1,7 +1,6 @@
-"""Cases that differ from one in a single respect: a length, an attribute, a recipe. Whoever narrows a condition asks
-which of them fail.
+"""Variations of a case in a single respect, a length, an attribute or a recipe, by which a condition is narrowed.
 
-Each is legal, has no window without cells where the one has none, and is no larger than what a moment judges.
+Each is legal, has no window without cells unless the case has one, and is small enough to be judged in a moment.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from poolproof.references.geometry import expand
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
 
-MOST_ELEMENTS = 1 << 20
+MAX_ELEMENTS = 1 << 20
 """Of self, and of grad_output."""
 
-_MOST_LENGTH = 1 << 13
+_MAX_LENGTH = 1 << 13
 """Of an axis, and of what windows are along it: the tables of an axis are as long as its windows and their taps."""
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Dial:
+class Parameter:
     """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case."""
 
     case: Case
@@ -34,61 +33,64 @@ class Dial:
     value: int
     low: int
     most: int
-    turn: Callable[[Record, int], None] = field(repr=False)
+    set_value: Callable[[Record, int], None] = field(repr=False)
 
-    def at(self, value: int) -> Case | None:
-        """The case with another value there; None where it is none, or too large."""
+    def with_value(self, value: int) -> Case | None:
+        """Change the case to another value there; None where it is none, or too large."""
         if not self.low <= value <= self.most:
             return None
         record = spelled(self.case)
-        self.turn(record, value)
+        self.set_value(record, value)
         return read(record, self.case.has_empty_window())
 
 
-def dials(case: Case) -> list[Dial]:
-    """What can be turned about a case: its lengths, its windows, and the exponent of its gradients."""
+def parameters(case: Case) -> list[Parameter]:
+    """List the integers of a case that can change: its lengths, its windows, and the exponent of its gradients."""
     rank, shape = case.api.spatial_rank, case.shape
     leading = len(shape) - rank
-    most = [MOST_ELEMENTS] * leading + [_MOST_LENGTH] * rank
+    most = [MAX_ELEMENTS] * leading + [_MAX_LENGTH] * rank
     names = ("N", "C", "D", "H", "W") if rank == 3 else ("N", "C", "H", "W")
     found = [
-        Dial(case, name, shape[axis], 1, most[axis], _setter("shape", axis))
+        Parameter(case, name, shape[axis], 1, most[axis], _setter("shape", axis))
         for axis, name in enumerate(names[-len(shape) :])
     ]
     for name, values in _lists(case).items():
         low = 0 if name == "padding" else 1
-        found += [Dial(case, name, value, low, _MOST_LENGTH, _setter(name, axis)) for axis, value in enumerate(values)]
-        found.append(Dial(case, name, max(values), low, _MOST_LENGTH, _setter_of_all(name)))
+        found += [
+            Parameter(case, name, value, low, _MAX_LENGTH, _setter(name, axis)) for axis, value in enumerate(values)
+        ]
+        found.append(Parameter(case, name, max(values), low, _MAX_LENGTH, _setter_of_all(name)))
     return found
 
 
 def alternatives(case: Case) -> list[Record]:
-    """Other fields of its JSON: another flag, no layouts or one alone, and the batch axis elsewhere."""
-    changes: list[Record] = [{name: not getattr(case.attributes, name)} for name in _flags(case)]
+    """List changes of other fields of its JSON: another flag, no layouts or one alone, and the batch axis elsewhere."""
+    flags = [attribute.name for attribute in case.attributes.attributes() if attribute.is_flag]
+    changes: list[Record] = [{name: not getattr(case.attributes, name)} for name in flags]
     changes += [{"layouts": {tensor: layout}} for tensor, layout in case.layouts] if len(case.layouts) > 1 else []
     changes += [{"layouts": {}}] if case.layouts else []
     return [*changes, {"shape": list(_other_batch(case))}]
 
 
 def changed(case: Case, change: Record) -> Case | None:
-    """The case with other fields; None where there is none such."""
+    """Change fields of the case; None where there is none such."""
     return read(spelled(case) | change, case.has_empty_window())
 
 
 def read(record: Record, may_have_empty_windows: bool) -> Case | None:
-    """The case of a record; None where it is none, or has an empty window and may not, or is too large."""
-    if prod(record["shape"]) > MOST_ELEMENTS:
+    """Read the case of a record; None where it is none, or has an empty window and may not, or is too large."""
+    if prod(record["shape"]) > MAX_ELEMENTS:
         return None
     try:
         case = Case.from_record(record)
     except CaseError:
         return None
-    is_small = case.planes * case.plane_windows <= MOST_ELEMENTS
+    is_small = case.planes * case.plane_windows <= MAX_ELEMENTS
     return case if is_small and (may_have_empty_windows or not case.has_empty_window()) else None
 
 
 def spelled(case: Case) -> Record:
-    """Its JSON as data, with a value for every axis in each list."""
+    """Return its JSON as data, with a value for every axis in each list."""
     return json.loads(case.to_json()) | {name: list(values) for name, values in _lists(case).items()}
 
 
@@ -104,12 +106,8 @@ def _lists(case: Case) -> dict[str, tuple[int, ...]]:
             return {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
 
 
-def _flags(case: Case) -> list[str]:
-    return [attribute.name for attribute in case.attributes.attributes() if attribute.is_flag]
-
-
 def _other_batch(case: Case) -> tuple[int, ...]:
-    """A batch axis where there is none; one less where it is 1, and all planes in it where it is longer."""
+    """Add a batch axis where there is none; remove one of length 1, and put all planes in a longer one."""
     rank = case.api.spatial_rank
     if len(case.shape) == rank + 1:
         return (1, *case.shape)
@@ -118,16 +116,16 @@ def _other_batch(case: Case) -> tuple[int, ...]:
 
 
 def _setter(name: str, axis: int) -> Callable[[Record, int], None]:
-    def turn(record: Record, value: int) -> None:
+    def set_value(record: Record, value: int) -> None:
         values = list(record[name])
         values[axis] = value
         record[name] = values
 
-    return turn
+    return set_value
 
 
 def _setter_of_all(name: str) -> Callable[[Record, int], None]:
-    def turn(record: Record, value: int) -> None:
+    def set_value(record: Record, value: int) -> None:
         record[name] = [value] * len(record[name])
 
-    return turn
+    return set_value

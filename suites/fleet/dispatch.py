@@ -14,7 +14,7 @@ from typing import Protocol
 
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.node import Batch, Single, Work
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.sandbox import START_SECONDS
 
 MOST_DEATHS = 5
@@ -77,10 +77,10 @@ class Sink(Protocol):
         not.
         """
 
-    def note_death(self, work: Work, case: Asked | None, why: str) -> None:
+    def note_death(self, work: Work, case: Question | None, why: str) -> None:
         """A judge died at some work, most likely at that case; it is judged by another."""
 
-    def give_up(self, work: Work, case: Asked) -> Row:
+    def give_up(self, work: Work, case: Question) -> Row:
         """The row of a case that nobody survives."""
 
 
@@ -161,7 +161,7 @@ class Dispatch:
         left.appendleft(work)
         self._pool.replace(death.judge)
 
-    def _case_at(self, work: Work) -> Asked | None:
+    def _case_at(self, work: Work) -> Question | None:
         """The first case behind all that have rows: what a judge was at, or was about to begin."""
         questions = [work.question] if isinstance(work, Single) else work.questions()
         judged = self._judged(work)

@@ -16,8 +16,8 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.scratch import scratch_folder
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.budget import free_memory, share
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.plans import Block
 from poolproof.suites.running.runner import Runner
 from poolproof.suites.running.sandbox import Sandbox, surveyed
@@ -57,7 +57,7 @@ class Single:
     """A single question and the backend that it is put to; a ``further`` one is asked once, whatever comes."""
 
     id: str
-    question: Asked
+    question: Question
     backend: str
     further: bool = False
 

@@ -18,7 +18,7 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, patience
 from poolproof.suites.fleet.node import Batch, Single, Work
-from poolproof.suites.judging.asked import Asked, verdict
+from poolproof.suites.judging.question import Question, verdict
 from poolproof.suites.running.runner import Tally
 
 Report = Callable[[Work, Tally, str, int, float], None]
@@ -74,11 +74,11 @@ class Recording:
             self._rows.finish_block(work.id)
         self._report(work, tally, error, judge, seconds)
 
-    def note_death(self, work: Work, case: Asked | None, why: str) -> None:
+    def note_death(self, work: Work, case: Question | None, why: str) -> None:
         at = "" if case is None else f", at case {case.id}"
         self._say(f"poolproof: a judge {why} while it was at {work.id}{at}: the rest goes to another")
 
-    def give_up(self, work: Work, case: Asked) -> Row:
+    def give_up(self, work: Work, case: Question) -> Row:
         backend = work.backend if isinstance(work, Single) else work.subject.backend
         reason = f"{MOST_DEATHS} judges of the fleet died at it, and it was given to no other"
         row = case.describe() | verdict(Verdict.NOT_RUN, reason)
@@ -96,7 +96,7 @@ class Further:
         self._recording = Recording(folder, rows, self._note, say)
         self._error = ""
 
-    def judge(self, question: Asked, backend: str) -> Row:
+    def judge(self, question: Question, backend: str) -> Row:
         """Its row. `BackendUnavailable` where a judge raised an exception instead."""
         kept = _Kept(self._recording)
         Dispatch(self._pool, kept, self._patience).run([Single(question.id, question, backend, further=True)])

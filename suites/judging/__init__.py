@@ -1,1 +1,1 @@
-"""From one case on one backend to one row: runs, checks, findings and evidence. Knows no plan and no pytest."""
+"""Judging: from one case on one backend to one row, by runs, checks, findings and evidence; no plans, no pytest."""

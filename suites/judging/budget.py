@@ -1,4 +1,4 @@
-"""Whether a case fits into the memory that there is to judge it, decided before anything is allocated.
+"""The memory budget: whether a case fits into the memory that there is to judge it, before anything is allocated.
 
 What a case takes follows from its tensors alone (`needed_memory`, held against what is measured); what there is,
 whoever starts a run says, or the system.
@@ -14,7 +14,7 @@ from pathlib import Path
 from poolproof.references.operators import Direction
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import LARGEST_PLANE, PIECES
+from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, MAX_WHOLE_PLANE
 
 VARIABLE = "POOLPROOF_MEMORY_BUDGET"
 """Environment variable with the bytes that one process may take; without it, what is free when a case comes."""
@@ -35,21 +35,21 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-class NoSize(BadInput):
+class InvalidSize(BadInput):
     """A text that is no size of memory."""
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 8GiB, 500 MB or 1.5TiB; `NoSize` for anything else, and for nothing."""
+    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `InvalidSize` for anything else, and for nothing."""
     match = _SIZE.fullmatch(text.strip())
     size = match and float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
     if not size or not 1.0 <= size < inf:
-        raise NoSize(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
+        raise InvalidSize(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
     return int(size)
 
 
 def free_memory() -> int:
-    """Bytes that the system could give to programs now; half of what the machine has where it does not say."""
+    """Return the bytes that the system could give to programs now; half of the machine's where it does not say."""
     try:
         said = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
     except OSError:
@@ -68,9 +68,9 @@ def allow_free_memory() -> None:
 
 
 def needed_memory(case: Case, repeats: int = 1) -> int:
-    """Bytes that judging a case takes, about, whether it passes or fails.
+    """Estimate the bytes that judging a case takes, whether it passes or fails.
 
-    What was drawn and the first run are kept throughout, and the outputs of every other. To these comes what is made
+    The operands and the first run are kept throughout, and the outputs of every other run. To these comes what is made
     and dropped again: a run, and beside it what a device on this machine has of it or what is known of a plane.
     """
     forms, windows = case.forms, case.plane_windows
@@ -82,14 +82,14 @@ def needed_memory(case: Case, repeats: int = 1) -> int:
 
 
 def _judged_at_once(case: Case) -> int:
-    """Cells of a plane, or of a piece of one."""
-    if not case.api.is_backward or case.plane_size <= LARGEST_PLANE:
+    """Count the cells of a plane, or of a chunk of one."""
+    if not case.api.is_backward or case.plane_size <= MAX_WHOLE_PLANE:
         return case.plane_size
-    return max(LARGEST_PLANE, -(-case.plane_size // PIECES))
+    return max(MAX_WHOLE_PLANE, -(-case.plane_size // CHUNKS_OF_LARGE_PLANE))
 
 
 def too_large(case: Case, repeats: int = 1) -> str:
-    """Why the case is left out, with its size; empty where there is memory enough."""
+    """Say why the case is left out, with its size; empty where there is memory enough."""
     needed, allowed = needed_memory(case, repeats), _allowed()
     if needed <= allowed:
         return ""
@@ -98,7 +98,7 @@ def too_large(case: Case, repeats: int = 1) -> str:
 
 
 def has_room_for_standards(case: Case, repeats: int = 1) -> bool:
-    """Whether the standards of others can be held against the output of a case as well."""
+    """Tell whether the standards of others can be held against the output of a case as well."""
     return needed_memory(case, repeats) + STANDARDS_BYTES * case.planes * case.plane_size <= _allowed()
 
 

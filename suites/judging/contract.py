@@ -10,27 +10,26 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
-from poolproof.references.contract import ContractCall, Expectation, Follows, Response, expectations, may_run
+from poolproof.references.contract import ContractCall, Expectation, Follows, expectations, may_run
 from poolproof.references.contract.changes import models, nearest, sentence
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.cases.calls import Part, asked
-from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.cases.calls import CallPart, clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
+from poolproof.suites.judging.question import Aspect, Question, verdict
 
 _ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
 """A kernel or its package is not installed: nothing can be concluded about the contract."""
 
 
 @dataclass(frozen=True)
-class ContractQuestion:
+class ContractQuestion(Question):
     """One low-level call and the clause it is about (several, in order, for a pair; none for a legal call)."""
 
     call: ContractCall
@@ -39,8 +38,6 @@ class ContractQuestion:
     title: str
     aspect: Aspect
     block: str = ""
-    patience: float = field(default=1.0, init=False)
-    evidence: None = field(default=None, init=False)
 
     @cached_property
     def id(self) -> str:
@@ -50,7 +47,7 @@ class ContractQuestion:
         return self.call.to_json()
 
     def describe(self) -> Row:
-        """The columns that follow from the question alone.
+        """Return the columns that follow from the question alone.
 
         dtype and index_dtype stay empty: a clause is about an operator, and the dtypes of a call are often what is
         wrong with it.
@@ -69,7 +66,7 @@ class ContractQuestion:
             "statement": self.title,
         }
 
-    def owed_checks(self) -> tuple[str, ...]:
+    def expected_checks(self) -> tuple[str, ...]:
         return self.aspect.checks
 
     def judge(self, backend: Backend) -> Row:
@@ -80,63 +77,57 @@ class ContractQuestion:
             "status_code": made.phase_two or made.phase_one,
             "checks_judged": list(self.aspect.checks),
         }
-        row |= _verdict(expected, made, self.what_decides)
+        row |= _verdict(expected, made, self.describe_deciding_clause)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-    def what_decides(self) -> str:
-        """The clause, its sentence, and the fields that bring it up: those in which the nearest legal call differs."""
+    def describe_deciding_clause(self) -> str:
+        """Name the clause, its sentence, and the fields in which the nearest legal call differs."""
         legal, changes = nearest(self.call, models(self.product, self.call.api))
         fields = sentence(changes) or "nothing is changed"
         return f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
 
-    def company(self) -> None:
-        """No other call is made."""
 
-    def leaving(self, evidence: EvidenceFolder) -> ContractQuestion:  # noqa: ARG002  (a status says all there is)
-        return self
-
-
-def contract_questions(product: Product, api: str, part: Part, aspect: Aspect, block: str) -> list[ContractQuestion]:
-    """All questions of one part of those about one API, for a block of that id."""
+def contract_questions(
+    product: Product, api: str, part: CallPart, aspect: Aspect, block: str
+) -> list[ContractQuestion]:
+    """Make the questions of one part of those about one API, for a block of that id."""
     return [
         ContractQuestion(call, product, clause, title, aspect, block)
         for clause, title, call in part.calls(product, api)
     ]
 
 
-def question_of(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
-    """A question about any call, e.g. one named on a command line."""
-    clause, title, _ = asked(product, call, "as it is")
+def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
+    """Make a question about any call, e.g. one named on a command line."""
+    clause, title, _ = clause_call(product, call, "as it is")
     return ContractQuestion(call, product, clause, title, aspect, block)
 
 
-def _verdict(expected: Expectation, made: Attempt, what_decides: Callable[[], str]) -> Row:
+def _verdict(expected: Expectation, made: Attempt, describe_deciding_clause: Callable[[], str]) -> Row:
     if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
         reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
         return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        findings[0] = findings[0].explained(what_decides())
+        findings[0] = findings[0].with_explanation(describe_deciding_clause())
         return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
     return row | verdict(Verdict.CONFORMS)
 
 
 def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
-    """The answer is that of the library's code or of its published page."""
+    """Hold the answer against that of the library's code and of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    owed = " or ".join(_answer(answer) for answer in expected.acceptable)
+    expected_answers = " or ".join(
+        f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success" for answer in expected.acceptable
+    )
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
-    return mismatch("the answer", got, owed, guess=f"its text is: {made.text}" if made.text else "")
-
-
-def _answer(answer: Response) -> str:
-    return f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success"
+    return mismatch("the answer", got, expected_answers, guess=f"its text is: {made.text}" if made.text else "")
 
 
 def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
-    """A refusal in phase 1 leaves its two results and every tensor as they were."""
+    """Check that a refusal in phase 1 left its two results and every tensor as they were."""
     if made.phase_one == 0:
         return None
     left = {"the workspace size or the executor": made.outputs_untouched, "an output tensor": made.memory_untouched}
@@ -145,7 +136,7 @@ def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
 
 
 def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
-    """A refusal in phase 1 says why."""
+    """Check that a refusal in phase 1 says why."""
     if made.phase_one == 0 or made.text:
         return None
     return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")
@@ -160,7 +151,7 @@ CHECKS = tuple(_CHECKS)
 
 
 def read_call(text: str) -> ContractCall | None:
-    """The low-level call that ``text`` is the JSON of, None if it is no such JSON."""
+    """Read a low-level call, None if ``text`` is no JSON of one."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):

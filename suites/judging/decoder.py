@@ -1,4 +1,4 @@
-"""From a wrong output of coded gradients to the windows that went astray.
+"""The decoder of coded gradients: from a wrong output to the windows that went astray.
 
 Coded recipes (`colour_ids`, `binary_weights`, `base_four_weights`) give windows that can meet in a cell gradients
 that tell them apart in any sum. What is missing from one cell and too much in another is one gradient gone to the
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import CaseOperands
 
-Kind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
+FaultKind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
 
-MOST_CELLS = 4096
+MAX_CELLS = 4096
 """More wrong cells than this are not a few windows astray, and are not decoded."""
 
 
@@ -41,18 +41,18 @@ class Fault:
         Flat number of the gradient in grad_output; None where several gradients of that value could be meant.
     """
 
-    kind: Kind
+    kind: FaultKind
     cell: int
     window: int | None = None
     home: int | None = None
     times: int = 1
 
     def shows_in(self, cell: int) -> bool:
-        """Whether ``cell`` has the gradient that does not belong there, or lacks it."""
+        """Tell whether ``cell`` has the gradient that does not belong there, or lacks it."""
         return cell == self.cell or (self.kind == "misrouted" and cell == self.home)
 
     def to_record(self, case: Case) -> dict[str, Any]:
-        """Coordinates instead of flat numbers; what is not known is left out."""
+        """Write coordinates instead of flat numbers; what is not known is left out."""
         record: dict[str, Any] = {"kind": self.kind, "cell": _coordinates(self.cell, case.shape)}
         if self.window is not None:
             record["window"] = _coordinates(self.window, case.pooled_shape)
@@ -74,13 +74,13 @@ class Fault:
         }[self.kind]
 
 
-def decode(content: Contents, outputs: NDArray) -> list[Fault]:
-    """The faults that explain ``outputs``, what came out as grad_input.
+def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
+    """Find the faults that explain ``outputs``, what came out as grad_input.
 
     Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
     stands for many (an expanded tensor) or indices lie outside their windows.
     """
-    recipe, senders = content.case.gradient, _Senders(content)
+    recipe, senders = operands.case.gradient, _Senders(operands)
     if recipe not in _READERS:
         return []
     wrong = _wrong_cells(recipe, senders, outputs)
@@ -89,21 +89,21 @@ def decode(content: Contents, outputs: NDArray) -> list[Fault]:
 
 
 def _wrong_cells(recipe: str, senders: _Senders, outputs: NDArray) -> dict[int, float]:
-    """Wrong cell -> what came out there, in units of the code; none where that cannot be decoded."""
+    """Map each wrong cell to what came out there, in units of the code; none where that cannot be decoded."""
     found: dict[int, float] = {}
     for sent, planes in senders.all(outputs):
         if not _tells_apart(recipe, sent.cells, sent.gradients):
             return {}
         values = senders.in_units(planes)
         wrong = np.flatnonzero(values != np.bincount(sent.cells - sent.first_cell, sent.gradients, len(values)))
-        if len(found) + len(wrong) > MOST_CELLS:
+        if len(found) + len(wrong) > MAX_CELLS:
             return {}
         found.update(zip((sent.first_cell + wrong).tolist(), values[wrong].tolist(), strict=True))
     return found
 
 
 def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
-    """Whether no two gradients of a cell are equal; of colours there is only one in a cell."""
+    """Tell whether no two gradients of a cell are equal; of colours there is only one in a cell."""
     if recipe == "colour_ids":
         return len(np.unique(cells)) == len(cells)
     order = np.lexsort((weights, cells))
@@ -120,7 +120,7 @@ class _Sent:
     windows: Int64
 
     def into(self, cell: int) -> Int64:
-        """Which of them belong into a cell."""
+        """Find those that belong into a cell."""
         return _equal_to(cell, self.cells, self._by_cell)
 
     def of_value(self, value: float) -> Int64:
@@ -136,59 +136,59 @@ class _Sent:
 
 
 def _equal_to(value: float, values: NDArray, order: Int64) -> Int64:
-    """Which of the ``values``, which that order sorts, are that value, in their order."""
+    """Find those of the ``values``, which that order sorts, that are that value, in their order."""
     first, last = (np.searchsorted(values, value, side, sorter=order) for side in ("left", "right"))
     return order[first:last]
 
 
-_SOME = 1 << 16
+_CHUNK_ELEMENTS = 1 << 16
 """Cells, or windows, of the planes that are looked at together, where these are more than one."""
 
 
 class _Senders:
     """Which gradients belong into a cell, and which carry a value; in the memory of some planes."""
 
-    def __init__(self, content: Contents) -> None:
-        case = content.case
-        self._content = content
+    def __init__(self, operands: CaseOperands) -> None:
+        case = operands.case
+        self._operands = operands
         self.plane_size = case.plane_size
-        self._step = max(1, _SOME // max(case.plane_size, case.plane_windows, 1))
+        self._step = max(1, _CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         self._last: tuple[int, _Sent] | None = None
 
     def all(self, outputs: NDArray) -> Iterator[tuple[_Sent, NDArray]]:
-        """The gradients of some planes after others, and what came out there."""
-        planes = outputs.reshape(self._content.case.planes, self.plane_size)
+        """Yield the gradients, some planes at a time, and what came out there."""
+        planes = outputs.reshape(self._operands.case.planes, self.plane_size)
         for first in range(0, len(planes), self._step):
             yield self._around(first), planes[first : first + self._step]
 
     def in_units(self, numbers: NDArray) -> Float64:
-        """Gradients, or sums of them, in units of the code, flat."""
-        return np.ldexp(numbers.ravel().astype(np.float64), -self._content.case.scale)
+        """Convert gradients, or sums of them, to units of the code, flat."""
+        return np.ldexp(numbers.ravel().astype(np.float64), -self._operands.case.scale)
 
     def of(self, cell: int) -> dict[float, int]:
-        """Gradient -> window, of those that belong into ``cell``."""
+        """Map the gradients that belong into ``cell`` to their windows."""
         sent = self._around(self.plane(cell))
-        some = sent.into(cell)
-        return dict(zip(sent.gradients[some].tolist(), sent.windows[some].tolist(), strict=True))
+        chosen = sent.into(cell)
+        return dict(zip(sent.gradients[chosen].tolist(), sent.windows[chosen].tolist(), strict=True))
 
     def plane(self, cell: int) -> int:
         return cell // self.plane_size
 
     def carrying(self, cell: int, value: float) -> list[int]:
-        """Windows of the cell's plane whose gradient is ``value``."""
+        """List the windows of the cell's plane whose gradient is ``value``."""
         sent = self._around(self.plane(cell))
         windows = sent.windows[sent.of_value(value)]
-        found: list[int] = windows[windows // self._content.case.plane_windows == self.plane(cell)].tolist()
+        found: list[int] = windows[windows // self._operands.case.plane_windows == self.plane(cell)].tolist()
         return found
 
     def home(self, window: int) -> int:
-        """The cell into which a window's gradient belongs."""
-        assert self._content.indices is not None
-        plane = window // self._content.case.plane_windows
-        return plane * self.plane_size + int(self._content.indices.flat[window])
+        """Find the cell into which a window's gradient belongs."""
+        assert self._operands.indices is not None
+        plane = window // self._operands.case.plane_windows
+        return plane * self.plane_size + int(self._operands.indices.flat[window])
 
     def _around(self, plane: int) -> _Sent:
-        """The gradients of some planes with this one; those asked for last are kept."""
+        """Return the gradients of some planes with this one; the last ones are cached."""
         first = plane // self._step * self._step
         if self._last is None or self._last[0] != first:
             self._last = None
@@ -196,14 +196,14 @@ class _Senders:
         return self._last[1]
 
     def _sent(self, planes: slice) -> _Sent:
-        case, content = self._content.case, self._content
-        assert content.gradient is not None
-        assert content.indices is not None
+        case, operands = self._operands.case, self._operands
+        assert operands.gradient is not None
+        assert operands.indices is not None
         shape = case.planes, case.plane_windows
-        gradients = self.in_units(content.gradient.reshape(shape)[planes])
+        gradients = self.in_units(operands.gradient.reshape(shape)[planes])
         sent = np.flatnonzero(gradients)
         windows = planes.start * case.plane_windows + sent
-        cells = windows // case.plane_windows * case.plane_size + content.indices.reshape(-1)[windows]
+        cells = windows // case.plane_windows * case.plane_size + operands.indices.reshape(-1)[windows]
         return _Sent(planes.start * case.plane_size, cells, gradients[sent], windows)
 
 
@@ -218,10 +218,10 @@ _Change = dict[float, int]
 
 
 class _WrongCell:
-    """A cell's ``value``, the gradients it is ``owed`` (gradient -> window), and what others could have come."""
+    """A cell's ``value``, the gradients ``expected`` in it (gradient -> window), and what others could have come."""
 
     def __init__(self, cell: int, value: float, senders: _Senders, missing: _Missing) -> None:
-        self.cell, self.value, self.owed = cell, value, senders.of(cell)
+        self.cell, self.value, self.expected = cell, value, senders.of(cell)
         self._senders, self._missing = senders, missing
 
     @property
@@ -229,11 +229,11 @@ class _WrongCell:
         return bool(np.isfinite(self.value)) and self.value >= 0.0 and self.value == np.floor(self.value)
 
     def is_known(self, gradient: float) -> bool:
-        """Whether the cell's plane has such a gradient."""
+        """Tell whether the cell's plane has such a gradient."""
         return bool(self._senders.carrying(self.cell, gradient))
 
     def is_missing(self, gradient: float) -> bool:
-        """Whether such a gradient is missing elsewhere, as far as that is known yet."""
+        """Tell whether such a gradient is missing elsewhere, as far as that is known yet."""
         return bool(self._missing.get(gradient))
 
 
@@ -246,26 +246,26 @@ def _digits(wrong: _WrongCell, base: int) -> _Change | None:
         return None
     change: _Change = {}
     rest, weight = int(wrong.value), 1
-    while rest or weight <= max(wrong.owed, default=0.0):
+    while rest or weight <= max(wrong.expected, default=0.0):
         rest, digit = divmod(rest, base)
-        if surplus := digit - (weight in wrong.owed):
+        if surplus := digit - (weight in wrong.expected):
             change[float(weight)] = surplus
         weight *= base
     return change
 
 
 def _lost_digits(wrong: _WrongCell) -> _Change | None:
-    """Binary digits tell what is lost; what is too much carries into the next digit and cannot be read."""
+    """Read in binary digits what is lost; what is too much carries into the next digit and cannot be read."""
     change = _digits(wrong, 2)
     return None if change is None or max(change.values(), default=0) > 0 else change
 
 
 def _colour(wrong: _WrongCell) -> _Change | None:
-    """One gradient at most belongs into a cell; what it holds is a multiple of it, another, or the sum of both."""
+    """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both."""
     if not wrong.holds_a_count:
         return None
-    value, (own,) = wrong.value, wrong.owed or (0.0,)
-    if own and value % own == 0.0 and value / own <= _MOST_TIMES:
+    value, (own,) = wrong.value, wrong.expected or (0.0,)
+    if own and value % own == 0.0 and value / own <= _MAX_TIMES:
         return {own: int(value / own) - 1}
     instead = {value: 1, own: -1} if own else {value: 1}
     for could_come in (wrong.is_missing, wrong.is_known):
@@ -276,7 +276,7 @@ def _colour(wrong: _WrongCell) -> _Change | None:
     return None
 
 
-_MOST_TIMES = 3
+_MAX_TIMES = 3
 """A colour up to so many times its own is taken for itself, repeated."""
 
 _READERS: dict[str, _Reader] = {
@@ -287,12 +287,12 @@ _READERS: dict[str, _Reader] = {
 
 
 def _read(reader: _Reader, wrong: dict[int, float], senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
-    """Every wrong cell's change; empty cells first, because what they miss helps to read the others."""
+    """Read every wrong cell's change; empty cells first, because what they miss helps to read the others."""
     faults, surplus = [], []
     missing: _Missing = defaultdict(list)
     for cell, value in sorted(wrong.items(), key=lambda item: item[1] != 0.0):
-        place = _WrongCell(cell, value, senders, missing)
-        change = reader(place)
+        wrong_cell = _WrongCell(cell, value, senders, missing)
+        change = reader(wrong_cell)
         if change is None:
             faults.append(Fault("unreadable", cell))
             continue
@@ -300,7 +300,7 @@ def _read(reader: _Reader, wrong: dict[int, float], senders: _Senders) -> tuple[
             if times > 0:
                 surplus.append((cell, gradient, times))
             else:
-                missing[gradient].append((place.owed[gradient], cell))
+                missing[gradient].append((wrong_cell.expected[gradient], cell))
     return faults, missing, surplus
 
 
@@ -323,7 +323,7 @@ _NOWHERE = np.empty((0, 2), np.int64)
 
 
 def _nearest(homes: Int64, cell: int, senders: _Senders) -> Int64:
-    """Places in a list of cells, those of the plane of ``cell`` before any other, then the nearer; ties in order."""
+    """Order places in a list of cells: those of the plane of ``cell`` first, then the nearer; ties in order."""
     in_other_plane = homes // senders.plane_size != senders.plane(cell)
     return np.lexsort((np.abs(homes - cell), in_other_plane))
 

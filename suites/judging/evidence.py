@@ -1,4 +1,4 @@
-"""What a failure leaves behind: what came out, what was owed, what went in, and all that it takes to make the call."""
+"""Evidence of a failure: what came out, what was expected, what went in, and all that it takes to make the call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial
 
-MOST_ELEMENTS = 1_000_000
+MAX_ELEMENTS = 1_000_000
 """Cells of self, or windows, above which a case leaves no evidence."""
 
 _ABOUT_INDICES = ("index_rule", "index_points")
@@ -34,8 +34,8 @@ _ABOUT_INDICES = ("index_rule", "index_points")
 Arrays = dict[str, NDArray[Any]]
 
 
-def always(_row: Row) -> bool:
-    """Evidence of every violation is wanted."""
+def wants_all(_row: Row) -> bool:
+    """Want evidence of every violation."""
     return True
 
 
@@ -44,18 +44,18 @@ class EvidenceFolder:
     """Where evidence is put: the folder of a run, and the name that the run has for the backend.
 
     ``shrunk_from`` is the id of the failing case that the one put there is the smallest of; empty for a case itself.
-    ``wants`` says whether a violation of that row is to leave any: who judges asks that before the work is done.
+    ``wants`` says, before the work is done, whether a violation of that row is to leave any.
     """
 
     folder: Path
     backend: str
     shrunk_from: str = ""
-    wants: Callable[[Row], bool] = always
+    wants: Callable[[Row], bool] = wants_all
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""
         case = trial.case
-        if max(case.planes * case.plane_size, case.planes * case.plane_windows) > MOST_ELEMENTS:
+        if max(case.planes * case.plane_size, case.planes * case.plane_windows) > MAX_ELEMENTS:
             return
         arrays, meta = evidence_of(trial, findings)
         place_of = shrunk_path if self.shrunk_from else evidence_path
@@ -63,7 +63,7 @@ class EvidenceFolder:
         write_evidence(path, arrays, meta | Meta(backend=self.backend))
         write_programs(self.folder)
 
-    def put_unfinished(self, row: Row) -> None:
+    def write_unfinished(self, row: Row) -> None:
         """Write down the case of a row whose process ended before it could. Low-level calls leave no evidence."""
         if row["verdict"] not in (Verdict.CRASHED, Verdict.TIMED_OUT):
             return
@@ -89,7 +89,7 @@ class _Died(Backend):
 
 
 def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
-    """The arrays that `poolproof.reports.rows.evidence` describes, from the first run of the trial."""
+    """Make the arrays that `poolproof.reports.rows.evidence` describes, from the first run of the trial."""
     arrays, meta = _of_backward(trial) if trial.case.api.is_backward else _of_forward(trial, findings)
     elements = [finding.mismatch.element for finding in findings]
     shape = arrays["got"].shape
@@ -97,14 +97,14 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     if fitting:
         meta["element"] = list(fitting[0])
     if findings and trial.case.api.is_backward:
-        meta["faults"] = trial.faults_told
-    call = allocate(trial.content, POISONS[0])
+        meta["faults"] = trial.fault_records
+    call = allocate(trial.operands, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))
 
 
 def describe_call(call: Call) -> dict[str, Any]:
-    """The call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
+    """Describe the call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
     operator = call.operator
     passed = [value if isinstance(value, bool) else list(value) for value in operator.passed(call.attributes)]
     return {
@@ -128,7 +128,7 @@ def _layout(tensor: Tensor) -> dict[str, Any]:
 
 
 def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | None:
-    """Function and arguments of torch's operator: indices stand after the attributes, results go by keyword."""
+    """Name function and arguments of torch's operator: indices stand after the attributes, results go by keyword."""
     if operator.aten is None:
         return None
     before, after = operator.inputs[:2], operator.inputs[2:]
@@ -140,41 +140,41 @@ def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | 
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
-    case, content, owed = trial.case, trial.content, trial.admissible
-    assert content.indices is not None
-    on_lattice = owed.lattice != NO_LATTICE
+    case, operands, admissible = trial.case, trial.operands, trial.admissible
+    assert operands.indices is not None
+    on_lattice = admissible.lattice != NO_LATTICE
     flags = _flags(
         {
-            POSITIVE_INFINITY: owed.positive_infinity,
-            NEGATIVE_INFINITY: owed.negative_infinity,
-            NAN: owed.nan,
-            ZERO: owed.zero,
+            POSITIVE_INFINITY: admissible.positive_infinity,
+            NEGATIVE_INFINITY: admissible.negative_infinity,
+            NAN: admissible.nan,
+            ZERO: admissible.zero,
             LATTICE: on_lattice,
         }
     )
     cells = {
         "got": trial.gradient_input,
-        "low": owed.low,
-        "high": owed.high,
+        "low": admissible.low,
+        "high": admissible.high,
         "flags": flags,
-        "lattice": np.where(on_lattice, owed.lattice, 0),
-        "exact": _exact(content.sums),
+        "lattice": np.where(on_lattice, admissible.lattice, 0),
+        "exact": _exact(operands.sums),
     }
     first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
-        "gradient": content.terms.reshape(case.pooled_shape),
-        "indices": content.indices.reshape(case.pooled_shape),
+        "gradient": operands.terms.reshape(case.pooled_shape),
+        "indices": operands.indices.reshape(case.pooled_shape),
         "window_first": first,
         "window_last": last,
     }
     meta = Meta(tensor="grad_input")
-    return arrays, meta | Meta(limit=owed.limit) if np.isfinite(owed.limit) else meta
+    return arrays, meta | Meta(limit=admissible.limit) if np.isfinite(admissible.limit) else meta
 
 
 def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
     case = trial.case
     empty = case.empty_windows
-    maxima, indices = (owed.reshape(case.pooled_shape).astype(np.float64) for owed in trial.maximum)
+    maxima, indices = (expected.reshape(case.pooled_shape).astype(np.float64) for expected in trial.maximum)
     if findings and findings[0].check in _ABOUT_INDICES:
         got = trial.output_indices.astype(np.float64)
         low, high = np.where(empty, -1.0, indices), np.where(empty, case.plane_size - 1.0, indices)
@@ -184,7 +184,7 @@ def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     exact = np.where(empty, -np.inf, maxima)
     nan = np.isnan(exact)
     arrays = {
-        "got": trial.first.output("out").astype(np.float64),
+        "got": trial.baseline.output("out").astype(np.float64),
         "low": np.where(nan, np.inf, exact),
         "high": np.where(nan, -np.inf, exact),
         "flags": _flags({NAN: nan}),
@@ -201,18 +201,18 @@ def _flags(raised: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
 
 
 def _exact(sums: ExactSums) -> Float64:
-    """The exact sums, NaN and infinite terms included."""
+    """Return the exact sums, NaN and infinite terms included."""
     exact = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
     return np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, exact)
 
 
 def _window_corners(case: Case) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(first, last) cell of each window of one plane along each axis, each of shape (windows, axes)."""
+    """Return (first, last) cell of each window of one plane along each axis, each of shape (windows, axes)."""
     first = [np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes]
     last = [np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes]
     return _combinations(first), _combinations(last)
 
 
 def _combinations(per_axis: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
-    """Every combination of one entry per axis, the last axis running fastest."""
+    """Combine one entry per axis in every way, the last axis running fastest."""
     return np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1).reshape(-1, len(per_axis)).astype(np.int32)

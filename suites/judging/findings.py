@@ -1,6 +1,6 @@
-"""What a check says when it is not satisfied: which element, what it was owed, what it got, and who sent it.
+"""Findings: which element breaks a check's claim, what was expected, what came out, and which windows sent it.
 
-`mismatch` makes the message of every check, so that all of them are read alike. What is wrong is worked out here, once
+`mismatch` makes the message of every check, so that all of them read alike. What is wrong is worked out here, once
 something is; nothing of it is needed while all is well.
 """
 
@@ -19,10 +19,10 @@ from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.references.summary import summarise
-from poolproof.suites.judging.slabs import slabs
+from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
 
-_MOST_WINDOWS = 6
+_MAX_WINDOWS = 6
 
 Element = tuple[int, ...]
 """Coordinates of an element in its tensor."""
@@ -33,7 +33,7 @@ class Mismatch:
     """How a claim is broken.
 
     ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
-    first where none is worse than another, with what it is ``owed`` and what it ``got``; ``windows`` the output
+    first where none is worse than another, with what was ``expected`` and what it ``got``; ``windows`` the output
     coordinates that reach it. ``accounted``: all that was written outside of the elements lies where the implementation
     says that its outputs are.
     """
@@ -42,7 +42,7 @@ class Mismatch:
     wrong: int = 0
     judged: int = 0
     element: Element | None = None
-    owed: str = ""
+    expected: str = ""
     got: str = ""
     windows: tuple[Element, ...] = ()
     accounted: bool = False
@@ -59,19 +59,21 @@ class Finding:
     def message(self) -> str:
         return self.mismatch.message
 
-    def explained(self, why: str) -> Finding:
-        """The finding whose message ends with ``why`` it is one."""
-        return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {why}"))
+    def with_explanation(self, explanation: str) -> Finding:
+        """Add an explanation to the end of the message."""
+        return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {explanation}"))
 
     def to_record(self) -> dict[str, Any]:
-        return {"check": self.check} | asdict(self.mismatch)
+        """Return the record of the column ``findings``, in which what was expected is called ``owed``."""
+        record = {"check": self.check} | asdict(self.mismatch)
+        return {("owed" if name == "expected" else name): value for name, value in record.items()}
 
 
 def mismatch(
     subject: str,
     got: object,
-    owed: object,
-    because: str = "",
+    expected: object,
+    reason: str = "",
     *,
     wrong: NDArray[np.bool_] | None = None,
     judged: int | None = None,
@@ -80,61 +82,61 @@ def mismatch(
     windows: Sequence[Element] = (),
     guess: str = "",
 ) -> Mismatch:
-    """``subject`` is ``got``, owed ``owed``, ``because`` ...; how many ``noun`` are wrong; and a ``guess`` why.
+    """Report that ``subject`` is what was ``got`` where ``expected`` is right, with a ``reason`` and a ``guess`` why.
 
-    ``wrong`` marks what deviates among all elements, of which ``judged`` are held to the claim (all, if None). The
-    first of them is named too where the ``element`` of the subject is another one.
+    ``wrong`` marks what deviates among all elements, called ``noun``, of which ``judged`` are held to the claim (all,
+    if None). The first of them is named too where the ``element`` of the subject is another one.
     """
-    owed_text, got_text = _text(owed), _text(got)
-    parts = [f"{subject} is {got_text}, owed {owed_text}{f', {because}' if because else ''}"]
+    right_text, got_text = _text(expected), _text(got)
+    parts = [f"{subject}: got {got_text}, expected {right_text}{f', {reason}' if reason else ''}"]
     count, among = (0, 0) if wrong is None else (int(wrong.sum()), wrong.size if judged is None else judged)
     if wrong is not None:
         first = first_element(wrong)
         elsewhere = element is not None and len(element) == len(first) and element != first
         parts.append(f"{count} of {among} {noun} are wrong{f', the first at {list(first)}' if elsewhere else ''}")
     message = "; ".join([*parts, *([guess] if guess else [])])
-    return Mismatch(message, count, among, element, owed_text, got_text, tuple(windows))
+    return Mismatch(message, count, among, element, right_text, got_text, tuple(windows))
 
 
 def first_element(wrong: NDArray[np.bool_]) -> Element:
-    """Coordinates of the first element that deviates."""
+    """Return the coordinates of the first element that deviates."""
     return _coordinates(int(wrong.argmax()), wrong.shape)
 
 
 def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch | None:
-    """What is wrong with the cells of grad_input, flat, whose value is not admissible; None where there are none.
+    """Report the worst of those cells of grad_input, flat, whose value is not admissible; None where there are none.
 
-    The worst of them is told, with the windows that belong there: of all the one farthest from its exact sum.
+    The worst of all is the one farthest from its exact sum; the windows that belong there are named.
     """
     if not wrong.any():
         return None
     case = trial.case
-    cell = trial.parts.worst(wrong)
-    part = trial.parts.around(cell)
+    cell = trial.cells.worst(wrong)
+    chunk = trial.cells.around(cell)
     element = _coordinates(cell, case.shape)
-    senders = trial.content.senders(cell)
-    told = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
+    senders = trial.operands.senders(cell)
+    decoded = "; ".join(fault.text(case) for fault in trial.faults if fault.shows_in(cell))
     return mismatch(
         element_text("grad_input", element),
-        part.outputs[cell - part.cells.start],
-        owed_text(part.admissible, cell - part.cells.start),
+        chunk.outputs[cell - chunk.cells.start],
+        expected_text(chunk.admissible, cell - chunk.cells.start),
         _senders_text(trial, senders),
         wrong=wrong.reshape(case.shape),
         judged=judged,
         noun="cells",
         element=element,
-        windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MOST_WINDOWS]],
-        guess="; ".join(filter(None, (told or explain(trial, cell, senders), _as_another_model(trial)))),
+        windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MAX_WINDOWS]],
+        guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_another_model(trial)))),
     )
 
 
 def _as_another_model(trial: Trial) -> str:
-    """Which other way to add would have given all of grad_input, if one would; of large cases nothing is said."""
+    """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
     if trial.case.planes * trial.case.plane_size > _FEW_CELLS:
         return ""
-    slabs = [*trial.content.slabs(trial.first.output("grad_input"))]
+    chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
-        if model != trial.model and not summarise(iter(slabs), trial.case.plane_size, trial.fmt, model).rejected:
+        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
 
@@ -142,8 +144,8 @@ def _as_another_model(trial: Trial) -> str:
 _FEW_CELLS = 1 << 16
 
 
-def owed_text(admissible: Admissible, cell: int) -> str:
-    """The admissible outputs of one cell in words: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
+def expected_text(admissible: Admissible, cell: int) -> str:
+    """Write the admissible outputs of one cell: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
     low, high = float(admissible.low[cell]), float(admissible.high[cell])
     parts = []
     if low == high:
@@ -165,19 +167,20 @@ def _text(value: object) -> str:
 
 
 def format_value(value: float) -> str:
-    """Shortest decimal that reads back as the same float64, without a trailing .0."""
+    """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
     text = repr(float(value))
     return text.removesuffix(".0")
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
-    """A guess at the cause from the size of the error, empty when nothing fits.
+    """Guess the cause from the size of the error; empty when nothing fits.
 
     Reads the difference to the exact sum as one gradient lost, added twice, or sent here though it belongs elsewhere.
     """
-    part = trial.parts.around(cell)
-    got, exact = (float(numbers[cell - part.cells.start]) for numbers in (part.outputs, part.sums.sum))
-    if not np.isfinite(got) or not _are_finite(trial):
+    chunk = trial.cells.around(cell)
+    got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
+    assert trial.operands.gradient is not None
+    if not np.isfinite(got) or not all(np.isfinite(terms).all() for (terms,) in array_chunks(trial.operands.gradient)):
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
@@ -185,7 +188,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     for text, candidates, wanted in (
         ("lost", senders, -difference),
         ("added twice", senders, difference),
-        ("sent here instead", _others(trial, cell), difference),
+        ("sent here instead", _gradients_of_other_cells(trial, cell), difference),
     ):
         match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
@@ -195,36 +198,30 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     return ""
 
 
-def _are_finite(trial: Trial) -> bool:
-    """Whether all gradients are."""
-    assert trial.content.gradient is not None
-    return all(bool(np.isfinite(gradients).all()) for (gradients,) in slabs(trial.content.gradient))
-
-
-def _others(trial: Trial, cell: int) -> Int64:
-    """Gradients of the same plane that belong into other cells."""
-    assert trial.content.indices is not None
+def _gradients_of_other_cells(trial: Trial, cell: int) -> Int64:
+    """List the gradients of the cell's plane that belong into other cells."""
+    assert trial.operands.indices is not None
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
-    indices = trial.content.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
+    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
     return plane * windows + np.flatnonzero(indices != cell_of_plane)
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:
-    """The gradients of some windows."""
-    assert trial.content.gradient is not None
-    return trial.content.gradient.reshape(-1)[windows].astype(np.float64)
+    """Return the gradients of some windows."""
+    assert trial.operands.gradient is not None
+    return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 
 
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     if not len(senders):
         return "no window reaches it"
-    some = senders[:_MOST_WINDOWS]
+    shown_senders = senders[:_MAX_WINDOWS]
     shown = [
         f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(term)}"
-        for sender, term in zip(some, _terms(trial, some), strict=True)
+        for sender, term in zip(shown_senders, _terms(trial, shown_senders), strict=True)
     ]
-    more = f" and {len(senders) - _MOST_WINDOWS} more" if len(senders) > _MOST_WINDOWS else ""
+    more = f" and {len(senders) - _MAX_WINDOWS} more" if len(senders) > _MAX_WINDOWS else ""
     return f"the sum ({trial.model}) of {len(senders)}: grad_output{', '.join(shown)}{more}"
 
 

@@ -1,10 +1,10 @@
-"""Rows of case lists as questions: a case with what its list says of it, or what keeps the row from being one."""
+"""Rows of case lists as questions: a case with what its list says of it, or a row that is no case."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from poolproof.backends.base import Backend
@@ -12,13 +12,12 @@ from poolproof.references.standards import Standard
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.lists.entry import Entry
-from poolproof.suites.judging.asked import Asked, Aspect, verdict
-from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Aspect, Question, verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedQuestion(Question):
+class ListedQuestion(CaseQuestion):
     """The case of a row, with the row's own standard."""
 
     entry: Entry
@@ -32,14 +31,12 @@ class ListedQuestion(Question):
 
 
 @dataclass(frozen=True)
-class UnreadableRow:
+class UnreadableRow(Question):
     """A row that is no case: it is not run, and says why."""
 
     entry: Entry
     aspect: Aspect
     block: str
-    patience: float = field(default=1.0, init=False)
-    evidence: None = field(default=None, init=False)
 
     @cached_property
     def id(self) -> str:
@@ -55,18 +52,9 @@ class UnreadableRow:
     def judge(self, backend: Backend) -> Row:  # noqa: ARG002
         return self.describe() | verdict(Verdict.NOT_RUN, self.entry.fault) | {"judged_at": time.time()}
 
-    def owed_checks(self) -> tuple[str, ...]:
-        return ()
 
-    def company(self) -> None:
-        """No call is made."""
-
-    def leaving(self, evidence: EvidenceFolder) -> UnreadableRow:  # noqa: ARG002
-        return self
-
-
-def listed_question(entry: Entry, aspect: Aspect) -> Asked:
-    """The question of one row."""
+def listed_question(entry: Entry, aspect: Aspect) -> Question:
+    """Make the question of one row."""
     if entry.case is None:
         return UnreadableRow(entry, aspect, entry.place)
     return ListedQuestion(entry.case, aspect, entry.place, entry=entry)

@@ -1,7 +1,7 @@
-"""The numbers of a judged case: how far its output is from the truth, and what the standards of others say of it.
+"""Measures of a judged case: how far its output is from the truth, and the verdicts of the standards of others.
 
-Statistics are taken of every case. The standards cost as much again as the whole judgement of a small case, so they
-are held against the outputs of aspects that ask for them (`Aspect.standards`) and against single named cases.
+Statistics are taken of every case. The standards are held against the outputs of aspects that ask for them
+(`Aspect.standards`) and against single named cases.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from poolproof.references.standards import judge_all
 from poolproof.references.statistics import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
+from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.plugged_standards import opinions
-from poolproof.suites.judging.slabs import slabs
 from poolproof.suites.judging.trial import Trial
 
 
 def measure_output(trial: Trial) -> Row:
-    """The statistics of one backward's grad_input."""
+    """Compute the statistics of one backward's grad_input."""
     row = error_statistics(trial.summary)
-    output = np.ascontiguousarray(trial.first.output("grad_input"))
+    output = np.ascontiguousarray(trial.baseline.output("grad_input"))
     row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
-        row["decoded_faults"] = json.dumps(trial.faults_told)
+        row["decoded_faults"] = json.dumps(trial.fault_records)
     return row | _repetitions(trial)
 
 
 def _repetitions(trial: Trial) -> Row:
-    """How the repetitions that checks asked for compare with the first run."""
+    """Compare the repetitions that checks made with the first run."""
     if not trial.repetitions:
         return {"repeat_n": 0}
-    unequal = [run for run in trial.repetitions if not trial.has_bits_of_first(run, "grad_input")]
-    outputs = [run.output("grad_input") for run in (trial.first, *unequal)]
+    unequal = [run for run in trial.repetitions if not trial.equals_baseline(run, "grad_input")]
+    outputs = [run.output("grad_input") for run in (trial.baseline, *unequal)]
     return {
         "repeat_n": len(trial.repetitions),
         "repeat_bitwise_equal": not unequal,
@@ -47,9 +47,9 @@ def _repetitions(trial: Trial) -> Row:
 
 
 def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:
-    """Largest distance of two outputs in representable values; infinite where one alone is not finite."""
+    """Measure the largest distance of two outputs in representable values; infinite where one alone is not finite."""
     most = 0
-    for one, another in slabs(first, other):
+    for one, another in array_chunks(first, other):
         finite = np.isfinite(one)
         if not np.array_equal(finite, np.isfinite(another)):
             return float("inf")
@@ -59,12 +59,12 @@ def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def measure_standards(trial: Trial) -> Row:
-    """What every standard says of one backward's grad_input.
+    """Hold every standard against one backward's grad_input.
 
     The second implementation that some compare with is float32 accumulation in memory order, narrowed once.
     """
-    landing = trial.content.landing
-    second = sequential_sums(landing.cells, trial.content.terms, landing.size, trial.fmt)
+    landing = trial.operands.landing
+    second = sequential_sums(landing.cells, trial.operands.terms, landing.size, trial.fmt)
     deviations = trial.deviations.beside(second, trial.case.plane_windows)
     verdicts, plugged = judge_all(deviations), opinions(deviations)
     return {

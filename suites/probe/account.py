@@ -1,4 +1,4 @@
-"""What a probe says: observations with their evidence, the model they amount to, and where a declaration disagrees."""
+"""Accounts of a probe: observations with evidence, the model they amount to, and where a declaration disagrees."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ class Account:
     disagreements: tuple[str, ...] = field(default=())
 
     def found(self, trait: str) -> str:
-        """What was found of a trait, empty where it was not looked at."""
+        """Return what was found of a trait; empty where it was not looked at."""
         return next((seen.found for seen in self.observations if seen.trait == trait), "")
 
     def to_record(self) -> dict[str, Any]:
-        """For ``run.json``."""
         return asdict(self)

@@ -24,13 +24,13 @@ SECONDS = 120.0
 
 
 def accounts(sandbox: Sandbox, questions: Sequence[ProbeQuestion]) -> Iterator[tuple[ProbeQuestion, Account | str]]:
-    """Each question with its account, or with the reason why there is none."""
+    """Yield each question with its account, or with the reason why there is none."""
     for question, row in zip(questions, sandbox.judge(questions), strict=True):
         yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
 
 
 def all_accounts(name: str) -> list[Account]:
-    """The accounts of everything that a backend has; what it does not survive is left out."""
+    """Take the accounts of everything that a backend has; what it does not survive is left out."""
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
         try:
@@ -107,11 +107,11 @@ def _told(question: ProbeQuestion, account: Account | str) -> Account | None:
 
 
 def _declarations(found: Sequence[Account]) -> Iterator[str]:
-    """What `Backend.accumulation` and `Backend.forward_rule` should return, a line per operator and dtypes that share
-    it.
-    """
+    """Write what `Backend.accumulation` and `Backend.forward_rule` should return, a line for dtypes that share it."""
     for method, direction in (("accumulation", Direction.BACKWARD), ("forward_rule", Direction.FORWARD)):
-        of_direction = [each for each in found if each.declared and OPERATORS[each.operator].direction is direction]
+        of_direction = [
+            account for account in found if account.declared and OPERATORS[account.operator].direction is direction
+        ]
         if of_direction:
             yield f"\nto declare in Backend.{method} (operator, memory format: dtype: what fits)"
         for place, group in groupby(sorted(of_direction, key=_place), key=_place):

@@ -1,4 +1,4 @@
-"""Where probes are run: one operator in one dtype and memory format on one backend, and gradients made to measure."""
+"""Experiments: one operator in one dtype and memory format on one backend, run on gradients made to measure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents
+from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
@@ -42,11 +42,11 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case, content: Contents) -> Trial:
-        """The case, run on ``content``. `NotRun` if it was not."""
+    def trial(self, case: Case, operands: CaseOperands) -> Trial:
+        """Run the case on ``operands``; `NotRun` if it was not."""
         trial = Trial(case, self.backend)
-        trial.content = content
-        outcome = trial.first.outcome
+        trial.operands = operands
+        outcome = trial.baseline.outcome
         if outcome.status is not Status.COMPLETED:
             raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
         return trial
@@ -54,50 +54,50 @@ class Experiment:
     def recipe(
         self, gradient: str, crowded: bool = False, deterministic: bool = False, indices: str | None = None
     ) -> Trial:
-        """A gradient recipe of the suite."""
+        """Run gradients of a recipe of the suite."""
         case = self._case(crowded)
         return self._on_own_data(
             replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
         )
 
     def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
-        """Gradients made for where they land; the case spells them out."""
+        """Run gradients made for where they land; the case spells them out."""
         drawn = self._grounds[crowded]
         gradient = self.fmt.round(craft(drawn.landing))
         case = replace(drawn.case, literals=(("grad_output", tuple(gradient.tolist())),))
         return self.trial(case, replace(drawn, case=case, gradient=gradient.reshape(case.pooled_shape)))
 
     def again(self, trial: Trial) -> Trial:
-        """The same case, run once more on fresh memory."""
-        return self.trial(trial.case, trial.content)
+        """Run the trial's case once more on fresh memory."""
+        return self.trial(trial.case, trial.operands)
 
     def landing(self, crowded: bool = False) -> Landing:
-        """Where crafted gradients land."""
+        """Return where crafted gradients land."""
         return self._grounds[crowded].landing
 
     @cached_property
-    def _grounds(self) -> dict[bool, Contents]:
+    def _grounds(self) -> dict[bool, CaseOperands]:
         """Where crafted gradients land: (whether crowded) -> data with other gradients."""
-        return {crowded: Trial(self._case(crowded), self.backend).content for crowded in (False, True)}
+        return {crowded: Trial(self._case(crowded), self.backend).operands for crowded in (False, True)}
 
     def forward(self, values: str) -> Trial:
-        """A forward on a recipe of ``self``, with windows of several cells."""
+        """Run a forward on a recipe of ``self``, with windows of several cells."""
         case = self._case(False)
         windows = _OVERLAPPING[self.operator.windows].forward(case)
         return self._on_own_data(replace(case, values=values, attributes=windows))
 
     def _on_own_data(self, case: Case) -> Trial:
-        """The case, run on what its recipes make of it: that is drawn once, however often it is run."""
+        """Run the case on what its recipes make of it: that is drawn once, however often it is run."""
         if case not in self._drawn:
-            self._drawn[case] = Trial(case, self.backend).content
+            self._drawn[case] = Trial(case, self.backend).operands
         return self.trial(case, self._drawn[case])
 
     @cached_property
-    def _drawn(self) -> dict[Case, Contents]:
+    def _drawn(self) -> dict[Case, CaseOperands]:
         return {}
 
     def _case(self, crowded: bool) -> Case:
-        """Overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
+        """Make overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
         windows = _OVERLAPPING[self.operator.windows]
         length, attributes = windows.geometry(self.operator.spatial_rank, crowded)
         if isinstance(attributes, Windowed) and not self.backend.abilities(self.operator).padding:
@@ -147,5 +147,5 @@ _OVERLAPPING = per_kind(
 
 
 def place(landing: Landing) -> np.ndarray:
-    """Position of each gradient in its cell, counted from one that moves on from cell to cell."""
+    """Number each gradient's position in its cell, counted from one that moves on from cell to cell."""
     return (landing.rank - landing.rotation) % landing.multiplicity

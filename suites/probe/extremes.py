@@ -1,4 +1,4 @@
-"""What becomes of subnormals, overflow, infinities, NaN and signed zeros, and whether repetitions agree."""
+"""Probes of subnormals, overflow, infinities, NaN and signed zeros, and of repetitions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ REPETITIONS = 20
 
 
 def subnormals(experiment: Experiment) -> Observation:
-    """Whether subnormals survive alone, as terms of a normal sum, and as the sum of normal terms."""
+    """Find whether subnormals survive alone, as terms of a normal sum, and as the sum of normal terms."""
     smallest = experiment.fmt.smallest_normal
     kept = {
         "alone": _kept(experiment, 0.75 * smallest, 0.0, 0.75 * smallest),
         "as terms": _kept(experiment, 0.75 * smallest, 0.75 * smallest, 1.5 * smallest),
         "as sums": _kept(experiment, 1.5 * smallest, -smallest, 0.5 * smallest),
     }
-    evidence = ", ".join(f"{how} {'kept' if survived else 'lost'}" for how, survived in kept.items())
+    evidence = ", ".join(f"{place} {'kept' if survived else 'lost'}" for place, survived in kept.items())
     if all(kept.values()):
         return Observation("subnormals", "kept", evidence)
     if experiment.fmt.precision < FLOAT32.precision and kept["as terms"]:
@@ -28,12 +28,12 @@ def subnormals(experiment: Experiment) -> Observation:
     return Observation("subnormals", "flushed", evidence)
 
 
-def _kept(experiment: Experiment, first: float, second: float, owed: float) -> bool:
-    return bool((_of_pairs(experiment, first, second) == owed).all())
+def _kept(experiment: Experiment, first: float, second: float, expected: float) -> bool:
+    return bool((_of_pairs(experiment, first, second) == expected).all())
 
 
 def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
-    """What cells hold whose first two gradients are these and whose others are zero; alone if ``second`` is zero."""
+    """Run cells whose first two gradients are these and whose others are zero; alone if ``second`` is zero."""
 
     def craft(landing: Landing) -> Float64:
         pair = landing.multiplicity >= 2
@@ -43,25 +43,25 @@ def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
 
 
 def overflow(experiment: Experiment) -> Observation:
-    """What the sum of the largest value with itself becomes."""
+    """Find what the sum of the largest value with itself becomes."""
     largest = experiment.fmt.max
     outputs = _of_pairs(experiment, largest, largest), -_of_pairs(experiment, -largest, -largest)
     return _named("overflow", np.concatenate(outputs), {"infinity": np.inf, "saturates": largest})
 
 
 def infinities(experiment: Experiment) -> Observation:
-    """What becomes of an infinite gradient that is alone in its cell."""
+    """Find what becomes of an infinite gradient that is alone in its cell."""
     outputs = _of_pairs(experiment, np.inf, 0.0), -_of_pairs(experiment, -np.inf, 0.0)
     return _named("infinity", np.concatenate(outputs), {"kept": np.inf, "saturates": experiment.fmt.max})
 
 
 def nan(experiment: Experiment) -> Observation:
-    """What becomes of NaN."""
+    """Find what becomes of NaN."""
     return _named("NaN", _of_pairs(experiment, np.nan, 0.0), {"kept": np.nan, "zero": 0.0})
 
 
 def negative_zero(experiment: Experiment) -> Observation:
-    """Whether a cell of negative zeros alone is negative zero."""
+    """Find whether a cell of negative zeros alone is negative zero."""
 
     def craft(landing: Landing) -> Float64:
         return np.full(len(landing.cells), -0.0)
@@ -80,10 +80,10 @@ def _named(trait: str, outputs: Float64, names: dict[str, float]) -> Observation
     return Observation(trait, "mixed" if len(np.unique(outputs)) > 1 else "other", f"became {seen}")
 
 
-def determinism(experiment: Experiment, asked: bool) -> Observation:
-    """Whether repetitions of a call whose result depends on the order of additions agree in every bit."""
-    trait = "repetitions, asked to be deterministic" if asked else "repetitions"
-    first = experiment.recipe("uniform", crowded=True, deterministic=asked)
+def determinism(experiment: Experiment, demanded: bool) -> Observation:
+    """Find whether repetitions of a call whose result depends on the order of additions agree in every bit."""
+    trait = "repetitions, asked to be deterministic" if demanded else "repetitions"
+    first = experiment.recipe("uniform", crowded=True, deterministic=demanded)
     trials = [first, *(experiment.again(first) for _ in range(REPETITIONS - 1))]
-    seen = {np.ascontiguousarray(trial.first.output("grad_input")).tobytes() for trial in trials}
+    seen = {np.ascontiguousarray(trial.baseline.output("grad_input")).tobytes() for trial in trials}
     return Observation(trait, "differ" if len(seen) > 1 else "agree", f"{len(seen)} results in {REPETITIONS} calls")

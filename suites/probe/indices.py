@@ -1,4 +1,4 @@
-"""By which rules a forward picks the index of a maximum."""
+"""Probes of the rules by which a forward picks the index of a maximum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolproof.suites.probe.experiment import Experiment
 
 
 def exact_data(experiment: Experiment) -> Observation:
-    """Whether maxima arrive, and indices point at them: without that rules cannot be told."""
+    """Find whether maxima arrive, and indices point at them: without that no rule can be found."""
     wrong = windows = 0
     for recipe in ("normal", "ties", "negative", "descending"):
         trial = experiment.forward(recipe)
@@ -26,18 +26,20 @@ def exact_data(experiment: Experiment) -> Observation:
         maxima = trial.maximum[0].astype(np.float64).ravel()
         picked = trial.output_indices.reshape(case.planes, case.plane_windows)
         inside = (picked >= 0) & (picked < case.plane_size)
-        planes = trial.content.values.astype(np.float64).reshape(case.planes, case.plane_size)
+        planes = trial.operands.values.astype(np.float64).reshape(case.planes, case.plane_size)
         pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
-        right = (trial.first.output("out").astype(np.float64).ravel() == maxima) & (pointed == maxima) & inside.ravel()
+        right = (
+            (trial.baseline.output("out").astype(np.float64).ravel() == maxima) & (pointed == maxima) & inside.ravel()
+        )
         wrong += int((~right).sum())
         windows += len(maxima)
     return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
 
 
 def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule | None]:
-    """Which cell is taken of ties, of NaN and of nothing but -inf, and whether subnormals are told from zero.
+    """Find which cell is taken of ties, of NaN and of nothing but -inf, and whether subnormals differ from zero.
 
-    The rule that these amount to, None where the known ones do not explain every index and maximum that was seen.
+    Returns the rule that these amount to, too; None where the known ones do not explain every index and maximum seen.
     """
     seen: list[Observation] = []
     rule, explained = ForwardRule(), True
@@ -71,7 +73,7 @@ class _Trait:
 
 
 _TRAITS = (
-    _Trait("tie", ("ties", "constant"), "ties", {each: str(each) for each in Ties}),
+    _Trait("tie", ("ties", "constant"), "ties", {rule: str(rule) for rule in Ties}),
     _Trait(
         "-inf",
         ("negative_infinity", "mostly_negative_infinity"),
@@ -96,10 +98,10 @@ _TRAITS = (
 
 
 def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
-    """Which windows another maximum or index came out of than the rule says."""
+    """Mark the windows whose maximum or index is not what the rule says."""
     wrong = []
     for trial in trials:
-        planes = trial.content.values.reshape(trial.case.planes, *trial.case.spatial_shape)
-        out = trial.first.output("out")
+        planes = trial.operands.values.reshape(trial.case.planes, *trial.case.spatial_shape)
+        out = trial.baseline.output("out")
         wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())
     return (np.concatenate(wrong) & (WRONG_MAXIMUM | WRONG_INDEX)) != 0

@@ -1,18 +1,17 @@
-"""A probe as a question to a sandbox, so that an implementation which dies of it costs one account."""
+"""Probes as questions to a sandbox, so that an implementation which dies of one costs one account."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.operators import Operator, find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.judging.asked import Aspect, verdict
-from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.question import Aspect, Question, verdict
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.account import Account, Observation
@@ -25,7 +24,7 @@ MEMORY_FORMATS = ("contiguous", "channels_last")
 def take_account(
     backend: Backend, operator: str, dtype: str, index_dtype: str, memory_format: str = "contiguous"
 ) -> Account:
-    """Probe one operator in one dtype and memory format. `NotRun` if the implementation does not run the probes."""
+    """Probe one operator in one dtype and memory format; `NotRun` if the implementation does not run the probes."""
     experiment = Experiment(backend, find_operator(operator), dtype, index_dtype)
     experiment = replace(experiment, layouts=_layouts(experiment.operator, memory_format))
     look = _backward_account if experiment.operator.is_backward else _forward_account
@@ -48,7 +47,7 @@ def _arrives(experiment: Experiment, layouts: tuple[tuple[str, str], ...]) -> bo
 
 
 def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], ...]:
-    """All tensors in ``memory_format``; a mask has none."""
+    """Put all tensors in ``memory_format``; a mask has none."""
     if memory_format == "contiguous":
         return ()
     tensors = operator.strided
@@ -60,9 +59,9 @@ def _exact_data(experiment: Experiment) -> Observation:
 
 
 def _forward_account(experiment: Experiment, account: Account) -> Account:
-    """A forward has no accumulation model, but a rule by which it picks indices."""
+    """Find the rule by which a forward picks indices."""
     seen, rule = indices.traits(experiment)
-    declared = experiment.backend.forward_rule(experiment.forward("ties").first.call)
+    declared = experiment.backend.forward_rule(experiment.forward("ties").baseline.call)
     model = str(rule) if rule else ""
     disagreements = [f"declared {declared}, but {model or 'no rule that is known'} is what was seen"]
     return replace(
@@ -86,8 +85,8 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
         extremes.infinities(experiment),
         extremes.nan(experiment),
         extremes.negative_zero(experiment),
-        extremes.determinism(experiment, asked=False),
-        extremes.determinism(experiment, asked=True),
+        extremes.determinism(experiment, demanded=False),
+        extremes.determinism(experiment, demanded=True),
     ]
     account = replace(account, observations=(*account.observations, *seen))
     model = _flagged(kind, account) if kind is not None and rounding.found == "even" else None
@@ -104,7 +103,7 @@ def _flagged(kind: AccumulationModel, account: Account) -> AccumulationModel:
 
 
 def _held_against_declaration(experiment: Experiment, account: Account, model: AccumulationModel | None) -> Account:
-    """The account with its model, if that admits all that was seen, and with what the backend declares otherwise."""
+    """Add the model, if it admits all that was seen, and what the backend declares otherwise."""
     trials = sums.mixture(experiment)
     declared = trials[0].model
     says = []
@@ -125,7 +124,7 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
 
 
 def _why_none(account: Account) -> str:
-    """The accumulation before the rounding: a sum that is too narrow has none of those modes either."""
+    """Blame the accumulation before the rounding: a sum that is too narrow has none of those modes either."""
     accumulation = account.found("accumulation")
     if accumulation in ("too narrow", "in between"):
         return f"no model admits this accumulation: {accumulation}"
@@ -133,7 +132,7 @@ def _why_none(account: Account) -> str:
 
 
 def _unrepeatable(trial: Trial, account: Account) -> Iterator[str]:
-    """A declaration of determinism that repetitions contradict."""
+    """Report a declaration of determinism that repetitions contradict."""
     if trial.is_deterministic and account.found("repetitions") == "differ":
         yield "declared deterministic, but repetitions differ"
     elif account.found("repetitions, asked to be deterministic") == "differ":
@@ -144,7 +143,7 @@ PROBE = Aspect("probe", "outputs alone tell how a kernel adds, rounds, overflows
 
 
 @dataclass(frozen=True)
-class ProbeQuestion:
+class ProbeQuestion(Question):
     """One account, as a question like any other."""
 
     operator: str
@@ -152,9 +151,7 @@ class ProbeQuestion:
     index_dtype: str
     memory_format: str
     aspect: Aspect = PROBE
-    patience: float = 1.0
     block: str = ""
-    evidence: None = field(default=None, init=False)
 
     @property
     def id(self) -> str:
@@ -166,26 +163,17 @@ class ProbeQuestion:
     def describe(self) -> Row:
         return {"operator": self.operator, "dtype": self.dtype, "index_dtype": self.index_dtype, "account": None}
 
-    def owed_checks(self) -> tuple[str, ...]:
-        return ()
-
     def judge(self, backend: Backend) -> Row:
-        """Not a row of the report: the account, or the reason why there is none."""
+        """Return no row of the report, but the account, or the reason why there is none."""
         try:
             account = take_account(backend, self.operator, self.dtype, self.index_dtype, self.memory_format)
         except NotRun as error:
             return self.describe() | verdict(Verdict.NOT_RUN, str(error))
         return self.describe() | verdict(Verdict.CONFORMS) | {"account": account}
 
-    def company(self) -> None:
-        """No other call is made."""
-
-    def leaving(self, evidence: EvidenceFolder) -> ProbeQuestion:  # noqa: ARG002  (an account carries its own)
-        return self
-
 
 def probe_questions(subjects: Sequence[Subject], formats: Sequence[str] = MEMORY_FORMATS) -> list[ProbeQuestion]:
-    """One question for each operator, dtype and memory format that is supported, in one dtype of indices."""
+    """Make one question for each operator, dtype and memory format that is supported, in one dtype of indices."""
     found: dict[tuple[str, str, str], ProbeQuestion] = {}
     for subject in subjects:
         if subject.unsupported is None:

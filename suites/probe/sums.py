@@ -1,4 +1,4 @@
-"""How gradients that meet in a cell are added: how many bits partial sums keep, and how they are rounded."""
+"""Probes of how gradients that meet in a cell are added: how many bits partial sums keep, and how they are rounded."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ WIDEST = {"float64": 58}
 
 
 def exact_data(experiment: Experiment) -> Observation:
-    """Whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be told."""
+    """Find whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be found."""
     wrong = cells = 0
     for crowded in (False, True):
         trial = experiment.crafted(_small_integers, crowded)
-        wrong += int((trial.gradient_input != trial.content.sums.sum).sum())
+        wrong += int((trial.gradient_input != trial.operands.sums.sum).sum())
         cells += len(trial.gradient_input)
     evidence = f"{wrong} of {cells} sums of small integers are wrong"
     return Observation("exact data", "wrong" if wrong else "right", evidence)
 
 
 def _small_integers(landing: Landing) -> Float64:
-    """Up to 256 in each cell, different in neighbouring windows."""
+    """Make integers up to 256 in each cell, different in neighbouring windows."""
     return 1.0 + landing.window % max(256 // landing.largest_multiplicity, 1)
 
 
 def kept_bits(experiment: Experiment) -> int:
-    """How many bits partial sums keep: the most for which no order in the cells loses the 1 of 2**j + 1 - 2**j."""
+    """Count the bits that partial sums keep: the most for which no order loses the 1 of 2**j + 1 - 2**j."""
     widest = WIDEST.get(experiment.dtype, 30)
     unit = _unit(experiment.fmt)
 
@@ -52,7 +52,7 @@ def kept_bits(experiment: Experiment) -> int:
 
 
 def _unit(fmt: FloatFormat) -> float:
-    """A normal number that leaves room for the largest power of two above it."""
+    """Choose a normal number that leaves room for the largest power of two above it."""
     return fmt.smallest_normal if fmt.max_exponent < 64 else 1.0
 
 
@@ -61,7 +61,7 @@ RoundingMode = Callable[[Float64, Float64], Float64]
 
 
 def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> RoundingMode:
-    """To the nearest integer, a tie away from zero where ``ties`` says so."""
+    """Round to the nearest integer, a tie away from zero where ``ties`` says so."""
 
     def rounded(leading: Float64, tail: Float64) -> Float64:
         outward = np.sign(tail) == np.sign(leading)
@@ -72,7 +72,7 @@ def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> Ro
 
 
 def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
-    """To the neighbour in the direction whose sign is ``toward`` of the sum's own sign."""
+    """Round to the neighbour in the direction whose sign is ``toward`` of the sum's own sign."""
 
     def rounded(leading: Float64, tail: Float64) -> Float64:
         direction = toward(np.sign(leading))
@@ -82,12 +82,12 @@ def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
 
 
 def _odd(leading: Float64, tail: Float64) -> Float64:
-    """To the odd neighbour."""
+    """Round to the odd neighbour."""
     return leading + np.where(leading % 2 == 0, np.sign(tail), 0.0)
 
 
 def _tie_to_even(leading: Float64, tail: Float64) -> NDArray[np.bool_]:
-    """Whether the even neighbour is the outer one."""
+    """Tell whether the even neighbour is the outer one."""
     outward = np.sign(tail) == np.sign(leading)
     return (leading % 2 != 0) == outward
 
@@ -105,7 +105,7 @@ ROUNDINGS: Mapping[str, RoundingMode] = {
 
 
 def rounding(experiment: Experiment) -> Observation:
-    """The rounding of a sum of two: the mode that predicts every output of pairs around and on the ties."""
+    """Find the rounding of a sum of two: the mode that predicts every output of pairs around and on the ties."""
     trial = experiment.recipe("rounding_probe")
     leading, tail, outputs = _pairs(trial)
     agreeing = {name: int((mode(leading, tail) == outputs).sum()) for name, mode in ROUNDINGS.items()}
@@ -121,11 +121,11 @@ def rounding(experiment: Experiment) -> Observation:
 
 
 def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
-    """(integer L, t, output) of the cells with two gradients or more, in ulps; the probe's others are zero.
+    """Return (integer L, t, output) of the cells with two gradients or more, in ulps; the probe's others are zero.
 
     Left out: powers of two, below which the ulp is another.
     """
-    landing, terms = trial.content.landing, trial.content.terms
+    landing, terms = trial.operands.landing, trial.operands.terms
     leading, tail = np.zeros(landing.size), np.zeros(landing.size)
     leading[landing.cells[landing.rank == 0]] = terms[landing.rank == 0]
     tail[landing.cells[landing.rank == 1]] = terms[landing.rank == 1]
@@ -134,7 +134,7 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
 
 
 def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
-    """The kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
+    """Find the kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
     fmt = experiment.fmt
     evidence = f"partial sums keep {_at_least(bits, experiment)} bits"
     if bits >= max(fmt.precision, FLOAT32.precision):
@@ -162,7 +162,7 @@ _HALF_ULPS = {"even": 1, "half away from zero": 1, "half toward zero": 1, "towar
 
 
 def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
-    """(n, k): of k gradients the most that are certainly added before the sum is rounded to the output's format.
+    """Return (n, k): of k gradients the most that are certainly added before the sum is rounded to the output's format.
 
     Beside a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first.
     Whoever adds one by one sums them up if the large value comes last, hence the least over its places counts.
@@ -175,10 +175,10 @@ def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
 
 
 def _keeps_neighbours(experiment: Experiment) -> bool:
-    """Whether three neighbours in memory that need more bits than the output has are mostly added without a loss.
+    """Tell whether three neighbours in memory that need more bits than the output has are mostly added without a loss.
 
-    They are where many gradients are added in float32 before a rounding, all three in one of those groups. Groups
-    that are themselves added in the output's format lose the 1 of 2**(p + 1) + 1 - 2**(p + 1) wherever it is not last.
+    They are where many gradients are added in float32 before a rounding, all three in one of those groups. Groups that
+    are themselves added in the output's format lose the 1 of 2**(p + 1) + 1 - 2**(p + 1) wherever it is not last.
     """
     kept: list[bool] = []
     for order in ((1.0, 0.0, -1.0), (0.0, 1.0, -1.0)):
@@ -194,7 +194,7 @@ def _keeps_neighbours(experiment: Experiment) -> bool:
 
 
 def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
-    """Whether tails of an n-th of what moves the large value do, wherever it stands."""
+    """Tell whether tails of an n-th of what moves the large value do, wherever it stands."""
     fmt = experiment.fmt
     big = 2.0**fmt.precision * (-1.0 if rounded == "up" else 1.0)
     enough = _HALF_ULPS[rounded] * (1.0 + 2.0 * fmt.unit_roundoff)  # a sum of so much still does when it is rounded
@@ -209,20 +209,20 @@ def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
 
 
 def _in_fullest(experiment: Experiment, craft: Craft) -> Float64:
-    """What the cells hold in which most crafted gradients meet."""
+    """Return what the cells hold in which most crafted gradients meet."""
     landing = experiment.landing(crowded=True)
     fullest = landing.cells_of_at_least(landing.largest_multiplicity)
     return experiment.crafted(craft, crowded=True).gradient_input[fullest]
 
 
 def _at_or_above(x: float, fmt: FloatFormat) -> float:
-    """The smallest value of the format that is not below ``x``."""
+    """Round up to a value of the format."""
     ulp = float(fmt.ulp(np.array([x]))[0])
     return float(np.ceil(x / ulp) * ulp)
 
 
 def mixture(experiment: Experiment) -> list[Trial]:
-    """Data of many kinds in cells that few and many gradients reach, two among them: there bits are owed."""
+    """Run data of many kinds in cells that few and many gradients reach, two among them: there bits are demanded."""
     recipes = ["uniform", "positive", "big_among_ones", "cancellation", "rounding_probe", "subnormal", "near_overflow"]
     crowds = [experiment.recipe(recipe, crowded) for recipe in recipes for crowded in (False, True)]
     pairs = [experiment.recipe(recipe, indices="in_window") for recipe in ("uniform", "rounding_probe")]
@@ -230,10 +230,10 @@ def mixture(experiment: Experiment) -> list[Trial]:
 
 
 def admits(model: AccumulationModel, trials: list[Trial]) -> str:
-    """Empty if ``model`` admits every output of ``trials``, else how many it rejects."""
+    """Say how many outputs of ``trials`` the model rejects; empty if it admits every one."""
     rejected = cells = 0
     for trial in trials:
-        accepted = admissible(trial.content.sums, trial.fmt, model).accepts(trial.gradient_input)
+        accepted = admissible(trial.operands.sums, trial.fmt, model).accepts(trial.gradient_input)
         rejected += int((~accepted).sum())
         cells += len(accepted)
     return f"{rejected} of {cells} outputs" if rejected else ""

@@ -19,14 +19,14 @@ from poolproof.suites.cases.lists import read_entry
 from poolproof.suites.cases.models import models
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
-from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
-from poolproof.suites.judging.contract import question_of, read_call
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.contract import contract_question, read_call
 from poolproof.suites.judging.listed import listed_question
 from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
 from poolproof.suites.judging.phases import read_phase_question
+from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.running.blocks import CaseAspect, ContractAspect
 from poolproof.suites.running.phase_blocks import PhaseAspect
 
@@ -262,7 +262,7 @@ IndexDtypes = Callable[[Case], tuple[str, ...]]
 
 def given_questions(
     lines: Iterable[str], product: Product | None, index_dtypes: IndexDtypes = lambda _: ()
-) -> list[Asked]:
+) -> list[Question]:
     """The questions of some lines of JSON, cases, rows of lists or low-level calls, for a backend of ``product`` (None:
     of none).
 
@@ -278,15 +278,15 @@ def check_lines(lines: Iterable[str]) -> None:
             Case.from_json(line)
 
 
-def _given_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Asked:
+def _given_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Question:
     entry = read_entry(line)
     if entry is not None:
         return listed_question(entry.within(index_dtypes(entry.case)) if entry.case else entry, LISTED)
     gone = read_phase_question(line, PHASES.alone)
     call = None if gone else read_call(line)
     if gone is None and call is None:
-        return Question(Case.from_json(line), EVERYTHING, GIVEN)
+        return CaseQuestion(Case.from_json(line), EVERYTHING, GIVEN)
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
     call = cast(ContractCall, call)
-    return replace(gone, block=GIVEN) if gone else question_of(call, product, CONTRACT.alone, GIVEN)
+    return replace(gone, block=GIVEN) if gone else contract_question(call, product, CONTRACT.alone, GIVEN)

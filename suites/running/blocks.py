@@ -11,17 +11,17 @@ from poolproof.backends.abilities import ALL
 from poolproof.references.contract import SIGNATURES, ContractCall
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.suites.cases.calls import Part, parts
+from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Make, derive_seed, generate
-from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, Layout
+from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
 from poolproof.suites.cases.smaller_calls import smaller_call
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
-from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.contract import ContractQuestion, contract_questions, question_of
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.running.plans import Group, Plan, Subject, beyond_id, one_of_each_first
 
 Listed = Callable[[Operator, str, str], list[Target]]
@@ -122,18 +122,20 @@ class CaseBlock:
         profile = self.aspect.profile.within(subject.abilities)
         return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[CaseQuestion]:
         return self.first(self.count)
 
-    def first(self, count: int) -> list[Question]:
+    def first(self, count: int) -> list[CaseQuestion]:
         """So many of its questions, or of those of a longer block."""
         aspect, block = self.aspect.alone, self.id
-        return [Question(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
+        return [CaseQuestion(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Question | None:
+    def smaller(
+        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
+    ) -> CaseQuestion | None:
         """Draws the block again, to shrink that failure."""
         from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
 
@@ -143,10 +145,10 @@ class CaseBlock:
             self.count,
             self._own_seed,
             Case.from_json(failing.to_line()),
-            lambda case: still_fails(Question(case, aspect, self.id)),
+            lambda case: still_fails(CaseQuestion(case, aspect, self.id)),
             seconds,
         )
-        return Question(found, aspect, self.id)
+        return CaseQuestion(found, aspect, self.id)
 
     def beyond(self) -> CaseBlock:
         return replace(self, turn=self.turn + 1, count=BLOCK_SIZE)
@@ -178,18 +180,18 @@ class ListedBlock:
     def count(self) -> int:
         return len(self._targets)
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[CaseQuestion]:
         return self.first(self.count)
 
-    def first(self, count: int) -> list[Question]:
+    def first(self, count: int) -> list[CaseQuestion]:
         """So many of its questions."""
         aspect, block = self.aspect.alone, self.id
-        return [Question(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
+        return [CaseQuestion(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:  # noqa: ARG002
+    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:  # noqa: ARG002
         """None: listed cases are what they are for a reason."""
         return
 
@@ -212,7 +214,7 @@ class ContractAspect(Aspect):
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:
         assert subject.product is not None
-        for part in parts(subject.product, _api(subject), plan.cases, seed):
+        for part in call_parts(subject.product, _api(subject), plan.cases, seed):
             yield ContractBlock(subject, self, part)
 
 
@@ -222,7 +224,7 @@ class ContractBlock:
 
     subject: Subject
     aspect: ContractAspect
-    part: Part
+    part: CallPart
 
     @property
     def id(self) -> str:
@@ -263,7 +265,9 @@ class ContractBlock:
     def is_counted_by_clause(self) -> bool:
         return bool(self._by_clause)
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> ContractQuestion | None:
+    def smaller(
+        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
+    ) -> ContractQuestion | None:
         """The call with the fewest and simplest changes of a legal one that breaks the same clause."""
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
@@ -273,7 +277,7 @@ class ContractBlock:
         """A larger plan draws more calls."""
 
     def _question(self, call: ContractCall) -> ContractQuestion:
-        return question_of(call, self._product, self.aspect.alone, self.id)
+        return contract_question(call, self._product, self.aspect.alone, self.id)
 
     @property
     def _by_clause(self) -> Counter[str]:
@@ -300,7 +304,7 @@ def has_call(subject: Subject, case: Case) -> bool:
     able = subject.abilities
     if able == ALL:
         return True
-    if not all(able.reaches(Layout.parse(layout).name) for _, layout in case.layouts):
+    if not all(able.reaches(MemoryLayout.parse(layout).name) for _, layout in case.layouts):
         return False
     if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):
         return False

@@ -13,33 +13,34 @@ from poolproof.reports.rows.checks import REFUSAL
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.checks import IN_COMPANY
+from poolproof.suites.judging.checks import CALLS_AUXILIARIES
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.repetition import deviates
 
-Ask = Callable[[Asked], Row]
+Ask = Callable[[Question], Row]
 """Puts a question to a process of the backend that was asked nothing before; the row, deviations waived if accepted."""
 
 _DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
-def settled(question: Asked, row: Row, ask: Ask) -> tuple[Row, ...]:
+def settled(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     """The row of the question once the calls beside its own were asked about, and that of one which is to blame."""
-    company = question.company() if _may_be_anothers(row) else None
-    if company is None:
+    auxiliary = question.auxiliary_calls() if _may_be_anothers(row) else ()
+    if not auxiliary:
         return (row,)
-    if row["verdict"] in _DEATHS and ask(company.without([other.id for other in company.others]))["verdict"] in _DEATHS:
+    alone = question.without_auxiliary([call.id for call in auxiliary])
+    if row["verdict"] in _DEATHS and ask(alone)["verdict"] in _DEATHS:
         return (row,)
-    guilty = [other for other in map(ask, company.others) if deviates(other)]
+    guilty = [call for call in map(ask, auxiliary) if deviates(call)]
     if not guilty:
         return (row,)
-    again = ask(company.without([other["case_id"] for other in guilty]))
+    again = ask(question.without_auxiliary([call["case_id"] for call in guilty]))
     return (again,) if again["verdict"] in FAILED else (_cleared(again, guilty[0]), guilty[0])
 
 
 def _may_be_anothers(row: Row) -> bool:
     """Whether the row fails by what is found only after other calls were made, or by a death, at whatever time."""
-    found_late = {*IN_COMPANY, REFUSAL} & {*(row["checks_violated"] or ())}
+    found_late = {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
     return row["verdict"] in _DEATHS or (row["verdict"] in FAILED and bool(found_late))
 
 

@@ -20,9 +20,9 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.cases.varying import Dial, Record, alternatives, changed, dials
-from poolproof.suites.judging.asked import Aspect
-from poolproof.suites.judging.judge import BY_ITSELF, Question
+from poolproof.suites.cases.varying import Parameter, Record, alternatives, changed, parameters
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
+from poolproof.suites.judging.question import Aspect
 from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING, LISTED
 from poolproof.suites.running.blocks import has_call
 from poolproof.suites.running.plans import Subject
@@ -58,7 +58,7 @@ _MOST_CHANGES = 3
 _FEWEST_TO_CONFORM = 2
 """Cases of other seeds that have to conform at a value of a threshold, of which one that fails is enough."""
 
-_CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: BY_ITSELF}
+_CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: AUXILIARY}
 
 
 class NoFurtherCase(BadInput):
@@ -114,17 +114,17 @@ class Inquiry(Protocol):
     def value(self, row: Row, feature: str) -> int | None: ...
 
 
-Ask = Callable[[Question, str], Row]
+Ask = Callable[[CaseQuestion, str], Row]
 """Has a question judged on a backend, and recorded."""
 
 
-def further_question(case: Case, aspect: str) -> Question:
+def further_question(case: Case, aspect: str) -> CaseQuestion:
     """A further case, held to the claims of an aspect; KeyError for one that is not about cases."""
     claims = _CLAIMS[aspect]
-    return Question(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
+    return CaseQuestion(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
 
 
-def asked_by(row: Row) -> Question:
+def asked_by(row: Row) -> CaseQuestion:
     """The question that the row of a further case answers; `NoFurtherCase` where it answers none."""
     try:
         return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
@@ -276,8 +276,8 @@ class Asking:
             return self._inquiry.value(self._described(case), feature)
 
         found: list[tuple[int, Case]] = []
-        for dial in dials(base) if self._has_room else ():
-            made = _nearest(dial, value_of, sought)
+        for parameter in parameters(base) if self._has_room else ():
+            made = _nearest(parameter, value_of, sought)
             if made is not None and self._meets(made[1], but=number) and self._can_be_asked(made[1]):
                 found.append(made)
                 if made[0] == sought.best:
@@ -320,8 +320,8 @@ class Asking:
     def _changed(self, case: Case) -> Case | None:
         """Another length or attribute, or another recipe, dtype, layout or seed."""
         if self._lots.random() < 0.6:
-            dial = self._lots.choice(dials(case))
-            return dial.at(self._lots.choice(_near(dial.value)))
+            parameter = self._lots.choice(parameters(case))
+            return parameter.with_value(self._lots.choice(_near(parameter.value)))
         return changed(case, self._lots.choice([*self._words(case), *alternatives(case)]))
 
     def _words(self, case: Case) -> list[Record]:
@@ -380,22 +380,22 @@ def _near(value: int) -> list[int]:
     return [value + 1, value - 1, 2 * value, value // 2, 1, 2, 3, 5, 8, 17, 33, 64, 130]
 
 
-def _nearest(dial: Dial, number_of: Callable[[Case], int | None], sought: Sought) -> tuple[int, Case] | None:
-    """(number, case): the dial turned to where a number is nearest to what is sought; None where it is never.
+def _nearest(parameter: Parameter, number_of: Callable[[Case], int | None], sought: Sought) -> tuple[int, Case] | None:
+    """(number, case): the parameter turned to where a number is nearest to what is sought; None where it is never.
 
     It is tried beside its value and at powers of two, and between two of them where the number passes what is sought.
     """
     seen: dict[int, tuple[int, Case]] = {}
 
     def told(value: int) -> int | None:
-        case = dial.at(value)
+        case = parameter.with_value(value)
         number = None if case is None else number_of(case)
         if case is not None and number is not None:
             seen[value] = number, case
         return number
 
-    beside = range(dial.value - _BESIDE, dial.value + _BESIDE + 1)
-    for value in sorted({dial.low, dial.most, *beside, *(1 << power for power in range(21))}):
+    beside = range(parameter.value - _BESIDE, parameter.value + _BESIDE + 1)
+    for value in sorted({parameter.low, parameter.most, *beside, *(1 << power for power in range(21))}):
         told(value)
     for low, high in pairwise(sorted(seen)):
         first, last = seen[low][0], seen[high][0]

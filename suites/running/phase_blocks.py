@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from poolproof.suites.judging.asked import Asked, Aspect
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
 
 
@@ -48,20 +48,20 @@ class PhaseBlock:
 
     def first(self, count: int) -> list[PhaseQuestion]:
         """So many of its questions: one of each way, then a second."""
-        return one_of_each_first(self.questions(), _way_of)[:count]
+        return one_of_each_first(self.questions(), _scenario_of)[:count]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         """A group for each way."""
         group = self.subject.group(self.aspect)
-        ways = Counter(map(_way_of, self.questions() if asked is None else self.first(asked)))
+        ways = Counter(map(_scenario_of, self.questions() if asked is None else self.first(asked)))
         return {(*group, ("clause", way)): count for way, count in ways.items()}
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> None:
+    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:
         """The cases of the ways are small as they are."""
 
     def beyond(self) -> None:
         """There are no other ways."""
 
 
-def _way_of(question: PhaseQuestion) -> str:
-    return question.way.id
+def _scenario_of(question: PhaseQuestion) -> str:
+    return question.scenario.id

@@ -18,8 +18,8 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.judging.asked import Asked, Aspect, verdict
-from poolproof.suites.judging.owed import unsupported
+from poolproof.suites.judging.expected import unsupported
+from poolproof.suites.judging.question import Aspect, Question, verdict
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -151,9 +151,9 @@ class Block(Protocol):
     def grain(self) -> int:
         """How many are worth to be asked at once, where all of them have to be made to ask one."""
 
-    def questions(self) -> Sequence[Asked]: ...
+    def questions(self) -> Sequence[Question]: ...
 
-    def first(self, count: int) -> Sequence[Asked]:
+    def first(self, count: int) -> Sequence[Question]:
         """So many of its questions, always the same, and all of those that a smaller number gives."""
 
     def groups(self, asked: int | None = None) -> Mapping[Group, int]:
@@ -161,7 +161,7 @@ class Block(Protocol):
         run must have judged.
         """
 
-    def smaller(self, failing: Asked, still_fails: Callable[[Asked], bool], seconds: float) -> Asked | None:
+    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> Question | None:
         """The smallest question found that still fails as ``failing``, one of its own, does; None if none is sought."""
 
     def beyond(self) -> Beyond | None:
@@ -189,7 +189,7 @@ def beyond_id(name: str, turn: int) -> str:
     return f"{name}{_BEYOND}{turn}" if turn else name
 
 
-Q = TypeVar("Q", bound=Asked)
+Q = TypeVar("Q", bound=Question)
 
 
 def one_of_each_first(questions: Iterable[Q], kind: Callable[[Q], Hashable]) -> list[Q]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 
 SECONDS = 10.0
 """What asking one question again may cost, the last answer apart."""
@@ -50,7 +50,7 @@ class Repetition:
         return len(self.failures) * len(other.rows) >= len(other.failures) * len(self.rows)
 
 
-def asked_again(question: Asked, ask: Callable[[Asked], Row], seconds: float = SECONDS) -> Repetition:
+def asked_again(question: Question, ask: Callable[[Question], Row], seconds: float = SECONDS) -> Repetition:
     """``question`` asked until it is known whether it repeats and how often, or the time is up."""
     deadline = time.monotonic() + seconds
     answers: list[Row] = []

@@ -17,7 +17,7 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.diagnosis import asked_by
 from poolproof.suites.running.plans import MOST_BEYOND, Plan, Subject, not_supported
@@ -77,18 +77,18 @@ def drawn_again(run: Mapping[str, Any]) -> Iterator[Drawn]:
         yield from _unsupported(selection)
     for backend, block, questions in asked_again(run):
         labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
-        yield backend, block, [(asked.describe() | labels, asked.owed_checks()) for asked in questions]
+        yield backend, block, [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
 
 
 def further_again(row: Row) -> tuple[Row, tuple[str, ...]]:
     """What follows from the question alone that the row of a further case answers: as in `Drawn`."""
     question = asked_by(row)
-    return question.describe(), question.owed_checks()
+    return question.describe(), question.expected_checks()
 
 
 def asked_again(
     run: Mapping[str, Any], wanted: Container[tuple[str, str]] | None = None
-) -> Iterator[tuple[str, str, Sequence[Asked]]]:
+) -> Iterator[tuple[str, str, Sequence[Question]]]:
     """(backend, block, questions) that a run had to judge, those of the ``wanted`` (backend, block) alone."""
     tests = run.get("narrowed", {}).get("tests")
     kept = None if tests is None else frozenset(tests)

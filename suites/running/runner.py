@@ -12,8 +12,8 @@ from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import failure_text, kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
-from poolproof.suites.judging.asked import Asked
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.culprit import settled
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
@@ -117,7 +117,7 @@ class Runner:
         """
         questions = self._not_yet_judged(block, start, stop)
         tally = Tally()
-        waiting: list[tuple[Asked, Row]] = []
+        waiting: list[tuple[Question, Row]] = []
         try:
             judged = self._rows(block.subject.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
@@ -142,14 +142,14 @@ class Runner:
                 self._record(row)
         return tally
 
-    def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Asked]:
+    def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Question]:
         questions = block.questions() if stop is None else block.first(stop)[start:]
         name = block.id
         if not self._already_judged:
             return questions  # whose ids are hashes that cost as much as drawing them
         return [asked for asked in questions if (name, asked.id) not in self._already_judged]
 
-    def judge_one(self, question: Asked, backend: str) -> tuple[Row, ...]:
+    def judge_one(self, question: Question, backend: str) -> tuple[Row, ...]:
         """Judge and record a single question; its row, and that of another call that is to blame instead."""
         ((row, *others),) = self._rows(backend, [question])
         if row["verdict"] in FAILED:
@@ -159,7 +159,7 @@ class Runner:
             self._record_once(other)
         return row, *others
 
-    def judge_further(self, question: Asked, backend: str) -> Row:
+    def judge_further(self, question: Question, backend: str) -> Row:
         """Judge and record a question that nobody planned, once; its row."""
         ((row, *others),) = self._rows(backend, [question])
         self._record(row)
@@ -167,7 +167,7 @@ class Runner:
             self._record_once(other)
         return row
 
-    def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Asked, Row]]) -> bool:
+    def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Whether a failed row is the first of its kind, or may be made smaller and none that waits is to be."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
             return True
@@ -184,23 +184,23 @@ class Runner:
         for sandbox in self._sandboxes.values():
             sandbox.close()
 
-    def _rows(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
+    def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         """Per question its row and that of another call that is to blame instead; violations leave evidence."""
         evidence = EvidenceFolder(self._folder, backend)
-        for rows in self._judged(backend, [asked.leaving(evidence) for asked in questions]):
+        for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
                 evidence_path(self._folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
             for row in rows:
-                evidence.put_unfinished(row)
+                evidence.write_unfinished(row)
                 self._limit_evidence(row)
             yield rows
 
-    def _judged(self, backend: str, questions: Sequence[Asked]) -> Iterable[tuple[Row, ...]]:
+    def _judged(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         rows = map(self._waive, self._sandbox(backend).judge(questions))
         ask = partial(self._first, backend)
         return (settled(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
-    def _first(self, backend: str, question: Asked) -> Row:
+    def _first(self, backend: str, question: Question) -> Row:
         """The row of a question that is the first to be put to its process."""
         return self._waive(self._sandbox(backend).judge_alone(question))
 
@@ -233,7 +233,7 @@ class Runner:
         """The name of a sandbox, of which files are made."""
         return f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
 
-    def _ask_again(self, question: Asked, row: Row) -> Repetition:
+    def _ask_again(self, question: Question, row: Row) -> Repetition:
         """Find out whether a failure repeats, and add to its row how often, if it is the first of its kind."""
         if kind_of(row) in self._kinds:
             return Repetition()
@@ -242,18 +242,18 @@ class Runner:
         row |= again.columns
         return again
 
-    def _alone(self, backend: str, question: Asked) -> Row:
+    def _alone(self, backend: str, question: Question) -> Row:
         """The row of a question in processes of its own, and of the calls beside it in others."""
         ask = partial(self._first, backend)
         return settled(question, ask(question), ask)[0]
 
-    def _make_smaller(self, block: Block, question: Asked, row: Row, again: Repetition) -> None:
+    def _make_smaller(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
         """Add the columns with the smallest question that fails alike, once it was seen to fail as often.
 
         What does not fail ``again`` at all is left as it is: nothing smaller could be told from it.
         """
 
-        def still_fails(asked: Asked) -> bool:
+        def still_fails(asked: Question) -> bool:
             ((other, *_),) = self._judged(row["backend"], [asked])
             return _fails_like(row, other)
 
@@ -263,15 +263,15 @@ class Runner:
         if smaller is not None:
             self._confirm(row, smaller, again)
 
-    def _confirm(self, row: Row, smaller: Asked, again: Repetition) -> None:
+    def _confirm(self, row: Row, smaller: Question, again: Repetition) -> None:
         """Ask a smaller question once more, for its evidence and for whether it fails as often as the row's."""
         evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
-        repeated = asked_again(smaller.leaving(evidence), partial(self._alone, row["backend"]))
+        repeated = asked_again(smaller.with_evidence_dir(evidence), partial(self._alone, row["backend"]))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
             return
-        evidence.put_unfinished(alike[0])
+        evidence.write_unfinished(alike[0])
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 

@@ -23,8 +23,8 @@ from poolproof.backends.registry import check_name, prepare
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.suites.judging.asked import Asked, not_survived, verdict
-from poolproof.suites.judging.evidence import always
+from poolproof.suites.judging.evidence import wants_all
+from poolproof.suites.judging.question import Question, not_survived, verdict
 from poolproof.suites.running.given import timeout_words
 from poolproof.suites.running.identity import identify
 from poolproof.suites.running.processes import KILLED, Ended, Guarded, Overdue
@@ -45,7 +45,7 @@ _KILLED_ONCE = "asked again alone, for the first process was killed from outside
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
 
-def row_without_answer(question: Asked, why: Ended | Overdue, last_words: str = "") -> Row:
+def row_without_answer(question: Question, why: Ended | Overdue, last_words: str = "") -> Row:
     """The row of a question that nobody is left to answer."""
     return not_survived(question, why.verdict, f"the call {why.reason}{last_words}")
 
@@ -103,7 +103,7 @@ class Sandbox:
         scratch: Path,
         name: str,
         timeout: float,
-        wants_evidence: Callable[[Row], bool] = always,
+        wants_evidence: Callable[[Row], bool] = wants_all,
     ) -> None:
         self.backend = backend
         self._labels: Row = {"backend": backend, "product": "", "worker": name}
@@ -113,7 +113,7 @@ class Sandbox:
         self._ticket = self._taken = 0
         self.take(scratch, name, timeout, wants_evidence)
 
-    def take(self, scratch: Path, name: str, timeout: float, wants_evidence: Callable[[Row], bool] = always) -> None:
+    def take(self, scratch: Path, name: str, timeout: float, wants_evidence: Callable[[Row], bool] = wants_all) -> None:
         """Go on with another folder, name, time limit and judgement of evidence; whatever is loaded stays."""
         self._timeout = timeout
         self._wants_evidence = wants_evidence
@@ -142,7 +142,7 @@ class Sandbox:
         assert isinstance(answer, Exception)
         raise answer
 
-    def judge(self, questions: Sequence[Asked]) -> Iterator[Row]:
+    def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """One row per question, in order."""
         position = 0
         while position < len(questions):
@@ -157,7 +157,7 @@ class Sandbox:
                 yield self._row_asked_again(questions[position])
                 position += 1
 
-    def judge_alone(self, question: Asked) -> Row:
+    def judge_alone(self, question: Question) -> Row:
         """The row of a question that is the first to be put to its process."""
         if self._server is not None:
             with suppress(ConnectionError):
@@ -171,7 +171,7 @@ class Sandbox:
             self._server.end(patience=1.0)
         self._server, self._worker, self._taken = None, 0, self._ticket
 
-    def _row(self, question: Asked, answer: Row | Ended | Overdue) -> Row:
+    def _row(self, question: Question, answer: Row | Ended | Overdue) -> Row:
         if isinstance(answer, Ended | Overdue):
             return row_without_answer(question, answer, self._last_words()) | self._labels
         answer |= self._labels
@@ -179,7 +179,7 @@ class Sandbox:
             answer["reason"] = visible(answer["reason"])
         return answer
 
-    def _row_asked_again(self, question: Asked) -> Row:
+    def _row_asked_again(self, question: Question) -> Row:
         """The row of a question whose process was killed from outside: it is asked alone before anything is blamed."""
         answer = None
         while answer is None:
@@ -192,7 +192,7 @@ class Sandbox:
             return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
-    def _answers(self, questions: Sequence[Asked]) -> Iterator[Row | Ended | Overdue]:
+    def _answers(self, questions: Sequence[Question]) -> Iterator[Row | Ended | Overdue]:
         """What the worker gives before it is replaced, at most one answer for each question."""
         if self._server is None:
             self.start()
@@ -201,7 +201,7 @@ class Sandbox:
         with suppress(ConnectionError):
             self._server.connection.send(self._asking(questions))
         for owed, question in zip(range(len(questions), 0, -1), questions, strict=True):
-            answer = self._receive(self._timeout * question.patience)
+            answer = self._receive(self._timeout * question.timeout_scale)
             if answer == Ended(RETIRED):
                 return
             if isinstance(answer, Ended | Overdue):
@@ -215,7 +215,7 @@ class Sandbox:
             if owed > _MANY_OWED:
                 self._server.let_work(_MANY_SECONDS)
 
-    def _asking(self, questions: Sequence[Asked]) -> Asking:
+    def _asking(self, questions: Sequence[Question]) -> Asking:
         return Asking(self._ticket, questions, self._note, self._errors)
 
     def _receive(self, seconds: float) -> object:

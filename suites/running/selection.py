@@ -14,7 +14,7 @@ from typing import Any
 
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.allotment import going_on
 from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
@@ -49,11 +49,11 @@ class Selection:
         """Without the blocks, which a worker makes sooner than it is sent them."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def questions(self) -> dict[str, tuple[Asked, str]]:
+    def questions(self) -> dict[str, tuple[Question, str]]:
         """The single cases and the backend that each is put to, by id."""
         return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
 
-    def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Asked, str]]:
+    def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
         """Those of the single cases that no row answers; ``asked`` are (backend, block, case id) of all rows."""
         return {
             name: (question, backend)
@@ -128,7 +128,7 @@ class Selection:
         costs |= {block.id: block.count * usual_cost(block.aspect.id) for block in self._all_blocks}
         return self.shard.names(costs)
 
-    def _all_questions(self) -> dict[str, tuple[Asked, str]]:
+    def _all_questions(self) -> dict[str, tuple[Question, str]]:
         return {
             f"{name}-{_named(question)}": (question, name)
             for name, surveyed in self.surveys.items()
@@ -149,12 +149,12 @@ class Selection:
         return given | {block.id: block.groups(asked.get(block.id)) for block in self.blocks()}
 
 
-def _named(question: Asked) -> str:
+def _named(question: Question) -> str:
     """What tells a question from the others that are asked of a backend: lists may have the same case twice."""
     return question.id if question.block == GIVEN else question.block
 
 
-def _kind(question: Asked) -> Group:
+def _kind(question: Question) -> Group:
     """What tells the group of a row of a list from those of other rows: lists are long."""
     if question.block == GIVEN:
         return ()

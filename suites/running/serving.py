@@ -32,12 +32,12 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked, Aspect
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.faults import answer as answer_of
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.running.given import given_words
 from poolproof.suites.running.identity import libraries_of_family
 from poolproof.suites.running.plans import Subject, subjects
@@ -73,7 +73,7 @@ class Asking:
     """A list of questions for a worker, which notes the one that it is at, and prints, where it is told to."""
 
     ticket: int
-    questions: Sequence[Asked]
+    questions: Sequence[Question]
     note: Path
     errors: Path
 
@@ -205,7 +205,7 @@ _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 
 def _make_first_calls(backend: Backend) -> None:
     for operator in OPERATORS.values():
-        Question(Case.smallest(operator), _WARM_UP).judge(backend)
+        CaseQuestion(Case.smallest(operator), _WARM_UP).judge(backend)
 
 
 _HUNG_UP, RETIRED, _COLD = 90, 91, 92
@@ -215,7 +215,7 @@ third stands for whatever ended one before it was ready to answer."""
 _GARBAGE = 5000
 """After how many new objects a worker looks for cycles of garbage: a case makes hundreds, and next to no cycles."""
 
-NO_MORE: tuple[Asked, ...] = ()
+NO_MORE: tuple[Question, ...] = ()
 """The list of questions that tells a worker to let another take its place."""
 
 
@@ -264,14 +264,14 @@ class _Questions:
             self._waiting.append(said)
         return said.wanted
 
-    def limiting(self, question: Asked) -> Asked:
+    def limiting(self, question: Question) -> Question:
         """The question, which asks before it leaves evidence of anything but a smallest case."""
         evidence = question.evidence
         if evidence is None or evidence.shrunk_from:
             return question
         if self._limited is None or evidence is not self._asked_for:
             self._asked_for, self._limited = evidence, replace(evidence, wants=self.wants_evidence)
-        return question.leaving(self._limited)
+        return question.with_evidence_dir(self._limited)
 
 
 def _answer_all(questions: _Questions, backend: Backend, backend_name: str, asking: Asking) -> bool:
@@ -344,7 +344,7 @@ class _Note:
         with writing(path):
             self._file = path.open("wb", buffering=0)
 
-    def say(self, question: Asked) -> None:
+    def say(self, question: Question) -> None:
         """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
         line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
         data = line.encode().ljust(self._length)

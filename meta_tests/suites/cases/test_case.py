@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.layouts import LAYOUTS, Layout, extent
+from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.searching import strategy_of
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
@@ -128,8 +128,8 @@ def test_what_is_no_case_at_all_is_said_too(text: str) -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("offset", [0, 5])
 def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) -> None:
-    layout = Layout(name, offset)
-    assert Layout.parse(str(layout)) == layout
+    layout = MemoryLayout(name, offset)
+    assert MemoryLayout.parse(str(layout)) == layout
     case = Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         shape=(2, 3, 4, 5, 6),
@@ -137,10 +137,10 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
         values="ties",
         layouts=(("self", str(layout)),),
     )
-    content = contents(case)
-    tensor = allocate(content, POISONS[0]).tensors["self"]
-    assert (tensor.array == content.values).all()
-    assert tensor.offset == offset + Layout(name).place(case.shape, 3).start
+    operands = make_operands(case)
+    tensor = allocate(operands, POISONS[0]).tensors["self"]
+    assert (tensor.array == operands.values).all()
+    assert tensor.offset == offset + MemoryLayout(name).place(case.shape, 3).start
     assert tensor.storage_elements == tensor.offset + extent(case.shape, tensor.strides)
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(case.shape, tensor.strides, strict=True))
     assert last == tensor.storage_elements - 1
@@ -150,5 +150,5 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     case = Case.of(
         operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),)
     )
-    tensors = allocate(contents(case), POISONS[0]).tensors
+    tensors = allocate(make_operands(case), POISONS[0]).tensors
     assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())

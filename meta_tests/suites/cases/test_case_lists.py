@@ -21,7 +21,7 @@ from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_entry, read_lists
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.running.aspects import check_lines
 from sessions import run_session, surroundings
 from shared_runs import made_once
@@ -70,7 +70,7 @@ def test_forwards_are_read_from_what_they_are_given(tmp_path: Path) -> None:
 
 def test_the_gradient_of_an_adaptive_row_is_the_output_of_its_forward(tmp_path: Path) -> None:
     case = case_of(read(tmp_path, FAMILY[3])[0])
-    made = contents(case)
+    made = make_operands(case)
     planes = made.values.reshape(case.planes, -1)
     indices = made.indices.reshape(case.planes, -1)  # type: ignore[union-attr]
     outputs = np.take_along_axis(planes, indices, axis=1)
@@ -80,7 +80,7 @@ def test_the_gradient_of_an_adaptive_row_is_the_output_of_its_forward(tmp_path: 
 
 def test_ttk_rows_are_integers_whatever_their_ranges_say(tmp_path: Path) -> None:
     entry = read_ttk(tmp_path)
-    case, made = case_of(entry), contents(case_of(entry))
+    case, made = case_of(entry), make_operands(case_of(entry))
     assert case.shape == (2, 3, 6, 4)
     assert dict(case.layouts) == dict.fromkeys(case.api.tensors, "nhwc")
     assert np.isfinite(made.values).all()
@@ -106,7 +106,7 @@ def test_ttk_rows_are_integers_whatever_their_ranges_say(tmp_path: Path) -> None
 def test_ranges_are_recipes_within_what_the_dtype_has(tmp_path: Path, given: Any, recipe: str) -> None:
     case = case_of(read(tmp_path, atk_windowed(dtype="fp16", values=given))[0])
     assert case.values == recipe
-    values = contents(case).values.astype(np.float64)
+    values = make_operands(case).values.astype(np.float64)
     low, high = (float(recipe.partition("(")[2].rstrip(")").split(",")[place]) for place in (0, -1))
     assert np.isnan(values).all() if np.isnan(low) else ((low <= values + 1e-4) & (values - 1e-4 <= high)).all()
     assert len(np.unique(values)) > 50 or low == high or np.isnan(low)
@@ -118,10 +118,10 @@ def test_a_normal_distribution_has_a_mean_and_deviation_of_its_ranges(tmp_path: 
         case_of(read(tmp_path, atk_windowed(number, shape=(1, 1, 64, 64), pooled=(1, 1, 32, 32), values=given))[0])
         for number in range(3)
     ]
-    means = [float(contents(case).values.mean()) for case in drawn]
+    means = [float(make_operands(case).values.mean()) for case in drawn]
     assert all(10 <= mean <= 20 for mean in means)
     assert len({round(mean, 1) for mean in means}) == 3
-    assert all(0.4 < contents(case).values.std() < 1.1 for case in drawn)
+    assert all(0.4 < make_operands(case).values.std() < 1.1 for case in drawn)
 
 
 def without(row: Row, name: str) -> Row:

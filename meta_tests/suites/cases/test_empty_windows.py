@@ -19,31 +19,31 @@ from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.fence import fenced
+from poolproof.suites.cases.memory import fenced
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.processes import fork
 from poolproof.suites.running.sandbox import Sandbox, survey
 from scatter import Scatter
 from scatter_backends import (
-    FirstCellForEmptyWindow,
-    IndexOutsideForEmptyWindow,
-    NoIndexForEmptyWindow,
-    WritesJustBehind,
+    IndexOutside,
+    first_cell_for_empty_window,
+    no_index_for_empty_window,
+    writes_just_behind,
 )
 
 ASPECT = CASE_ASPECTS["empty_windows"]
 
 
 @cache
-def questions() -> list[Question]:
+def questions() -> list[CaseQuestion]:
     chosen = [subject for subject in subjects("scatter", Scatter()) if subject.dtype in ("float32", "float16")]
     return [question for block in blocks(chosen, [ASPECT], PLANS["smoke"], 1) for question in block.questions()]
 
 
-def backwards() -> list[Question]:
+def backwards() -> list[CaseQuestion]:
     return [question for question in questions() if question.case.api.is_backward]
 
 
@@ -59,7 +59,7 @@ def test_a_forward_that_refuses_them_makes_no_indices_and_that_is_right() -> Non
     assert "the forward does not make the indices of windows without a cell" in rows[0]["reason"]
 
 
-@pytest.mark.parametrize("backend", [NoIndexForEmptyWindow, FirstCellForEmptyWindow])
+@pytest.mark.parametrize("backend", [no_index_for_empty_window, first_cell_for_empty_window])
 def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
     rows = [judge(question, backend()) for question in questions()]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
@@ -67,13 +67,13 @@ def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
 
 
 def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forward() -> None:
-    assert {judge(question, IndexOutsideForEmptyWindow())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
+    assert {judge(question, IndexOutside())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
 
 
 def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
     sandbox = Sandbox(backend, scratch, "sandbox", 60.0)
     try:
-        return list(sandbox.judge([Question(Case.from_json(case), ASPECT) for case in cases]))
+        return list(sandbox.judge([CaseQuestion(Case.from_json(case), ASPECT) for case in cases]))
     finally:
         sandbox.close()
 
@@ -91,7 +91,7 @@ def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
 
 
 def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
-    row = judge(Question(Case.from_json(OVER_A_ROW.format(5)), ASPECT), WritesJustBehind())
+    row = judge(CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT), writes_just_behind())
     assert row["checks_violated"] == ["memory_untouched"]
 
 
@@ -122,7 +122,7 @@ def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> 
     assert len(set(wholes)) == len({subject.operator.name for subject in wholes})
 
 
-class Breaking(NoIndexForEmptyWindow):
+class Breaking(no_index_for_empty_window):
     """A forward that fails without reason."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
@@ -136,8 +136,8 @@ def test_a_forward_that_could_not_run_is_no_refusal() -> None:
 
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
-    question = Question(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
-    assert judge(question, FirstCellForEmptyWindow())["verdict"] == Verdict.CONFORMS
+    question = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
+    assert judge(question, first_cell_for_empty_window())["verdict"] == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(("past", "status"), [(0, 0), (100, -signal.SIGSEGV), (5000, -signal.SIGSEGV)])

@@ -9,7 +9,7 @@ import pytest
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.score.hunt import HONEST, answers
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, Subject, blocks
 
@@ -50,7 +50,7 @@ def test_some_tensor_of_the_soak_plan_is_past_what_31_bits_of_bytes_address(dtyp
 def test_planes_that_are_lost_behind_an_offset_are_missed(defect: str, bits: int) -> None:
     """The smallest case past the offset, which the smoke plan has, shows it; the honest emulator conforms there."""
     found = [case for case in asked(OPERATORS["AdaptiveMaxPool2dBackward"], "smoke") if prod(case.shape) > 1 << bits]
-    question = Question(min(found, key=lambda case: prod(case.shape)), ASPECT.alone)
+    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT.alone)
     (lost,) = answers("A2", defect, [question], 120.0)
     (honest,) = answers("A2", HONEST, [question], 120.0)
     assert lost["checks_violated"][0] == "interval"

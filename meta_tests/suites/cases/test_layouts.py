@@ -11,10 +11,10 @@ import pytest
 from holding import holding
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout, suitable
+from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import POISONS, allocate
-from poolproof.suites.cases.operands import contents
-from poolproof.suites.judging.judge import Question, judge
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from scatter import Scatter
 
 SHAPE = (2, 3, 4, 5, 6)
@@ -49,7 +49,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 def test_a_program_makes_it(name: str) -> None:
     torch = pytest.importorskip("torch")
     view = PROGRAMS[name](lambda *sizes: torch.empty(sizes))
-    placed = Layout(name).place(SHAPE, 3)
+    placed = MemoryLayout(name).place(SHAPE, 3)
     assert tuple(view.shape) == SHAPE
     assert (placed.strides, placed.start) == (view.stride(), view.storage_offset())
 
@@ -60,13 +60,13 @@ def test_the_gradient_of_a_sum_is_expanded_over_all_axes() -> None:
     pooled = torch.zeros(SHAPE, requires_grad=True)
     pooled.register_hook(lambda gradient: seen.append(gradient.stride()))
     pooled.sum().backward()
-    assert seen == [Layout("expanded_all").place(SHAPE, 3).strides]
+    assert seen == [MemoryLayout("expanded_all").place(SHAPE, 3).strides]
 
 
 @pytest.mark.parametrize("name", [name for name, view in LAYOUTS.items() if view.shared])
 @pytest.mark.parametrize("tensor", ["self", "grad_output", "indices"])
 def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> None:
-    layout = Layout(name)
+    layout = MemoryLayout(name)
     case = Case.of(
         operator="MaxPool3dWithArgmaxBackward",
         shape=(2, 3, 7, 7, 8),
@@ -77,9 +77,9 @@ def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> No
     if not layout.shares_along(case.sharing(tensor)):
         pytest.skip("windows of a plane share no index")
     case = Case.from_json(case.to_json()[:-1] + f',"layouts":{{"{tensor}":"{layout}"}}}}')
-    content = contents(case)
-    meant = {"self": content.values, "grad_output": content.gradient, "indices": content.indices}[tensor]
-    held = allocate(content, POISONS[0]).tensors[tensor]
+    operands = make_operands(case)
+    meant = {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[tensor]
+    held = allocate(operands, POISONS[0]).tensors[tensor]
     assert held.storage_elements < held.array.size
     assert np.array_equal(held.array, meant.reshape(held.shape))
     assert len(np.unique(held.array)) > 1 or name == "expanded_all"
@@ -91,17 +91,17 @@ def test_indices_of_the_forward_are_not_put_where_indices_share_memory() -> None
         '{"operator":"MaxPool2dWithIndicesBackward","shape":[3,2,6,6],"kernel_size":[2],"layouts":'
         '{"indices":"expanded_n+3","grad_output":"expanded_all"}}'
     )
-    row = judge(Question(Case.from_json(case), holding("interval", "round_trip")), Scatter())
+    row = judge(CaseQuestion(Case.from_json(case), holding("interval", "round_trip")), Scatter())
     assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "interval", "round_trip"])
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 5, 1, 1, 1), (3, 1, 1, 1, 4), (0, 5, 2, 3, 4), (5, 4, 4, 4)])
 def test_what_suits_differs_from_contiguous_where_there_are_elements(shape: tuple[int, ...]) -> None:
     """`suitable` looks at which axes are longer than 1, and at no lengths: the lengths agree with it."""
-    dense = Layout("contiguous").place(shape, 3)
+    dense = MemoryLayout("contiguous").place(shape, 3)
     marked = {name for name, view in LAYOUTS.items() if view.marked}
     suiting = set(suitable(DRAWN, shape, 3, "ncdhw")) - marked
-    assert suiting == {name for name in DRAWN if Layout(name).suits(shape, 3)} - marked
+    assert suiting == {name for name in DRAWN if MemoryLayout(name).suits(shape, 3)} - marked
     for name in suiting:
-        strides = zip(Layout(name).place(shape, 3).strides, dense.strides, shape, strict=True)
+        strides = zip(MemoryLayout(name).place(shape, 3).strides, dense.strides, shape, strict=True)
         assert any(own != usual and size > 1 for own, usual, size in strides)

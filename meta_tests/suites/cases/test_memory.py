@@ -11,17 +11,17 @@ import pytest
 from poolproof.backends.base import Tensor
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS
-from poolproof.suites.cases.memory import POISONS, SURROUNDINGS, allocate, as_before, guard_and_gap_mask, holds_poison
-from poolproof.suites.cases.operands import Contents, contents
-from poolproof.suites.judging.comparing import trespassed, unchanged, untouched
-from poolproof.suites.judging.slabs import anywhere, are_same_bits
+from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
+from poolproof.suites.cases.operands import CaseOperands, make_operands
+from poolproof.suites.judging.chunks import anywhere, are_same_bits
+from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
 from poolproof.suites.judging.trial import Trial
 from scatter import Scatter
 
 
-def laid_out(layout: str) -> Contents:
+def laid_out(layout: str) -> CaseOperands:
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"layouts":%s}'
-    return contents(Case.from_json(line % json.dumps({"grad_input": layout})))
+    return make_operands(Case.from_json(line % json.dumps({"grad_input": layout})))
 
 
 def output(layout: str) -> Tensor:
@@ -40,10 +40,10 @@ OF_OUTPUTS = [
 def test_a_byte_outside_the_elements_is_told_from_one_of_them(layout: str) -> None:
     tensor = output(layout)
     outside = guard_and_gap_mask(tensor)
-    assert not trespassed(tensor)
+    assert not is_written_out_of_bounds(tensor)
     for byte in [0, len(outside) - 1, *range(tensor.guard - 2, len(outside) - tensor.guard + 2)]:
         before, tensor.buffer[byte] = tensor.buffer[byte], 0xEE
-        assert trespassed(tensor) == outside[byte]
+        assert is_written_out_of_bounds(tensor) == outside[byte]
         tensor.buffer[byte] = before
 
 
@@ -52,22 +52,22 @@ def test_poison_is_in_the_elements_and_nowhere_else(layout: str) -> None:
     for poison in POISONS:
         tensor = allocate(laid_out(layout), poison).tensors["grad_input"]
         outside = guard_and_gap_mask(tensor)
-        assert (tensor.buffer[outside] == SURROUNDINGS).all() and (tensor.buffer[~outside] == poison).all()
+        assert (tensor.buffer[outside] == GAP_FILL).all() and (tensor.buffer[~outside] == poison).all()
         assert holds_poison(tensor.array, poison).all()
         tensor.array[0, 1, 2, 3] = 0
         assert holds_poison(tensor.array, poison).sum() == tensor.array.size - 1
 
 
 def test_an_input_is_laid_out_alike_each_time() -> None:
-    content = contents(
+    operands = make_operands(
         Case.from_json(
             '{"operator":"MaxPool2dWithMaskBackward","shape":[1,2,5,5],"kernel_size":[2],"index_dtype":"int8",'
             '"layouts":{"self":"sliced+3","grad_output":"expanded_c"}}'
         )
     )
-    call = allocate(content, POISONS[0])
+    call = allocate(operands, POISONS[0])
     for name in call.operator.inputs:
-        np.testing.assert_array_equal(as_before(content, name, POISONS[0]).buffer, call.tensors[name].buffer)
+        np.testing.assert_array_equal(rebuild_input(operands, name, POISONS[0]).buffer, call.tensors[name].buffer)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_an_input_is_laid_out_alike_each_time() -> None:
 def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name: str, layout: str) -> None:
     """`expanded_nc+18`: as many elements in storage as in the tensor, of which most lie before the first."""
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"stride":[1],"layouts":%s}'
-    content = contents(Case.from_json(line % json.dumps({name: layout})))
-    tensor = allocate(content, POISONS[0]).tensors[name]
-    assert untouched(tensor, content, name) == (layout in ("contiguous", "channels_last"))
+    operands = make_operands(Case.from_json(line % json.dumps({name: layout})))
+    tensor = allocate(operands, POISONS[0]).tensors[name]
+    assert untouched(tensor, operands, name) == (layout in ("contiguous", "channels_last"))
     for byte in range(len(tensor.buffer)):
         tensor.buffer[byte] ^= 0x10
-        assert not untouched(tensor, content, name)
+        assert not untouched(tensor, operands, name)
         tensor.buffer[byte] ^= 0x10
 
 
@@ -91,8 +91,8 @@ def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(shape: list[int])
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":%s,"kernel_size":[1]}'
     trial = Trial(Case.from_json(line % shape), Scatter())
     for name in trial.case.api.inputs:
-        buffer = trial.first.call.tensors[name].buffer
-        assert (name in trial.first.before) == (shape[-1] < 130)
+        buffer = trial.baseline.call.tensors[name].buffer
+        assert (name in trial.baseline.before) == (shape[-1] < 130)
         for byte in (0, len(buffer) // 2, len(buffer) - 1):
             assert unchanged(trial, name)
             buffer[byte] ^= 0x10
@@ -129,12 +129,12 @@ def test_zeros_of_both_signs_and_nans_of_two_payloads_are_not_the_same_bits() ->
 def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:
     trial = Trial(laid_out("sliced").case, Scatter())
     assert set(trial.repetition().call.tensors) == {"grad_input"}
-    assert set(trial.first.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
+    assert set(trial.baseline.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
 
 
 def test_one_bit_in_a_repetition_is_seen_whatever_was_asked_before() -> None:
     trial = Trial(laid_out("sliced").case, Scatter(), repeats=2)
-    assert trial.has_bits_of_first(trial.repetition(), "grad_input")
+    assert trial.equals_baseline(trial.repetition(), "grad_input")
     trial.repetition(2).output("grad_input").view(np.uint32)[1, 1, 2, 3] ^= 1
-    assert not trial.has_bits_of_first(trial.repetition(2), "grad_input")
-    assert trial.has_bits_of_first(trial.repetition(), "grad_input")
+    assert not trial.equals_baseline(trial.repetition(2), "grad_input")
+    assert trial.equals_baseline(trial.repetition(), "grad_input")

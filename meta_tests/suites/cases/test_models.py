@@ -12,7 +12,7 @@ from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.models import LAYERS, SMALL, Layer, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, Subject, blocks
@@ -90,14 +90,14 @@ SIZE = 10_000
 
 @FORMATS
 def test_half_of_what_a_rectifier_leaves_is_zero(fmt: FloatFormat) -> None:
-    values = VALUES["after_relu"](SIZE, fmt, Stream(1, "values"))
+    values = VALUES["after_relu"](SIZE, fmt, RandomStream(1, "values"))
     assert values.min() == 0.0
     assert 0.48 < (values == 0.0).mean() < 0.52
 
 
 @FORMATS
 def test_saturated_values_tie_at_the_largest_number(fmt: FloatFormat) -> None:
-    values = VALUES["saturated"](SIZE, fmt, Stream(1, "values"))
+    values = VALUES["saturated"](SIZE, fmt, RandomStream(1, "values"))
     assert np.isfinite(values).all()
     assert 0.015 < (values == fmt.max).mean() < 0.035
     assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
@@ -105,7 +105,7 @@ def test_saturated_values_tie_at_the_largest_number(fmt: FloatFormat) -> None:
 
 @FORMATS
 def test_batch_normalised_values_have_several_gains_and_shifts(fmt: FloatFormat) -> None:
-    values = VALUES["batch_normalised"](SIZE, fmt, Stream(1, "values"))
+    values = VALUES["batch_normalised"](SIZE, fmt, RandomStream(1, "values"))
     assert abs(values.mean()) < 0.1
     assert 1.0 < values.std() < 1.6
     kurtosis = np.mean((values - values.mean()) ** 4) / values.var() ** 2
@@ -115,6 +115,6 @@ def test_batch_normalised_values_have_several_gains_and_shifts(fmt: FloatFormat)
 
 def test_backpropagated_gradients_are_small_and_some_are_subnormal_in_float16() -> None:
     landing = Landing(np.arange(SIZE)[None], SIZE)
-    gradient = np.abs(GRADIENTS["backpropagated"](landing, FLOAT16, Stream(1, "gradient")))
+    gradient = np.abs(GRADIENTS["backpropagated"](landing, FLOAT16, RandomStream(1, "gradient")))
     assert gradient.max() < 1.0
     assert 0.05 < ((gradient > 0.0) & (gradient < FLOAT16.smallest_normal)).mean() < 0.5

@@ -16,11 +16,11 @@ from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
-from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, Layout
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.searching import examples, shrink, strategy_of
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.running.aspects import CASE_ASPECTS
@@ -123,12 +123,12 @@ def test_layouts_come_alone_and_together() -> None:
 
 
 @cache
-def smoke_layouts(operator: Operator, index_dtype: str) -> list[dict[str, Layout]]:
+def smoke_layouts(operator: Operator, index_dtype: str) -> list[dict[str, MemoryLayout]]:
     """Of each case that the smoke plan has in three dtypes: tensor -> layout."""
     subjects = [Subject("any", operator, dtype, index_dtype) for dtype in ("float32", "float16", "bfloat16")]
     planned = blocks(subjects, [CASE_ASPECTS["layouts"]], PLANS["smoke"], 0)
     drawn = [question.case for block in planned for question in block.questions()]
-    return [{tensor: Layout.parse(text) for tensor, text in case.layouts} for case in drawn]
+    return [{tensor: MemoryLayout.parse(text) for tensor, text in case.layouts} for case in drawn]
 
 
 def layouts_of(operator: Operator, tensor: str) -> set[str]:
@@ -228,23 +228,23 @@ def crowd(k_max: int) -> Landing:
 @pytest.mark.parametrize("fmt", FMTS, ids=lambda fmt: fmt.name)
 def test_gradients_are_representable_and_repeatable(fmt: FloatFormat, recipe: str) -> None:
     landing = crowd(9)
-    gradient = GRADIENTS[recipe](landing, fmt, Stream(4, "gradient"))
+    gradient = GRADIENTS[recipe](landing, fmt, RandomStream(4, "gradient"))
     assert gradient.shape == landing.cells.shape
     assert np.array_equal(gradient.astype(fmt.dtype).astype(np.float64), gradient, equal_nan=True)
-    assert np.array_equal(gradient, GRADIENTS[recipe](landing, fmt, Stream(4, "gradient")), equal_nan=True)
+    assert np.array_equal(gradient, GRADIENTS[recipe](landing, fmt, RandomStream(4, "gradient")), equal_nan=True)
 
 
 @pytest.mark.parametrize("fmt", FMTS, ids=lambda fmt: fmt.name)
 @pytest.mark.parametrize("k_max", [1, 2, 9, 100])
 def test_integers_are_exact_in_every_order_and_model(fmt: FloatFormat, k_max: int) -> None:
     landing = crowd(k_max)
-    gradient = GRADIENTS["integers"](landing, fmt, Stream(1, "gradient"))
+    gradient = GRADIENTS["integers"](landing, fmt, RandomStream(1, "gradient"))
     assert (gradient != 0).all()
     assert np.bincount(landing.cells, np.abs(gradient)).max() <= fmt.largest_exact_integer
 
 
 def test_special_gradients_mix_every_kind_with_ordinary_values() -> None:
-    gradient = GRADIENTS["special"](crowd(9), FLOAT16, Stream(1, "gradient"))
+    gradient = GRADIENTS["special"](crowd(9), FLOAT16, RandomStream(1, "gradient"))
     assert np.isnan(gradient).any()
     assert np.isposinf(gradient).any()
     assert np.isneginf(gradient).any()
@@ -254,7 +254,7 @@ def test_special_gradients_mix_every_kind_with_ordinary_values() -> None:
 
 def test_subnormal_gradients_are_below_twice_the_smallest_normal() -> None:
     for fmt in (FLOAT32, FLOAT16, BFLOAT16):
-        gradient = np.abs(GRADIENTS["subnormal"](crowd(3), fmt, Stream(1, "gradient")))
+        gradient = np.abs(GRADIENTS["subnormal"](crowd(3), fmt, RandomStream(1, "gradient")))
         assert (gradient < fmt.smallest_normal).any()
         assert gradient.max() <= 2 * fmt.smallest_normal
 
@@ -265,7 +265,7 @@ def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> 
     profile = Profile(indices=(recipe,), empty_batches=False)
     index_dtype = operator.indices.dtypes[-1]
     for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
-        indices = contents(case).indices
+        indices = make_operands(case).indices
         assert indices is not None
         rest = indices
         for number in reversed(range(len(case.axes))):
@@ -286,8 +286,8 @@ def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
         padding=(2,),
         indices="shared",
     )
-    assert contents(case).landing.largest_multiplicity >= 9
-    borders = contents(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
+    assert make_operands(case).landing.largest_multiplicity >= 9
+    borders = make_operands(Case.from_json(case.to_json().replace('"shared"', '"tile_borders"'))).indices
     assert borders is not None
     assert {63, 64} & set((borders % 66).ravel().tolist())
 
@@ -304,17 +304,17 @@ def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
         json.loads(base.to_json())
         | {"stride": [], "padding": [], "dilation": [], "layouts": {"self": "sliced"}, "index_dtype": "int32"}
     )
-    assert np.array_equal(contents(base).gradient, contents(other).gradient)
+    assert np.array_equal(make_operands(base).gradient, make_operands(other).gradient)
     assert not np.array_equal(
-        contents(base).gradient, contents(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient
+        make_operands(base).gradient, make_operands(Case.from_json(base.to_json()[:-1] + ',"seed":1}')).gradient
     )
 
 
 def test_the_random_stream_is_pinned() -> None:
     """Data must not change with a library version: these are the first numbers of two streams."""
-    assert Stream(0, "gradient").below(1000, 4).tolist() == STREAM_HEAD
-    assert Stream(1, "gradient").below(1000, 4).tolist() != STREAM_HEAD
-    assert Stream(0, "values").below(1000, 4).tolist() != STREAM_HEAD
+    assert RandomStream(0, "gradient").below(1000, 4).tolist() == STREAM_HEAD
+    assert RandomStream(1, "gradient").below(1000, 4).tolist() != STREAM_HEAD
+    assert RandomStream(0, "values").below(1000, 4).tolist() != STREAM_HEAD
 
 
 STREAM_HEAD = [594, 896, 447, 10]

@@ -13,12 +13,12 @@ from poolproof.references.geometry import windowed_axis
 from poolproof.references.kernels import numbers as core
 from poolproof.references.kernels.compiled import Compiled, in_numpy
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
-from poolproof.suites.cases.recipes import RECIPES, loops, many
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.recipes import RECIPES, bulk, loops
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES, draw_values
 
 SIZE = 203
@@ -28,9 +28,9 @@ SIZE = 203
 @pytest.mark.parametrize("recipe", VALUES)
 def test_values_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for fmt in (FLOAT32, FLOAT16, BFLOAT16):
-        whole = VALUES[recipe](SIZE, fmt, Stream(3, "values"))
-        monkeypatch.setattr(streams, "PART", 50)
-        made = draw_values(recipe, SIZE, fmt, Stream(3, "values"))
+        whole = VALUES[recipe](SIZE, fmt, RandomStream(3, "values"))
+        monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 50)
+        made = draw_values(recipe, SIZE, fmt, RandomStream(3, "values"))
         assert made.dtype == fmt.dtype
         assert made.tobytes() == whole.astype(fmt.dtype).tobytes()
         monkeypatch.undo()
@@ -39,12 +39,12 @@ def test_values_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("recipe", GRADIENTS)
 def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     axis = windowed_axis(9, 3, 2, 1, 1, False)
-    indices = INDICES["in_window"]((axis,), np.zeros((SIZE, 9)), Stream(2, "indices"))
+    indices = INDICES["in_window"]((axis,), np.zeros((SIZE, 9)), RandomStream(2, "indices"))
     landing = Landing(indices, 9, (axis,))
     for fmt in (FLOAT32, FLOAT16, BFLOAT16):
-        whole = GRADIENTS[recipe](landing, fmt, Stream(3, "gradient"))
-        monkeypatch.setattr(streams, "PART", 50)
-        made = GRADIENTS[recipe](landing, fmt, Stream(3, "gradient"))
+        whole = GRADIENTS[recipe](landing, fmt, RandomStream(3, "gradient"))
+        monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 50)
+        made = GRADIENTS[recipe](landing, fmt, RandomStream(3, "gradient"))
         monkeypatch.undo()
         assert made.tobytes() == whole.tobytes()
 
@@ -104,7 +104,7 @@ def hold_numbers(key: tuple[int, int]) -> None:
 
 def test_draws_follow_one_another() -> None:
     """Every kind takes one number for each element, normal values take twelve."""
-    stream, whole = Stream(5, "values"), Stream(5, "values").uniform(3 + 12 * 2 + 4 + 4 + 4)
+    stream, whole = RandomStream(5, "values"), RandomStream(5, "values").uniform(3 + 12 * 2 + 4 + 4 + 4)
     assert stream.uniform(3).tobytes() == whole[:3].tobytes()
     assert stream.normal(2).tobytes() == (functools.reduce(np.add, whole[3:27].reshape(12, 2)) - 6.0).tobytes()
     assert stream.signs(4).tolist() == [1.0 - 2.0 * int(2.0 * number) for number in whole[27:31]]
@@ -125,10 +125,10 @@ def test_contents_uncompiled_are_those_compiled(operator: str, request: pytest.F
     """One recipe for each tensor at a time, the others at their defaults."""
     chosen = [{field: name} for field, named in RECIPES.items() for name in named]
     cases = [Case.of(operator=operator, **SMALL[operator], **recipe, seed=7) for recipe in chosen]
-    made = [contents(case) for case in cases]
+    made = [make_operands(case) for case in cases]
     request.getfixturevalue("in_python")
     for case, compiled in zip(cases, made, strict=True):
-        again = contents(case)
+        again = make_operands(case)
         for name in ("values", "indices", "gradient"):
             assert getattr(again, name).tobytes() == getattr(compiled, name).tobytes(), (case.id, name)
 
@@ -144,7 +144,7 @@ def large(operator: str, **recipes: str) -> Case:
 @pytest.mark.parametrize("recipe", ["ties", "after_relu", "infinities"])
 def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_an_offset(recipe: str) -> None:
     """What `huge` is for: a kernel that reads at an offset cut to 20 bits reads something else."""
-    values = contents(large("MaxPool2dWithMask", values=recipe)).values.view(np.uint16)
+    values = make_operands(large("MaxPool2dWithMask", values=recipe)).values.view(np.uint16)
     planes = values.reshape(300, -1)
     assert len(np.unique(planes, axis=0)) == 300
     flat, behind = values.ravel(), 1 << 20
@@ -152,7 +152,7 @@ def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_a
 
 
 def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
-    drawn = contents(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
+    drawn = make_operands(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
     assert drawn.gradient is not None
     terms = np.abs(drawn.terms)
     assert np.bincount(drawn.landing.cells, terms).max() <= FLOAT16.largest_exact_integer
@@ -160,31 +160,33 @@ def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
 
 
 def test_values_that_depend_on_their_place_are_drawn_for_it_however_many_they_are() -> None:
-    size = many.MOST_DRAWN + 100
+    size = bulk.MAX_DRAWN + 100
     ascending, descending = (
-        draw_values(name, size, FLOAT32, Stream(1, "values")) for name in ("ascending", "descending")
+        draw_values(name, size, FLOAT32, RandomStream(1, "values")) for name in ("ascending", "descending")
     )
     assert (np.diff(ascending) == 1.0).all() and (np.diff(descending) == -1.0).all()
 
 
 def test_beyond_a_size_elements_are_those_of_a_table() -> None:
-    sizes = (many.MOST_DRAWN, many.MOST_DRAWN + 1)
-    drawn, repeated = (len(np.unique(draw_values("negative", size, FLOAT32, Stream(1, "values")))) for size in sizes)
-    assert repeated <= many.TABLE < drawn
+    sizes = (bulk.MAX_DRAWN, bulk.MAX_DRAWN + 1)
+    drawn, repeated = (
+        len(np.unique(draw_values("negative", size, FLOAT32, RandomStream(1, "values")))) for size in sizes
+    )
+    assert repeated <= bulk.TABLE < drawn
 
 
 @pytest.mark.parametrize("recipe", INDICES)
 def test_indices_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     axes = (windowed_axis(6, 3, 1, 1, 1, False), windowed_axis(5, 2, 1, 0, 2, False))
-    values = draw_values("normal", 7 * 30, FLOAT32, Stream(1, "values")).reshape(7, 6, 5)
-    whole = INDICES[recipe](axes, values, Stream(2, "indices"))
-    monkeypatch.setattr(streams, "PART", 40)
-    np.testing.assert_array_equal(INDICES[recipe](axes, values, Stream(2, "indices")), whole)
+    values = draw_values("normal", 7 * 30, FLOAT32, RandomStream(1, "values")).reshape(7, 6, 5)
+    whole = INDICES[recipe](axes, values, RandomStream(2, "indices"))
+    monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 40)
+    np.testing.assert_array_equal(INDICES[recipe](axes, values, RandomStream(2, "indices")), whole)
 
 
 def test_parts_are_whole_units_that_cover_all_elements() -> None:
-    total = 3 * streams.PART + 10
-    parts = [part for part, _ in Stream(0, "values").parts(total, unit=1000)]
+    total = 3 * streams.CHUNK_ELEMENTS + 10
+    parts = [part for part, _ in RandomStream(0, "values").chunks(total, unit=1000)]
     assert parts[0].start == 0 and parts[-1].stop == total
     assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in itertools.pairwise(parts))
     assert len(parts) > 3

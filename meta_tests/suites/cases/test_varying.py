@@ -8,7 +8,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.cases.varying import MOST_ELEMENTS, alternatives, changed, dials
+from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, parameters
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
@@ -16,25 +16,25 @@ def test_what_is_turned_is_legal_and_as_wanted(operator: Operator) -> None:
     drawn = generate(cases(operator, "float32", "int64", Profile(empty_batches=False)), 12, 3)
     made = 0
     for case in drawn:
-        for dial in dials(case):
-            assert dial.at(dial.low - 1) is None
-            assert dial.at(dial.most + 1) is None
+        for parameter in parameters(case):
+            assert parameter.with_value(parameter.low - 1) is None
+            assert parameter.with_value(parameter.most + 1) is None
             for value in (1, 2, 5, 64):
-                other = dial.at(value)
+                other = parameter.with_value(value)
                 if other is not None:
                     made += 1
                     assert Case.from_json(other.to_json()) == other
                     assert not other.has_empty_window()
-                    named = other.shape if dial.name in "NCDHW" else getattr(other.attributes, dial.name)
+                    named = other.shape if parameter.name in "NCDHW" else getattr(other.attributes, parameter.name)
                     assert value in named
     assert made > 100
 
 
 def test_nothing_is_made_that_is_too_large_to_be_judged_in_a_moment() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 1, 8, 8), kernel_size=(2, 2))
-    planes = next(dial for dial in dials(case) if dial.name == "C")
-    assert planes.at(MOST_ELEMENTS // 64) is not None
-    assert planes.at(MOST_ELEMENTS // 64 + 1) is None
+    planes = next(parameter for parameter in parameters(case) if parameter.name == "C")
+    assert planes.with_value(MAX_ELEMENTS // 64) is not None
+    assert planes.with_value(MAX_ELEMENTS // 64 + 1) is None
 
 
 def test_windows_without_cells_are_made_where_the_case_has_one() -> None:

@@ -13,7 +13,7 @@ from places import SUPPORT
 from poolproof.backends.registry import create
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import budget
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import EVERYTHING
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
@@ -31,21 +31,21 @@ def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
     "text", ["", "8", "GiB", "-1GiB", "0B", "0.2B", "8 apples", "1e3GiB", "infGiB", "9" * 400 + "TiB"]
 )
 def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(budget.NoSize, match="a size is a number above 0 and a unit, such as 8GiB"):
+    with pytest.raises(budget.InvalidSize, match="a size is a number above 0 and a unit, such as 8GiB"):
         budget.parse_size(text)
 
 
 def test_a_case_beyond_the_budget_is_not_run_and_says_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats) - 1))
-    monkeypatch.setattr("poolproof.suites.judging.judge.Trial", None)
-    row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
+    monkeypatch.setattr("poolproof.suites.judging.case_question.Trial", None)
+    row = CaseQuestion(CASE, EVERYTHING).judge(create("torch-cpu"))
     assert row["verdict"] == "not run"
     assert " GiB of tensors, about " in row["reason"]
 
 
 def test_a_case_within_the_budget_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(CASE, EVERYTHING.repeats)))
-    assert Question(CASE, EVERYTHING).judge(create("torch-cpu"))["verdict"] == "conforms"
+    assert CaseQuestion(CASE, EVERYTHING).judge(create("torch-cpu"))["verdict"] == "conforms"
 
 
 def test_workers_share_what_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +92,6 @@ def test_standards_of_others_are_left_out_where_memory_is_short(monkeypatch: pyt
     told = []
     for room in (needed, 2 * needed + budget.STANDARDS_BYTES * CASE.planes * CASE.plane_size):
         monkeypatch.setenv(budget.VARIABLE, str(room))
-        row = Question(CASE, EVERYTHING).judge(create("torch-cpu"))
+        row = CaseQuestion(CASE, EVERYTHING).judge(create("torch-cpu"))
         told.append((row["verdict"], bool(row.get("standards_passed"))))
     assert told == [("conforms", False), ("conforms", True)]

@@ -8,26 +8,26 @@ from functools import cache
 
 import pytest
 
-from dying_backends import Environment
+from dying_backends import environment
 from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.arrow import SCHEMA, to_table
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
-from scatter_backends import FAULTS, Lost, WrongResult
+from scatter_backends import FAULTS, lost, wrong_result
 
 DTYPES = ("float32", "float16", "bfloat16")
 CASES = 12
 
 
 @cache
-def questions() -> list[Question]:
+def questions() -> list[CaseQuestion]:
     """A small plan over everything the numpy backend supports."""
     known = subjects("scatter", Scatter())
     chosen = [replace(subject, on_streams=True) for subject in known if subject.dtype in DTYPES]
@@ -37,11 +37,11 @@ def questions() -> list[Question]:
     return [question for block in blocks(chosen, aspects, plan, seed=2) for question in block.questions()]
 
 
-def sample(every: int) -> list[Question]:
+def sample(every: int) -> list[CaseQuestion]:
     return questions()[::every]
 
 
-def repeated_twice(question: Question) -> Question:
+def repeated_twice(question: CaseQuestion) -> CaseQuestion:
     """At other addresses and at the same: who draws no lots does nothing else in thousands of repetitions."""
     asked = question.aspect.repeats if question.repeats is None else question.repeats
     return replace(question, repeats=min(asked, 2))
@@ -77,7 +77,7 @@ def test_plane_sum_needs_no_oracle_of_cells() -> None:
 
 
 def row_of(fault: str, case: str, check: str = "interval") -> Row:
-    return judge(Question(Case.from_json(case), holding(check)), FAULTS[fault][0]())
+    return judge(CaseQuestion(Case.from_json(case), holding(check)), FAULTS[fault][0]())
 
 
 def test_the_message_names_cell_windows_interval_and_value() -> None:
@@ -92,7 +92,7 @@ def test_the_message_names_cell_windows_interval_and_value() -> None:
     for part in (
         f"grad_input{finding['element']}",
         finding["got"],
-        f"owed {finding['owed']}",
+        f"expected {finding['owed']}",
         "grad_output[0, 0, 1, 1]",
         "were lost",
     ):
@@ -113,12 +113,12 @@ def test_the_message_guesses_what_happened() -> None:
 def test_a_wrong_shape_is_all_that_is_said() -> None:
     case = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,4,4],"kernel_size":[2]}'
     aspect = holding("interval", "repeat", "results", "unreached")
-    row = Question(Case.from_json(case), aspect).judge(WrongAltogether())
+    row = CaseQuestion(Case.from_json(case), aspect).judge(WrongAltogether())
     assert row["checks_violated"] == ["results"]
     assert row["checks_judged"] == ["refusal", "results"]
 
 
-class WrongAltogether(Lost, WrongResult):
+class WrongAltogether(lost, wrong_result):
     """The last window's gradient does not arrive, and grad_input comes back without its batch axis."""
 
 
@@ -129,12 +129,12 @@ def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
     )
     row = row_of("half_accumulator", case)
     assert row["verdict"] == Verdict.VIOLATES
-    assert "owed [" in row["reason"]
+    assert "expected [" in row["reason"]
     assert "in steps of 2**" in row["reason"]
 
 
 def test_a_faulty_environment_is_neither_failure_nor_success() -> None:
-    row = judge(sample(50)[0], Environment())
+    row = judge(sample(50)[0], environment())
     assert row["verdict"] == Verdict.NOT_RUN
     assert row["reason"] == "the kernel package is not installed"
 

@@ -11,9 +11,9 @@ import choosing_backends as choosing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
 from poolproof.suites.running.plans import PLANS, blocks, subjects
@@ -26,7 +26,7 @@ ASKED = ("MaxPool2dWithIndicesBackward", "AdaptiveMaxPool3dBackward")
 
 
 def judged(backend: choosing.Choosing, case: Case = TIES) -> Row:
-    return answer(Question(case, EVERYTHING), backend)
+    return answer(CaseQuestion(case, EVERYTHING), backend)
 
 
 def test_any_of_the_tied_is_right() -> None:
@@ -47,19 +47,19 @@ def test_any_of_the_tied_is_right() -> None:
 @pytest.mark.parametrize("backend", [choosing.Choosing, choosing.DeclaresFirst])
 def test_gradients_are_made_for_the_cells_that_were_taken(backend: type[choosing.Choosing]) -> None:
     """Of this recipe one cell has two gradients that are not zero, wherever a case's own indices would lead."""
-    content = Trial(replace(TIES, gradient="rounding_probe", indices="in_window"), backend()).content
-    landing = content.landing
-    assert np.array_equal(content.terms != 0, landing.rank < 2)
-    elsewhere = contents(replace(TIES, indices="in_window")).landing
-    assert not np.array_equal(content.terms != 0, elsewhere.rank < 2)
+    operands = Trial(replace(TIES, gradient="rounding_probe", indices="in_window"), backend()).operands
+    landing = operands.landing
+    assert np.array_equal(operands.terms != 0, landing.rank < 2)
+    elsewhere = make_operands(replace(TIES, indices="in_window")).landing
+    assert not np.array_equal(operands.terms != 0, elsewhere.rank < 2)
 
 
 def test_what_was_taken_is_told_from_the_rules_own() -> None:
-    content = Trial(TIES, choosing.Choosing()).content
-    first = Trial(TIES, choosing.DeclaresFirst()).content
-    assert content.indices is not None
+    operands = Trial(TIES, choosing.Choosing()).operands
+    first = Trial(TIES, choosing.DeclaresFirst()).operands
+    assert operands.indices is not None
     assert first.indices is not None
-    assert np.count_nonzero(content.indices != first.indices) > 10
+    assert np.count_nonzero(operands.indices != first.indices) > 10
 
 
 @pytest.mark.parametrize("values", ["ties", "constant", "all_nan", "negative_infinity"])

@@ -16,8 +16,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.neighbours import companions, producers
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.cases.neighbours import auxiliary_cases, producers
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import ASPECTS, EVERYTHING
 from poolproof.suites.running.runner import Runner
 from runs import replay
@@ -38,8 +38,8 @@ def runner(tmp_path: Path, forked_sandboxes: None) -> Iterator[Runner]:
 
 
 def test_the_case_has_companions_of_either_kind() -> None:
-    assert [3 in case.attributes.sizes for case in companions(RIGHT)].count(True) == 1
-    assert [case.attributes.rounds_up for case in companions(RIGHT)].count(True) == 1
+    assert [3 in case.attributes.sizes for case in auxiliary_cases(RIGHT)].count(True) == 1
+    assert [case.attributes.rounds_up for case in auxiliary_cases(RIGHT)].count(True) == 1
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -50,7 +50,7 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
         writer = RowWriter(tmp_path, "main")
         led_to = finished_work(tmp_path).unplanned
         runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_led_to=led_to)
-        runner.judge_one(Question(RIGHT, ASPECTS["state"], "block"), backend)
+        runner.judge_one(CaseQuestion(RIGHT, ASPECTS["state"], "block"), backend)
         runner.close()
         writer.close()
     rows = read_rows(tmp_path, ["block", "verdict"]).to_pylist()
@@ -59,7 +59,9 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
 
 
 def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:
-    return runner.judge_one(Question(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{backend}")
+    return runner.judge_one(
+        CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{backend}"
+    )
 
 
 @pytest.mark.parametrize("aspect", ["state", "case"])
@@ -96,7 +98,7 @@ def test_what_is_wrong_only_after_calls_that_are_right_by_themselves_stays_accus
 @pytest.mark.parametrize(("fault", "operator"), [("remembers", RIGHT.operator), ("remembers_windows", FORWARD)])
 def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, operator: str) -> None:
     """All the other calls are right if each has a process of its own, and only then."""
-    asked = Question(replace(RIGHT, operator=operator), ASPECTS["state"], "block")
+    asked = CaseQuestion(replace(RIGHT, operator=operator), ASPECTS["state"], "block")
     (row,) = runner.judge_one(asked, f"scatter_backends:{fault}")
     assert row["verdict"] == Verdict.VIOLATES
     assert "state" in row["checks_violated"]
@@ -128,7 +130,7 @@ EMPTY_WINDOW = Case.of(
 def test_a_backward_is_not_accused_of_its_forward(
     runner: Runner, backend: str, aspect: str, case: Case, cleared: Verdict, verdict: Verdict
 ) -> None:
-    row, guilty = runner.judge_one(Question(case, ASPECTS[aspect], "block"), backend)
+    row, guilty = runner.judge_one(CaseQuestion(case, ASPECTS[aspect], "block"), backend)
     assert (row["verdict"], guilty["verdict"], guilty["operator"]) == (cleared, verdict, FORWARD)
     assert guilty["case_id"] in {producer.id for producer in producers(case)}
 

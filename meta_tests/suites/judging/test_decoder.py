@@ -13,9 +13,9 @@ from holding import holding
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import Contents, contents
+from poolproof.suites.cases.operands import CaseOperands, make_operands
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.decoder import Fault, decode
-from poolproof.suites.judging.judge import Question, judge
 from scatter import Scatter
 
 CODES = ("base_four_weights", "colour_ids", "binary_weights")
@@ -50,19 +50,19 @@ GEOMETRIES = (
 INDICES = ("in_window", "crowded", "forward", "tile_borders")
 
 
-def coded(code: str, draw: int) -> Contents:
+def coded(code: str, draw: int) -> CaseOperands:
     geometry = GEOMETRIES[draw % len(GEOMETRIES)]
     dtype = ("float32", "float16", "bfloat16")[draw // len(GEOMETRIES) % 3]
-    return contents(replace(geometry, gradient=code, indices=INDICES[draw % len(INDICES)], dtype=dtype, seed=draw))
+    return make_operands(replace(geometry, gradient=code, indices=INDICES[draw % len(INDICES)], dtype=dtype, seed=draw))
 
 
-def sums(content: Contents) -> np.ndarray:
-    return np.bincount(content.landing.cells, content.terms, content.landing.size)
+def sums(operands: CaseOperands) -> np.ndarray:
+    return np.bincount(operands.landing.cells, operands.terms, operands.landing.size)
 
 
-def one_fault(content: Contents, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
+def one_fault(operands: CaseOperands, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, Fault]:
     """An output with one gradient lost, added twice or sent to another cell of its plane, and which one it was."""
-    gradient, cells, outputs = content.terms, content.landing.cells, sums(content)
+    gradient, cells, outputs = operands.terms, operands.landing.cells, sums(operands)
     window = int(rng.choice(np.flatnonzero(gradient)))
     home, weight = int(cells[window]), gradient[window]
     if kind == "duplicated":
@@ -71,7 +71,7 @@ def one_fault(content: Contents, kind: str, rng: np.random.Generator) -> tuple[n
     outputs[home] -= weight
     if kind == "lost":
         return outputs, Fault("lost", home, window, home)
-    plane = content.case.plane_size
+    plane = operands.case.plane_size
     cell = home // plane * plane + (home % plane + int(rng.integers(1, plane))) % plane
     outputs[cell] += weight
     return outputs, Fault("misrouted", cell, window, home)
@@ -88,18 +88,18 @@ FAULTS = {
 def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str) -> None:
     chances = {kind: np.random.default_rng(11) for kind in FAULTS[code]}
     for draw in range(1000):
-        content = coded(code, draw)
+        operands = coded(code, draw)
         for kind, rng in chances.items():
-            outputs, injected = one_fault(content, kind, rng)
-            found = decode(content, outputs)
-            assert found == [injected], (kind, content.case.to_json())
+            outputs, injected = one_fault(operands, kind, rng)
+            found = decode(operands, outputs)
+            assert found == [injected], (kind, operands.case.to_json())
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_right_output_has_no_faults(code: str) -> None:
     for draw in range(50):
-        content = coded(code, draw)
-        assert decode(content, sums(content)) == []
+        operands = coded(code, draw)
+        assert decode(operands, sums(operands)) == []
 
 
 def axes() -> Iterator[Axis]:
@@ -127,9 +127,9 @@ def test_windows_that_meet_have_different_residues_and_no_more_than_needed() -> 
 def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, code: str) -> None:
     """In as many planes as it takes, every window carries a gradient in one of them at least."""
     case = replace(GEOMETRIES[1], shape=(1, 128, 12, 10), dtype=fmt.name, gradient=code)
-    content = contents(case)
-    assert sums(content).max() < fmt.largest_exact_integer + (code == "colour_ids")
-    assert (content.terms.reshape(case.planes, -1) != 0).any(axis=0).all()
+    operands = make_operands(case)
+    assert sums(operands).max() < fmt.largest_exact_integer + (code == "colour_ids")
+    assert (operands.terms.reshape(case.planes, -1) != 0).any(axis=0).all()
 
 
 def test_colours_of_large_planes_are_told_in_digits() -> None:
@@ -141,38 +141,38 @@ def test_colours_of_large_planes_are_told_in_digits() -> None:
         kernel_size=(1,),
         gradient="colour_ids",
     )
-    low, high = contents(case).terms.reshape(2, 300)
+    low, high = make_operands(case).terms.reshape(2, 300)
     assert low[[0, 255, 256, 299]].tolist() == [1, 256, 1, 44]
     assert high[[0, 255, 256, 299]].tolist() == [1, 1, 2, 2]
 
 
 def test_several_faults_are_told_apart() -> None:
     """Every fourth gradient lost, as by a kernel that skips a lane."""
-    content = coded("base_four_weights", 3)
-    gradient = content.terms
+    operands = coded("base_four_weights", 3)
+    gradient = operands.terms
     lost = np.flatnonzero(gradient)[::4]
-    outputs = sums(content) - np.bincount(content.landing.cells[lost], gradient[lost], content.landing.size)
-    found = decode(content, outputs)
+    outputs = sums(operands) - np.bincount(operands.landing.cells[lost], gradient[lost], operands.landing.size)
+    found = decode(operands, outputs)
     assert {fault.kind for fault in found} == {"lost"}
     assert {fault.window for fault in found} == set(lost.tolist())
 
 
 @pytest.mark.parametrize("garbage", (np.nan, np.inf, -1.0, 0.5, 3.0 * 4.0**11))
 def test_garbage_is_said_to_be_unreadable(garbage: float) -> None:
-    content = coded("base_four_weights", 0)
-    outputs = sums(content)
+    operands = coded("base_four_weights", 0)
+    outputs = sums(operands)
     outputs[7] = garbage
-    kinds = {fault.kind for fault in decode(content, outputs)}
+    kinds = {fault.kind for fault in decode(operands, outputs)}
     assert "unreadable" in kinds
 
 
 def test_nothing_is_decoded_where_gradients_are_not_told_apart() -> None:
-    content = coded("base_four_weights", 0)
-    assert content.gradient is not None
-    equal, zeros = replace(content, gradient=np.ones_like(content.gradient)), np.zeros(content.landing.size)
-    assert decode(content, zeros) != []
+    operands = coded("base_four_weights", 0)
+    assert operands.gradient is not None
+    equal, zeros = replace(operands, gradient=np.ones_like(operands.gradient)), np.zeros(operands.landing.size)
+    assert decode(operands, zeros) != []
     assert decode(equal, zeros) == []
-    assert decode(replace(content, case=replace(content.case, gradient="uniform")), zeros) == []
+    assert decode(replace(operands, case=replace(operands.case, gradient="uniform")), zeros) == []
 
 
 class _DropsOne(Scatter):
@@ -186,8 +186,8 @@ class _DropsOne(Scatter):
 @pytest.mark.parametrize("scale", (0, -3, 5))
 def test_a_finding_names_the_window_and_the_row_holds_it(scale: int) -> None:
     case = replace(GEOMETRIES[0], gradient="base_four_weights", indices="crowded", scale=scale)
-    row = judge(Question(case, holding("interval")), _DropsOne())
-    window = contents(case).terms.nonzero()[0][0]  # type: ignore[union-attr]
+    row = judge(CaseQuestion(case, holding("interval")), _DropsOne())
+    window = make_operands(case).terms.nonzero()[0][0]  # type: ignore[union-attr]
     coordinates = list(map(int, np.unravel_index(window, case.pooled_shape)))
     (fault,) = json.loads(row["decoded_faults"])
     assert fault["kind"] == "lost"

@@ -12,11 +12,11 @@ from holding import holding
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
-from poolproof.suites.judging.judge import Question, judge
 from poolproof.suites.running.aspects import CASE_ASPECTS
-from scatter_backends import FAULTS, Lost
+from scatter_backends import FAULTS, lost
 from switchable_backend import Switchable, Switches
 
 WRONG = np.array([[False, True], [True, False]])
@@ -41,17 +41,17 @@ TOLD = {
 """Fault -> (check, the beginning of a case that trips it)."""
 
 
-def test_a_message_names_what_came_what_was_owed_and_how_many() -> None:
+def test_a_message_names_what_came_what_was_expected_and_how_many() -> None:
     found = mismatch("out[1, 0]", np.float32(0.5), 2, "as before", wrong=WRONG, element=(1, 0), guess="as if lost")
     assert found.message == (
-        "out[1, 0] is 0.5, owed 2, as before; 2 of 4 elements are wrong, the first at [0, 1]; as if lost"
+        "out[1, 0]: got 0.5, expected 2, as before; 2 of 4 elements are wrong, the first at [0, 1]; as if lost"
     )
-    assert (found.wrong, found.judged, found.element, found.owed, found.got) == (2, 4, (1, 0), "2", "0.5")
+    assert (found.wrong, found.judged, found.element, found.expected, found.got) == (2, 4, (1, 0), "2", "0.5")
 
 
 def test_the_first_is_not_named_twice() -> None:
     assert mismatch("out[0, 1]", 1, 2, wrong=WRONG, judged=3, noun="cells", element=(0, 1)).message == (
-        "out[0, 1] is 1, owed 2; 2 of 3 cells are wrong"
+        "out[0, 1]: got 1, expected 2; 2 of 3 cells are wrong"
     )
 
 
@@ -60,14 +60,14 @@ def test_large_indices_keep_all_their_digits() -> None:
 
 
 @pytest.mark.parametrize("fault", TOLD)
-def test_checks_that_say_what_was_owed_say_it_alike(fault: str) -> None:
+def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
     check, case = TOLD[fault]
-    row = judge(Question(Case.from_json(case + "}"), holding(check)), FAULTS[fault][0]())
+    row = judge(CaseQuestion(Case.from_json(case + "}"), holding(check)), FAULTS[fault][0]())
     assert row["verdict"] == Verdict.VIOLATES
     (finding,) = json.loads(row["findings"])
     assert finding["check"] == check
-    assert re.search(r" is (.+), owed (.+)", row["reason"])
-    assert f" is {finding['got']}, owed {finding['owed']}" in row["reason"]
+    assert re.search(r": got (.+), expected (.+)", row["reason"])
+    assert f": got {finding['got']}, expected {finding['owed']}" in row["reason"]
     if finding["wrong"]:
         assert re.search(
             rf"; {finding['wrong']} of {finding['judged']} (elements|cells|planes|bytes) are wrong", row["reason"]
@@ -99,12 +99,12 @@ def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
         stride=(1,),
         indices="crowded",
     )
-    asked = Question(case, CASE_ASPECTS["precision"])
+    asked = CaseQuestion(case, CASE_ASPECTS["precision"])
     assert said in judge(asked, Switchable(Switches(adds), declared=ACC32))["reason"]
 
 
 def test_no_model_is_named_where_a_gradient_is_lost() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 8, 8), kernel_size=(3,), gradient="uniform")
-    row = judge(Question(case, CASE_ASPECTS["precision"]), Lost())
+    row = judge(CaseQuestion(case, CASE_ASPECTS["precision"]), lost())
     assert row["verdict"] == Verdict.VIOLATES
     assert "right as" not in row["reason"]

@@ -13,8 +13,8 @@ from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.judging.owed import unsupported
+from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.expected import unsupported
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
@@ -47,7 +47,7 @@ class Stubborn(Backend):
 
 
 def judged(case: Case, backend: Backend) -> Row:
-    return judge(Question(case, holding("interval")), backend)
+    return judge(CaseQuestion(case, holding("interval")), backend)
 
 
 @pytest.mark.parametrize(("product", "interface"), [("", "torch-cpu"), ("A2", ""), ("950", "")])

@@ -13,13 +13,13 @@ from poolproof.references.accumulation import ACC32
 from poolproof.references.criterion import admissible
 from poolproof.references.formats import FORMATS
 from poolproof.reports.rows.schema import Row
-from poolproof.suites.cases import operands
+from poolproof.suites.cases import operands as operands_module
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import contents
-from poolproof.suites.judging import decoder, parts, slabs
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.judging import cells, chunks, decoder
+from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.cells import REACHED, REJECTED, SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.judge import Question, judge
-from poolproof.suites.judging.parts import OWES_BITS, REACHED, REJECTED, Parts
 from scatter import Scatter
 from scatter_backends import FAULTS
 
@@ -41,11 +41,11 @@ def few_cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Parts and slabs of eight elements or more: several of each plane."""
     with monkeypatch.context() as patch:
         for module, name in (
-            (parts, "_MOST_CELLS"),
-            (decoder, "_SOME"),
-            (operands, "SLAB"),
-            (operands, "LARGEST_PLANE"),
-            (slabs, "_SLAB"),
+            (cells, "_MAX_CELLS"),
+            (decoder, "_CHUNK_ELEMENTS"),
+            (operands_module, "CHUNK_ELEMENTS"),
+            (operands_module, "MAX_WHOLE_PLANE"),
+            (chunks, "_CHUNK_ELEMENTS"),
         ):
             patch.setattr(module, name, 8)
         yield
@@ -71,7 +71,7 @@ BACKENDS: dict[str, Callable[[], Scatter]] = {name: FAULTS[name][0] for name in 
 
 
 def told(case: Case, name: str) -> Row:
-    row = judge(Question(case, holding(*USUAL, "modes", "round_trip")), BACKENDS[name]())
+    row = judge(CaseQuestion(case, holding(*USUAL, "modes", "round_trip")), BACKENDS[name]())
     return {column: value for column, value in row.items() if column not in ("seconds", "call_seconds", "judged_at")}
 
 
@@ -104,29 +104,29 @@ def test_each_of_these_faults_is_told(whole: dict[tuple[str, str], Row]) -> None
 @pytest.mark.parametrize("most", [8, EVERYWHERE])
 @pytest.mark.parametrize("case", [BACKWARD, replace(BACKWARD, gradient="wide", dtype="float16")], ids=str)
 def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case: Case, most: int) -> None:
-    monkeypatch.setattr(parts, "_MOST_CELLS", most)
-    content = contents(case)
-    outputs = content.sums.sum.copy()
+    monkeypatch.setattr(cells, "_MAX_CELLS", most)
+    operands = make_operands(case)
+    outputs = operands.sums.sum.copy()
     outputs[::5] += 1.0
-    owed = admissible(content.sums, FORMATS[case.dtype], ACC32)
-    flags = Parts(content, outputs, ACC32).flags
-    assert np.array_equal(flags & REACHED != 0, content.sums.count > 0)
+    owed = admissible(operands.sums, FORMATS[case.dtype], ACC32)
+    flags = CellChunks(operands, outputs, ACC32).flags
+    assert np.array_equal(flags & REACHED != 0, operands.sums.count > 0)
     assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
-    assert np.array_equal(flags & OWES_BITS != 0, owed.single_valued)
+    assert np.array_equal(flags & SINGLE_VALUED != 0, owed.single_valued)
     assert (flags & REJECTED).any()
 
 
 @pytest.mark.parametrize("most", [8, EVERYWHERE])
 def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(parts, "_MOST_CELLS", most)
-    content = contents(BACKWARD)
-    outputs, wrong = content.sums.sum.copy(), np.zeros(content.values.size, bool)
-    idle = np.flatnonzero(content.sums.count == 0)
+    monkeypatch.setattr(cells, "_MAX_CELLS", most)
+    operands = make_operands(BACKWARD)
+    outputs, wrong = operands.sums.sum.copy(), np.zeros(operands.values.size, bool)
+    idle = np.flatnonzero(operands.sums.count == 0)
     for cell, error in ((idle[3], 1.0), (idle[40], 2.0), (idle[70], 2.0)):
         outputs[cell], wrong[cell] = error, True
-    assert Parts(content, outputs, ACC32).worst(wrong) == idle[40]
+    assert CellChunks(operands, outputs, ACC32).worst(wrong) == idle[40]
     outputs[idle[90]], wrong[idle[90]] = np.nan, True
-    found = Parts(content, outputs, ACC32)
+    found = CellChunks(operands, outputs, ACC32)
     assert found.worst(wrong) == idle[90]
     assert idle[90] in range(found.around(idle[90]).cells.start, found.around(idle[90]).cells.stop)
 
@@ -134,6 +134,6 @@ def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.M
 def test_where_agrees_with_the_test_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     first = np.arange(60, dtype=np.float32).reshape(3, 4, 5).transpose(2, 0, 1)
     second = np.where(first % 7 == 0, first + 1, first)
-    monkeypatch.setattr(slabs, "_SLAB", 8)
-    assert np.array_equal(slabs.where(np.not_equal, first, second), first != second)
-    assert slabs.where(np.not_equal, first, second).sum() == 9
+    monkeypatch.setattr(chunks, "_CHUNK_ELEMENTS", 8)
+    assert np.array_equal(chunks.where(np.not_equal, first, second), first != second)
+    assert chunks.where(np.not_equal, first, second).sum() == 9

@@ -19,7 +19,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
-from poolproof.suites.cases.operands import contents
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
@@ -34,7 +34,7 @@ ASKED = tuple(SCENARIOS.values())
 
 def question(way: ExecutorScenario, number: int = 0) -> PhaseQuestion:
     asked = phase_questions(OPERATOR, "float32", "int32", PHASES, "block")
-    return [each for each in asked if each.way == way][number]
+    return [each for each in asked if each.scenario == way][number]
 
 
 class Phased(Scatter):
@@ -193,10 +193,10 @@ def test_a_refusal_harms_no_later_call(fault: type[Phased]) -> None:
     assert [violated(fault(), [way]) for way in FAILING] == [[["phase_values"]]] * len(FAILING)
 
 
-def test_the_message_names_the_way_what_came_and_what_was_owed() -> None:
+def test_the_message_names_the_way_what_came_and_what_was_expected() -> None:
     row = question(SCENARIOS["phase_two.executor_null"]).judge(RefusesOtherwise())
     assert row["reason"] == (
-        "the status of phase_two.executor_null is 507000, owed 161001, The executor is not null; its text is: why"
+        "the status of phase_two.executor_null: got 507000, expected 161001, The executor is not null; its text is: why"
     )
 
 
@@ -243,7 +243,7 @@ def test_a_line_is_the_question_again() -> None:
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
         given_questions([line], None)
     assert isinstance(read, PhaseQuestion)
-    assert (read.way, read.case, read.id) == (asked.way, asked.case, asked.id)
+    assert (read.scenario, read.case, read.id) == (asked.scenario, asked.case, asked.id)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
 
     failing = Failing(code)
     phases = AclnnPhases(failing, {}, failing, outcome)  # type: ignore[arg-type]
-    call = allocate(contents(Case.smallest(OPERATOR)), 0)
+    call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
     assert phases.run_scenario(ASKED[0], call, call).status == status
 
 

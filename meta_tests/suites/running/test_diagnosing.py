@@ -13,7 +13,7 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.diagnosing import diagnose
-from poolproof.suites.judging.asked import Asked
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running import interrupts
 from poolproof.suites.running.plans import Subject
 from suspect_subjects import subjects
@@ -26,7 +26,7 @@ class Ending:
         self._end, self._answers = end, answers
         self.asked = 0
 
-    def __call__(self, question: Asked, backend: str) -> Row:
+    def __call__(self, question: Question, backend: str) -> Row:
         self.asked += 1
         if self.asked > self._answers:
             self._end()

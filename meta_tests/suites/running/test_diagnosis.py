@@ -23,7 +23,7 @@ from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.rerun import judge_again, sample
 from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
 from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
@@ -50,7 +50,7 @@ class Kernel:
         rows = [row for row in made_up(count) if keep(Case.from_json(row["case"]))]
         return cls(failing(rows, lambda row: fails(Case.from_json(row["case"]))), fails)
 
-    def ask(self, question: Question, backend: str) -> Row:
+    def ask(self, question: CaseQuestion, backend: str) -> Row:
         assert backend == "mine"
         self.asked.append(question.case)
         row = question.describe() | {"backend": backend, "checks_judged": ["interval"], "checks_violated": []}

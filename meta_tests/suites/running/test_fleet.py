@@ -35,8 +35,8 @@ from poolproof.suites.fleet.node import Batch, Given, Judge, Work
 from poolproof.suites.fleet.ray_pool import NoFleet, resource_of
 from poolproof.suites.fleet.scratch import scratch_folder
 from poolproof.suites.fleet.session import Further, Recording
-from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.options import check_fleet
 from poolproof.suites.running.aspects import EVERYTHING
 from poolproof.suites.running.plans import PLANS, Plan
@@ -54,8 +54,8 @@ class Made:
     aspect: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="values", costly=False))
     subject: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(backend="made"))
 
-    def questions(self) -> list[Asked]:
-        return [cast(Asked, SimpleNamespace(id=f"{self.id}/{number}")) for number in range(self.count)]
+    def questions(self) -> list[Question]:
+        return [cast(Question, SimpleNamespace(id=f"{self.id}/{number}")) for number in range(self.count)]
 
 
 def made(*counts: int) -> list[Work]:
@@ -123,10 +123,10 @@ class Kept:
         assert judge >= 0
         self.ended.append((work.id, len(rows), error))
 
-    def note_death(self, work: Work, case: Asked | None, why: str) -> None:
+    def note_death(self, work: Work, case: Question | None, why: str) -> None:
         self.deaths.append((work.id, case and case.id, why))
 
-    def give_up(self, work: Work, case: Asked) -> Row:
+    def give_up(self, work: Work, case: Question) -> Row:
         self.given_up.append(case.id)
         return {"case_id": case.id}
 
@@ -332,7 +332,9 @@ def test_a_fleet_judges_further_cases(tmp_path: Path, monkeypatch: pytest.Monkey
     writer = RowWriter(tmp_path, "main")
     fleet = Further(cast(Pool, pool), tmp_path, writer, 60.0, told.append)
     case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
-    rows = [fleet.judge(Question(replace(case, seed=seed), EVERYTHING, "diagnosis-1"), backend) for seed in range(2)]
+    rows = [
+        fleet.judge(CaseQuestion(replace(case, seed=seed), EVERYTHING, "diagnosis-1"), backend) for seed in range(2)
+    ]
     pool.close()
     writer.close()
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * 2
@@ -346,7 +348,7 @@ def test_what_a_judge_raises_ends_further_cases(tmp_path: Path) -> None:
     fleet = Further(cast(Pool, pool), tmp_path, RowWriter(tmp_path, "main"), 60.0, print)
     case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,))
     with pytest.raises(BackendUnavailable, match=r"^RuntimeError: no device$"):
-        fleet.judge(Question(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
+        fleet.judge(CaseQuestion(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
 
 
 class Raising(Scripted):

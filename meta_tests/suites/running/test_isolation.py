@@ -16,15 +16,15 @@ from poolproof.backends.registry import UnknownBackend, create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging import judge
+from poolproof.suites.judging import case_question
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.judge import Question
 from poolproof.suites.running.sandbox import Sandbox, surveyed
 
 ASPECT = holding("interval", "unreached")
 
 
-def question(seed: int, ceil_mode: bool) -> Question:
+def question(seed: int, ceil_mode: bool) -> CaseQuestion:
     case = Case.of(
         operator="MaxPool2dWithIndicesBackward",
         shape=(1, 2, 5, 5),
@@ -32,7 +32,7 @@ def question(seed: int, ceil_mode: bool) -> Question:
         ceil_mode=ceil_mode,
         seed=seed,
     )
-    return Question(case, ASPECT, "block")
+    return CaseQuestion(case, ASPECT, "block")
 
 
 QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
@@ -129,7 +129,7 @@ def test_an_exception_of_a_check_is_the_suites_own(monkeypatch: pytest.MonkeyPat
     def broken(*_: object) -> None:
         raise ZeroDivisionError("in a check")
 
-    monkeypatch.setattr(judge, "run_checks", broken)
+    monkeypatch.setattr(case_question, "run_checks", broken)
     row = answer(QUESTIONS[0], create("scatter_backends:honest"))
     assert row["verdict"] == Verdict.SUITE_ERROR
     assert "the suite itself raised ZeroDivisionError: in a check" in row["reason"]

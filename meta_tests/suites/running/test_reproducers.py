@@ -31,8 +31,8 @@ from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.terminal.run import show
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.asked import Asked
-from poolproof.suites.judging.judge import Question
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS
 from poolproof.suites.running.repetition import ENOUGH, MOST, asked_again
 from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
@@ -96,12 +96,12 @@ def test_a_message_is_about_the_case_that_its_line_shows() -> None:
 def test_what_does_not_always_fail_is_asked_more_often(answers: str, asked: int, failed: int) -> None:
     verdicts = {"F": Verdict.VIOLATES, "C": Verdict.CONFORMS, "N": Verdict.NOT_RUN}
     given = iter(answers)
-    repetition = asked_again(Question(CASE, ASPECTS["values"]), lambda _: {"verdict": verdicts[next(given)]})
+    repetition = asked_again(CaseQuestion(CASE, ASPECTS["values"]), lambda _: {"verdict": verdicts[next(given)]})
     assert repetition.columns == ({"asked_again": asked, "failed_again": failed} if asked else {})
 
 
 def test_asking_again_ends_with_its_time() -> None:
-    question = Question(CASE, ASPECTS["values"])
+    question = CaseQuestion(CASE, ASPECTS["values"])
     assert asked_again(question, lambda _: {"verdict": "timed out"}, seconds=0.0).columns["asked_again"] == 1
 
 
@@ -156,7 +156,7 @@ def test_a_failure_that_does_not_repeat_is_told_with_its_rate(
     """The second process is the one that forks all but the first, and asks nothing."""
     runner, rows, file = flaky
     file.write_text(lots)
-    (row,) = runner.judge_one(Question(CASE, ASPECTS["values"], "block"), BACKEND)
+    (row,) = runner.judge_one(CaseQuestion(CASE, ASPECTS["values"], "block"), BACKEND)
     assert row is rows[0]
     assert row["verdict"] == Verdict.VIOLATES
     assert message(row) == row["reason"] + said
@@ -199,12 +199,12 @@ class OneCase:
     def subject(self) -> OneCase:
         return self
 
-    def questions(self) -> list[Question]:
-        return [Question(CASE, ASPECTS["values"], self.id)]
+    def questions(self) -> list[CaseQuestion]:
+        return [CaseQuestion(CASE, ASPECTS["values"], self.id)]
 
-    def smaller(self, failing: Asked, still_fails: object, seconds: float) -> Question:
+    def smaller(self, failing: Question, still_fails: object, seconds: float) -> CaseQuestion:
         assert self.smallest is not None, "what does not repeat was made smaller"
-        return Question(self.smallest, ASPECTS["values"], self.id)
+        return CaseQuestion(self.smallest, ASPECTS["values"], self.id)
 
 
 SMALL, RIGHT = replace(CASE, shape=(1, 2, 2)), replace(CASE, shape=(0, 4, 4))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import Any
 
 import pytest
 
 import forked
-from limited_sessions import MOUNTS
+from forked import Command
+from limits import limit_files
 from places import ROOT
 from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
@@ -65,21 +67,36 @@ def told_to(options: Sequence[str]) -> list[str]:
 
 
 def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Step]:
-    """Made once for all workers: each that has a test of this module would make them all again."""
+    """Sessions of one run, made once for all workers: each that has a test of this module would make them all again."""
 
     def make(folder: Path) -> None:
-        asked = [json.dumps(steps), *told_to(["--cases", "60"])]
-        ended = forked.run(forked.Command("limited_sessions", asked, folder, surroundings(), seconds=600.0))
-        assert len(said_and_left(ended.stdout, folder)) == len(steps), ended.stdout
-        (folder / "said").write_text(ended.stdout, encoding="utf-8")
+        for number, step in enumerate(steps):
+            (folder / f"said-{number}").write_text(session(folder, **step), encoding="utf-8")
+            shutil.copytree(folder / "run", folder / f"after-{number}", symlinks=True)
 
     folder = made_once(factory, name, make)
-    return said_and_left((folder / "said").read_text(encoding="utf-8"), folder)
+    said = [(folder / f"said-{number}").read_text(encoding="utf-8").partition("\n") for number in range(len(steps))]
+    return [Step(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
 
 
-def said_and_left(output: str, folder: Path) -> list[Step]:
-    said = re.findall(r"^=== (\d+)\n(.*?)^=== (-?\d+)\n", output, flags=re.MULTILINE | re.DOTALL)
-    return [Step(int(status), text, folder / f"after-{number}") for number, text, status in said]
+def session(
+    folder: Path,
+    limit: int | None = None,
+    full: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    more: Sequence[str] = (),
+) -> str:
+    """The status of a session and what it said; no file may be larger than ``limit``, for ``full`` there is no room."""
+    before = None if limit is None else partial(limit_files, limit)
+    page = folder / "run" / (full or "")
+    if full:
+        page.unlink(missing_ok=True)
+        page.symlink_to("/dev/full")
+    asked = told_to(["--cases", "60", *more])
+    ended = forked.run(Command("pytest", asked, folder, surroundings() | dict(environment or {}), before=before))
+    if full:
+        page.unlink()
+    return f"{ended.returncode}\n{ended.stdout}{ended.stderr}"
 
 
 @pytest.fixture(scope="module")
@@ -143,16 +160,18 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     if not shutil.which("unshare") or subprocess.run([*unshare, "mount -t tmpfs none /mnt"], check=False).returncode:
         pytest.skip("no file system may be mounted here")
-    steps = [
-        {"before": "mkdir run; mount -t tmpfs -o size=112k none run"},
-        {"before": "mount -o remount,size=8m run", "more": ["--resume"]},
-    ]
-    asked = [json.dumps(steps), *told_to(["-n", "2", "--cases", "30"])]
-    environment = surroundings() | {MOUNTS: "1"}
-    ended = forked.run(forked.Command("limited_sessions", asked, tmp_path, environment))
-    said = said_and_left(ended.stdout, tmp_path)
-    assert len(said) == len(steps), ended.stdout + ended.stderr
-    full, again = said
+    script = (
+        'mkdir run; mount -t tmpfs -o size=112k none run; "$@"; echo "=== $?"; cp -r run full;'
+        'mount -o remount,size=8m run; "$@" --resume; echo "=== $?"; cp -r run again'
+    )
+    asked = [sys.executable, "-m", "pytest", *told_to(["-n", "2", "--cases", "30"])]
+    said = subprocess.run(
+        [*unshare, script, "sh", *asked], cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT
+    ).stdout
+    found = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
+    full, again = (
+        Step(int(status), text, tmp_path / name) for (text, status), name in zip(found, ("full", "again"), strict=True)
+    )
     told_once(full, "No space left on device; make room for it, and go on with --resume")
     assert "replacing crashed worker" not in full.output
     assert again.status == Overall.VIOLATES, again.output

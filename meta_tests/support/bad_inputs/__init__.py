@@ -1,7 +1,7 @@
 """What people give by mistake, generated: each with how the command shall end and what its sentence shall name.
 
 A bad input is a command line, the files that lie in the folder that it is run in, and the environment variables that it
-meets. ``listed`` modules spell them out; what a grammar can make without end is drawn from a seed.
+meets. ``listed`` modules spell them out; what can be broken without end is drawn by Hypothesis in `test_bad_inputs`.
 """
 
 from __future__ import annotations

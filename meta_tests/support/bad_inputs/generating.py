@@ -1,8 +1,8 @@
-"""So many bad inputs: one for every option, then of every kind in turn, those spelled out before drawn ones."""
+"""So many bad inputs: one for every option, then of every kind in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from itertools import chain, zip_longest
 from random import Random
 
 from bad_inputs import Given, folders, libraries, lines, options, plugins, surroundings, waivers
@@ -10,49 +10,14 @@ from bad_inputs import Given, folders, libraries, lines, options, plugins, surro
 _LISTED = (options, lines, waivers, plugins, libraries, folders, surroundings)
 """Modules that spell inputs out, each of a kind."""
 
-_DRAWN: tuple[Callable[[Random], Given], ...] = (lines.drawn, waivers.drawn)
-"""Grammars that have no end."""
 
-DRAWN_SHARE = 0.15
-"""Least share of inputs that are drawn."""
-
-
-def generated(number: int, seed: int = 0) -> list[Given]:
-    """The same inputs for the same number and seed, no two of one name."""
+def chosen(number: int, seed: int = 0) -> list[Given]:
+    """Inputs for a number and a seed, no two of one name, the first about each option in front."""
     random = Random(seed)
-    spelled = _first_of_each_option(_in_turn(random))
-    drawn = _drawn(random)
-    most = round(number * (1 - DRAWN_SHARE))
-    chosen = {given.name: given for given in spelled[:most]}
-    while len(chosen) < number:
-        given = next(drawn)
-        chosen[given.name] = given
-    return list(chosen.values())
-
-
-def _in_turn(random: Random) -> Iterator[Given]:
-    """One of each kind after the other, until none is left."""
     kinds = [list(module.listed()) for module in _LISTED]
     for kind in kinds:
         random.shuffle(kind)
-    while any(kinds):
-        for kind in filter(None, kinds):
-            yield kind.pop()
-
-
-def _first_of_each_option(inputs: Iterator[Given]) -> list[Given]:
-    """The same inputs, with the first about each option in front."""
-    first: dict[str, Given] = {}
-    rest = []
-    for given in inputs:
-        if given.about and given.about not in first:
-            first[given.about] = given
-        else:
-            rest.append(given)
-    return [*first.values(), *rest]
-
-
-def _drawn(random: Random) -> Iterator[Given]:
-    while True:
-        for draw in _DRAWN:
-            yield draw(random)
+    inputs = [given for given in chain.from_iterable(zip_longest(*kinds)) if given]
+    first = {given.about: given for given in reversed(inputs) if given.about}
+    names = {given.name: given for given in [*first.values(), *inputs]}
+    return list(names.values())[:number]

@@ -1,12 +1,10 @@
-"""Lines that are no case, no low-level call and no way through the phases: spelled out, or drawn by breaking some."""
+"""Lines that are no case, no low-level call and no way through the phases."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from random import Random
-from typing import Any
 
 from bad_inputs import HONEST, Ending, Given, small_session
 
@@ -38,56 +36,7 @@ _CALL = {
 }
 _WAY = {"way": "null_workspace", "case": _WINDOWED}
 
-_WRONG: Mapping[str, tuple[object, ...]] = {
-    "operator": (None, 5, "MaxPool9d", [], {}, True, "", "\ud800", "aclnn"),
-    "shape": (
-        None,
-        4,
-        "4",
-        [],
-        [4],
-        [1, 1, 1, 1, 1, 4, 4],
-        [1, 1, 4.5, 4],
-        [1, 1, -4, 4],
-        [[4]],
-        [True] * 4,
-        ["4"] * 4,
-    ),
-    "dtype": (None, 5, "float8", ["float16"], {}, "FLOAT16", ""),
-    "index_dtype": (None, 5, "uint3", ["int64"], {}, ""),
-    "kernel_size": (None, 2, [], [2, 2, 2], [0], [-1], [5, 5], [2.0], ["2"], {}, [None], [[2]], [10**12], [10**30]),
-    "stride": (None, 2, [1, 1, 1], [0], [-1], [1.5], "2", {}, [True]),
-    "padding": (None, 1, [2], [-1], [0, 0, 0], [0.5], [10**20]),
-    "dilation": (None, 1, [0], [-1], [9], [1, 1, 1], [10**19], [10**9]),
-    "ceil_mode": (None, 0, 1, "true", [], {}),
-    "output_size": (None, 1, [], [1], [0, 1, 1], [-1, 1, 1], [1, 1, 1, 1], ["1"] * 3, {}),
-    "gradient": (None, 5, "beauty", [], {}),
-    "indices": (None, 5, "beauty", [], {}),
-    "values": (None, 5, "beauty", [], {}),
-    "scale": (None, "1", 2.5, [], True, 10**9, -(10**30)),
-    "layouts": (
-        None,
-        [],
-        "sliced",
-        {"grad_output": "upside_down"},
-        {"nothing": "sliced"},
-        {"grad_output": 5},
-        {"": ""},
-    ),
-    "deterministic": (None, 0, "yes", []),
-    "seed": (None, "1", 1.5, -1, 2**63, 10**40, True),
-    "literals": (None, [], {"grad_output": 5}, {"grad_output": ["x"]}, {"nothing": [1]}, {"indices": [10**30] * 4}),
-    "api": (None, 5, "aclnnBeauty", [], ""),
-    "tensors": (None, [], {}, {"self": _TENSOR}, {**_CALL["tensors"], "indices": []}),
-    "lists": ([1], "x", {}, {**_CALL["lists"], "stride": ["1"]}, {**_CALL["lists"], "stride": 2}, 7),
-    "ceilMode": (None, 0, "no", []),
-    "null_outputs": ([1], 5, {"executor": 1}, {"beauty": True}),
-    "way": (None, 5, "backwards", [], {}, ""),
-    "case": (None, 5, [], {}, "x", {**_WINDOWED, "shape": []}),
-}
-"""For each field values that no line has there, whatever the other fields say."""
-
-_GOOD = (_WINDOWED, _ADAPTIVE, _CALL, _WAY)
+GOOD = (_WINDOWED, _ADAPTIVE, _CALL, _WAY)
 
 _DEEP = 20_000
 
@@ -174,32 +123,6 @@ def listed() -> Iterator[Given]:
         )
     for number, (what, line) in enumerate(LISTED.items()):
         yield _given(f"line: {what}", line, number)
-    for number, (name, value) in enumerate((name, value) for name, values in _WRONG.items() for value in values):
-        yield _given(f"line: {name} is {value!r:.40}", _with(name, value), number)
-
-
-def drawn(random: Random) -> Given:
-    """A good line in which something is broken."""
-    good = random.choice(_GOOD)
-    match random.randrange(4):
-        case 0:
-            text = json.dumps(good)
-            line = text[: random.randrange(1, len(text))]
-        case 1:
-            name = random.choice([name for name in good if name in ("operator", "shape", "api", "tensors", "case")])
-            line = json.dumps({key: value for key, value in good.items() if key != name})
-        case 2:
-            text = json.dumps(good)
-            place = random.randrange(len(text))
-            line = text[:place] + random.choice(["\x00\x01", "}{", '"""', "\\x", "]["]) + text[place:]
-        case _:
-            line = json.dumps({**good, random.choice(["Shape", "kernel", "beauty", "", "shape "]): random.randrange(9)})
-    return _given(f"drawn line: {line}", line, random.randrange(4))
-
-
-def _with(name: str, value: object) -> str:
-    good: Mapping[str, Any] = next(each for each in _GOOD if name in each or name == "literals")
-    return json.dumps({**good, name: value})
 
 
 def _given(name: str, line: str, number: int) -> Given:

@@ -1,35 +1,30 @@
-"""Tries bad inputs in forks of one process that has everything imported: five hundred interpreters would take too long.
+"""Tries a bad input, in a child of the fork server, and in an empty folder of its own.
 
-Each command runs in a fork of its own, in an empty folder, and so does each process that a sandbox would launch. What
-is looked at is what a person gets: exit status, output, time, and the files that were there before.
+What is looked at is what a person gets: exit status, output, time, and the files that were there before.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import os
-import shutil
-import signal
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
+import forked
 from bad_inputs import Ending, Given
 from bad_inputs.fence import keep_inside
 from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
-from forked import become, prepare, speak_into
-from places import ROOT, SUPPORT
+from places import ROOT
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.running import sandbox
+from sessions import surroundings
 
 SECONDS = 60.0
 """How long a command may take on a busy machine; most take a tenth of a second."""
@@ -37,102 +32,61 @@ SECONDS = 60.0
 START_SECONDS = 15.0
 """In place of the minutes that a framework may take to load, which no input here waits for."""
 
-_CI_OF_OURS = ("GITHUB_ACTIONS", "GITLAB_CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")
+_SHARED = (Path(tempfile.gettempdir()), Path.home() / ".cache", ROOT, Path(sys.prefix))
+"""Where a command changes things beside the folder that it is run in: temporary files and caches of code."""
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What became of an input: status (None: it hung), output, seconds, and what is wrong with that, if anything."""
-
-    given: Given
-    status: int | None
-    output: str
-    seconds: float
-    objections: tuple[str, ...]
-
-
-def try_all(inputs: Sequence[Given], real: frozenset[str] = frozenset(), workers: int = 3) -> list[Tried]:
-    """Each input with what is wrong with its ending, so many at a time; those named ``real`` in fresh interpreters."""
-    prepare()
-    sandbox.START_SECONDS = START_SECONDS
-    waiting, running, ended = list(reversed(inputs)), list[_Attempt](), list[Tried]()
-    with tempfile.TemporaryDirectory() as scratch:
-        made = make(Path(scratch) / "made")
-        case = failing_case(made)
-        gc.freeze()
-        while waiting or running:
-            while waiting and len(running) < workers:
-                given = _about(waiting.pop(), case)
-                place = Path(scratch) / f"{len(waiting):04}"
-                running.append(_Attempt(given, place, made, _execute if given.name in real else _become))
-            for attempt in [each for each in running if each.is_over()]:
-                running.remove(attempt)
-                ended.append(attempt.tried())
-            time.sleep(0.005)
-    return ended
-
-
-def make(made: Path) -> Path:
+def make(made: Path) -> None:
     """What the inputs get copies of."""
-    made.mkdir()
     for given in MADE:
-        pid = os.fork()
-        if not pid:
-            _become(given, made, made.parent / "making.txt")
-        os.waitpid(pid, 0)
+        _ended(given, made)
     finish(made)
-    return made
 
 
-def _about(given: Given, case: str) -> Given:
-    return replace(given, arguments=tuple(each.replace(FAILING_CASE, case) for each in given.arguments))
+def attempt(given: Given, made: Path, here: Path, real: bool = False) -> str:
+    """What is wrong with how a command ends, as a person reads it; ``real`` is a process as its user starts it."""
+    given.lay(here, made)
+    before, case = contents(here), failing_case(made)
+    asked = [each.replace(FAILING_CASE, case) for each in given.arguments]
+    try:
+        ended = (_really_ended if real else _ended)(replace(given, arguments=tuple(asked)), here)
+    except subprocess.TimeoutExpired:
+        return f"was not over after {SECONDS:g} s"
+    said = ended.stdout + ended.stderr
+    found = "; ".join(objections(given, ended.returncode, said, before, here))
+    return found and f"{found}\n{given.program} {' '.join(map(ascii, asked))}\n{said[-3000:]}"
 
 
-class _Attempt:
-    """A command in a fork of this process."""
+def _ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
+    before = partial(_fenced, here)
+    return forked.run(forked.Command(given.program, given.arguments, here, variables(given), SECONDS, before))
 
-    def __init__(self, given: Given, place: Path, made: Path, begin: Callable[[Given, Path, Path], NoReturn]) -> None:
-        self.given = given
-        self._here = place / "here"
-        self._here.mkdir(parents=True)
-        given.lay(self._here, made)
-        self._before = contents(self._here)
-        self._output = place / "output.txt"
-        self._place = place
-        self._began = time.monotonic()
-        self._status: int | None = None
-        self._pid = os.fork()
-        if not self._pid:
-            begin(given, self._here, self._output)
 
-    def is_over(self) -> bool:
-        pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if pid:
-            self._status = os.waitstatus_to_exitcode(status)
-            return True
-        if time.monotonic() - self._began > SECONDS:
-            os.killpg(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            return True
-        return False
+def _fenced(here: Path) -> None:
+    sandbox.START_SECONDS = START_SECONDS
+    keep_inside(here, *_SHARED)
 
-    def tried(self) -> Tried:
-        seconds = time.monotonic() - self._began
-        output = self._output.read_text(encoding="utf-8", errors="replace")
-        found = tuple(objections(self.given, self._status, output, self._before, self._here))
-        shutil.rmtree(self._place, ignore_errors=True)
-        return Tried(self.given, self._status, output, seconds, found)
+
+def _really_ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
+    program = ["-m", "pytest"] if given.program == "pytest" else ["-c", "from poolproof.suites.cli import main; main()"]
+    command = [sys.executable, *program, *given.arguments]
+    return subprocess.run(command, cwd=here, env=variables(given), capture_output=True, text=True, timeout=SECONDS)
+
+
+def variables(given: Given) -> dict[str, str]:
+    """The environment of a command, that of no test."""
+    own = {name: value for name, value in surroundings().items() if not name.startswith("PYTEST_")}
+    changed = {**own, **given.environment}
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 _NORMAL = (Ending.HARMLESS, Ending.SHOWN)
 """Nothing is said of the input, then."""
 
 
-def objections(given: Given, status: int | None, output: str, before: dict[str, str], here: Path) -> Iterator[str]:
+def objections(given: Given, status: int, output: str, before: dict[str, str], here: Path) -> Iterator[str]:
     """What is wrong with how a command ended."""
-    if status is None:
-        yield f"was not over after {SECONDS:g} s"
-    elif status != given.ending.status:
+    if status != given.ending.status:
         yield f"exit status {status}, owed {given.ending.status}"
     if "Traceback" in output or "INTERNALERROR" in output:
         yield "a traceback"
@@ -178,47 +132,3 @@ def accusing(here: Path, before: dict[str, str]) -> list[str]:
             if set(tables.load(rows.parent, ["verdict"])["verdict"]) & set(FAILED):
                 found.append(name)
     return found
-
-
-def _execute(given: Given, here: Path, output: Path) -> NoReturn:
-    """The command as a process of its own, as its user starts it."""
-    os.setsid()
-    os.chdir(here)
-    speak_into(output, output)
-    os.execve(sys.executable, command_line(given), surroundings(given))
-
-
-def command_line(given: Given) -> list[str]:
-    """The same as a process of its own."""
-    if given.program == "pytest":
-        return [sys.executable, "-m", "pytest", *given.arguments]
-    return [sys.executable, "-c", "from poolproof.suites.cli import main; main()", *given.arguments]
-
-
-def surroundings(given: Given) -> dict[str, str]:
-    """The environment of a command outside any CI service, where the backends of ``meta_tests`` can be imported."""
-    mine = {name: value for name, value in os.environ.items() if name not in _CI_OF_OURS}
-    mine["PYTHONPATH"] = str(SUPPORT)
-    for name, value in given.environment.items():
-        mine.pop(name, None)
-        if value is not None:
-            mine[name] = value
-    return mine
-
-
-_SHARED = (Path(tempfile.gettempdir()), Path.home() / ".cache", ROOT, Path(sys.prefix))
-"""Where a command changes things beside the folder that it is run in: temporary files and caches of code."""
-
-
-def _become(given: Given, here: Path, output: Path) -> NoReturn:
-    """Turn a fork of this process into the command."""
-    inside = partial(keep_inside, here, *_SHARED)
-    become(given.program, given.arguments, here, surroundings(given), output, before=inside)
-
-
-def told(tried: Tried) -> str:
-    """What is wrong, as a person reads it."""
-    command = " ".join(map(ascii, (tried.given.program, *tried.given.arguments)))
-    shown = [f"  | {line[:300]}" for line in tried.output.splitlines()[-12:]]
-    title = ascii(f"{tried.given.name}: {'; '.join(tried.objections)} ({tried.seconds:.1f} s)")
-    return "\n".join([title, f"  {command[:400]}", *shown])

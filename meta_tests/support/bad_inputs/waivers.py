@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from random import Random
 
 from bad_inputs import Given, small_session
 from bad_inputs.materials import texts
 
-_GOOD = {
+GOOD = {
     "id": '"lost"',
     "reason": '"known"',
     "owner": '"us"',
@@ -32,11 +31,11 @@ _WRONG: Mapping[str, tuple[str, ...]] = {
 """For each entry values that it cannot have."""
 
 
-def _table(entries: Mapping[str, str]) -> str:
+def table(entries: Mapping[str, str]) -> str:
     return "[[waiver]]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
 
 
-_TWICE = _table(_GOOD) * 2
+_TWICE = table(GOOD) * 2
 
 LISTED: Mapping[str, str | bytes] = {
     "empty": "",
@@ -49,14 +48,14 @@ LISTED: Mapping[str, str | bytes] = {
     "an array of texts": 'waiver = ["all"]',
     "a number": "waiver = 5",
     "a table": '[waiver]\nid = "lost"\n',
-    "other tables": "[[waivers]]\n" + _table(_GOOD).partition("\n")[2],
-    "a table besides": _table(_GOOD) + "[other]\nx = 1\n",
+    "other tables": "[[waivers]]\n" + table(GOOD).partition("\n")[2],
+    "a table besides": table(GOOD) + "[other]\nx = 1\n",
     "the same id twice": _TWICE,
-    "an entry twice": _table(_GOOD) + 'id = "again"\n',
+    "an entry twice": table(GOOD) + 'id = "again"\n',
     "binary": bytes(range(256)),
-    "UTF-16": _table(_GOOD).encode("utf-16"),
-    "Latin-1": _table({**_GOOD, "owner": '"Jürgen"'}).encode("latin-1"),
-    "a byte order mark": b"\xef\xbb\xbf" + _table(_GOOD).encode(),
+    "UTF-16": table(GOOD).encode("utf-16"),
+    "Latin-1": table({**GOOD, "owner": '"Jürgen"'}).encode("latin-1"),
+    "a byte order mark": b"\xef\xbb\xbf" + table(GOOD).encode(),
     "null characters": "\0" * 100,
     "arrays nested deeply": "waiver = " + "[" * 5000 + "]" * 5000,
     "tables nested deeply": "[" + ".".join("a" * 5000) + "]\nx = 1\n",
@@ -73,23 +72,11 @@ def listed() -> Iterator[Given]:
         yield _given(f"waivers: {what}", content)
     for name, values in _WRONG.items():
         for value in values:
-            yield _given(f"waivers: {name} is {value}", _table({**_GOOD, name: value}))
+            yield _given(f"waivers: {name} is {value}", table({**GOOD, name: value}))
     for name in ("id", "reason", "owner", "expires", "scope"):
-        yield _given(f"waivers: no {name}", _table({key: value for key, value in _GOOD.items() if key != name}))
+        yield _given(f"waivers: no {name}", table({key: value for key, value in GOOD.items() if key != name}))
     for name in ("Id", "until", "checks_violated", '""'):
-        yield _given(f"waivers: {name} besides", _table({**_GOOD, name: "1"}))
-
-
-def drawn(random: Random) -> Given:
-    """A good file that is cut, or in which bytes are others."""
-    text = _table(_GOOD).encode()
-    end = random.randrange(12, len(text) - 40)
-    match random.randrange(2):
-        case 0:
-            content = text[:end]
-        case _:
-            content = text[:end] + random.choice([b"\xff\xfe", b"\0", b"\x7f"]) + text[end:]
-    return _given(f"drawn waivers: {content!r}", content)
+        yield _given(f"waivers: {name} besides", table({**GOOD, name: "1"}))
 
 
 def _given(name: str, content: str | bytes) -> Given:

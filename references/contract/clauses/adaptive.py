@@ -52,11 +52,8 @@ from poolproof.references.products import Product
 
 # Backward.
 
-
 _TENSORS = ("gradOutput", "self", "indices", "gradInput")
-
-
-_ND = {"A2": ("ND",), "950": ("ND",)}
+_BATCHES_BREACH = {"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}
 
 
 def _pointers_and_dtypes() -> tuple[Clause, ...]:
@@ -90,7 +87,7 @@ def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Clause, ..
     return (
         *require.format_same("gradOutput", "gradInput", "indices"),
         require.not_private(*_TENSORS),
-        require.listed_tags(_ND, "F2", breach=Breach(template={"tag": unlisted})),
+        require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "F2", breach=Breach(template={"tag": unlisted})),
         Clause(
             name="rank",
             wording=f"The tensors have rank {ranks[0]} or {ranks[1]}.",
@@ -107,32 +104,6 @@ def _empty_exit() -> Clause:
     )
 
 
-def _one_window(output_size: tuple[int, ...]) -> tuple[int, ...]:
-    return (1,) * len(output_size)
-
-
-def _batch_rules() -> tuple[Clause, Clause]:
-    """Check N and C of gradOutput and self, which the operator that gets the work does in either phase."""
-    tensors = {"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}
-    immediate = require.tiling(
-        "shape.batch",
-        "gradOutput and self agree in N and C (on 950, or where pooled lengths do not divide self's).",
-        lambda call, product: _batches_differ(call) and not _takes_windowed_kernel(call, product),
-        Breach(tensors=tensors),
-        phase=1,
-        page=PageReading("refuses", "C11"),
-    )
-    late = require.tiling(
-        "shape.batch.divisible",
-        "gradOutput and self agree in N and C (where pooled lengths divide self's).",
-        lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
-        Breach(template={"output_size": _one_window}, tensors=tensors),
-        reach=PRE_950,
-        page=PageReading("refuses", "C11"),
-    )
-    return immediate, late
-
-
 def _batches_differ(call: ContractCall) -> bool:
     rank = call.signature.spatial_rank
     return call.tensor("self").shape[:-rank] != call.tensor("gradOutput").shape[:-rank]
@@ -142,8 +113,25 @@ def _takes_windowed_kernel(call: ContractCall, product: Product) -> bool:
     return product.value_in(PRE_950) and divides(call)
 
 
-_SHAPE_BATCH, _SHAPE_BATCH_DIVISIBLE = _batch_rules()
+# The operator that gets the work checks N and C, in either phase.
 
+_SHAPE_BATCH = require.tiling(
+    "shape.batch",
+    "gradOutput and self agree in N and C (on 950, or where pooled lengths do not divide self's).",
+    lambda call, product: _batches_differ(call) and not _takes_windowed_kernel(call, product),
+    Breach(tensors=_BATCHES_BREACH),
+    phase=1,
+    page=PageReading("refuses", "C11"),
+)
+
+_SHAPE_BATCH_DIVISIBLE = require.tiling(
+    "shape.batch.divisible",
+    "gradOutput and self agree in N and C (where pooled lengths divide self's).",
+    lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
+    Breach(template={"output_size": lambda sizes: (1,) * len(sizes)}, tensors=_BATCHES_BREACH),
+    reach=PRE_950,
+    page=PageReading("refuses", "C11"),
+)
 
 ADAPTIVE_2D_BACKWARD = ClauseTable.of(
     "aclnnAdaptiveMaxPool2dBackward",
@@ -188,17 +176,12 @@ ADAPTIVE_3D_BACKWARD = ClauseTable.of(
 
 # Forward, 2-D and 3-D.
 
-
-OUTPUTS = ("outputOut", "indicesOut")
-
-
-POINTERS = (*require.null_outputs(), *require.not_null("self", "outputSize", "outputOut", "indicesOut"))
+_OUTPUTS = ("outputOut", "indicesOut")
+_POINTERS = (*require.null_outputs(), *require.not_null("self", "outputSize", "outputOut", "indicesOut"))
+_OUTPUT_MISFITS = {"outputOut": {"shape": longer}, "indicesOut": {"shape": longer}}
 
 
-OUTPUT_MISFITS = {"outputOut": {"shape": longer}, "indicesOut": {"shape": longer}}
-
-
-def no_hollow_axis() -> Clause:
+def _no_zero_length() -> Clause:
     return Clause(
         name="shape.hollow",
         wording="No axis of self but the first has length 0.",
@@ -207,7 +190,7 @@ def no_hollow_axis() -> Clause:
     )
 
 
-def size_positive(page: PageReading | None = None) -> Clause:
+def _size_positive(page: PageReading | None = None) -> Clause:
     return Clause(
         name="outputSize.positive",
         wording="Every value of outputSize is at least 1.",
@@ -217,31 +200,15 @@ def size_positive(page: PageReading | None = None) -> Clause:
     )
 
 
-def no_batches_exit() -> Clause:
+def _no_batches_exit() -> Clause:
     return require.empty_exit("The first axis of self has not length 0; with it the call succeeds.", ("self",))
 
 
 # Forward 2-D.
 
-
-_WITH_BF16 = ("FLOAT", "FLOAT16", "BF16", "DOUBLE")
-
-
-_WITHOUT_BF16 = ("FLOAT", "FLOAT16", "DOUBLE")
-
-
-_DTYPES_2D = {
-    "A2": _WITH_BF16,
-    "950": _WITH_BF16,
-    "910": _WITHOUT_BF16,
-    "310P": _WITHOUT_BF16,
-    "310B": _WITHOUT_BF16,
-}
-
-
-def _swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Swap the last two lengths."""
-    return (*shape[:-2], shape[-1], shape[-2])
+_DTYPES_2D = dict.fromkeys(("A2", "950"), (*FLOATS, "DOUBLE")) | dict.fromkeys(
+    ("910", "310P", "310B"), ("FLOAT", "FLOAT16", "DOUBLE")
+)
 
 
 def _takes_general_path(call: ContractCall, product: Product) -> bool:
@@ -252,11 +219,6 @@ def _takes_general_path(call: ContractCall, product: Product) -> bool:
 def _takes_own_operator(call: ContractCall, product: Product) -> bool:
     """Check whether the 950's own operator gets the call, which it does unless all windows are alike."""
     return product.value_in(ONLY_950) and not _takes_general_path(call, product) and not divides(call)
-
-
-def _unsupported_by_general_path(call: ContractCall, product: Product) -> bool:
-    tensor = call.tensor("self")
-    return _takes_general_path(call, product) and tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC")
 
 
 def _permutes_three_axes(call: ContractCall, product: Product) -> bool:
@@ -298,17 +260,13 @@ def _is_misread(call: ContractCall, product: Product) -> bool:
 
 
 def _misread_elements_differ(call: ContractCall, product: Product) -> bool:
-    return _is_misread(call, product) and _count_of_output(call) != _misread_count(call)
+    batch, _, _, last = _as_nchw(call) if _is_misread(call, product) else (0, 0, 0, 0)
+    pooled = (batch, *call.attribute("outputSize"), last)
+    return _is_misread(call, product) and not _same_count(call, pooled)
 
 
-def _misread_count(call: ContractCall) -> int:
-    """Count the elements of a result that was pooled along its second and third axes."""
-    read = _as_nchw(call)
-    return element_count((read[0], *call.attribute("outputSize"), read[3]))
-
-
-def _count_of_output(call: ContractCall) -> int:
-    return element_count(call.tensor("outputOut").shape)
+def _same_count(call: ContractCall, shape: Shape) -> bool:
+    return element_count(call.tensor("outputOut").shape) == element_count(shape)
 
 
 def _outputs_retagged(call: ContractCall, product: Product) -> bool:
@@ -318,13 +276,8 @@ def _outputs_retagged(call: ContractCall, product: Product) -> bool:
     return divides(call)
 
 
-def _general_shape_differs(call: ContractCall, product: Product) -> bool:
-    expected = adaptive_shape(call)
-    return _takes_general_path(call, product) and not same_or_single(call.tensor("outputOut").shape, expected)
-
-
-def _elements_differ(call: ContractCall, product: Product) -> bool:
-    return not _is_misread(call, product) and _count_of_output(call) != element_count(adaptive_shape(call))
+def _result_fits(call: ContractCall, tensor: str) -> bool:
+    return same_or_single(call.tensor(tensor).shape, adaptive_shape(call))
 
 
 def _result_tag(call: ContractCall, product: Product) -> str:
@@ -340,13 +293,13 @@ def _result_tag(call: ContractCall, product: Product) -> str:
 def _tags_differ_from_result(call: ContractCall, product: Product) -> bool:
     """Source: ``contiguous.cpp:645-652`` of ops-math."""
     tag = _result_tag(call, product)
-    return tag != "ND" and any(call.tensor(name).format != tag for name in OUTPUTS)
+    return tag != "ND" and any(call.tensor(name).format != tag for name in _OUTPUTS)
 
 
 ADAPTIVE_2D = ClauseTable.of(
     "aclnnAdaptiveMaxPool2d",
     "adaptive2d-fwd",
-    *POINTERS,
+    *_POINTERS,
     require.not_supported(ONLY_310, status=None, page=PageReading("refuses", "F3")),
     require.dtype_listed("self", _DTYPES_2D),
     *require.dtype_same("outputOut"),
@@ -359,9 +312,9 @@ ADAPTIVE_2D = ClauseTable.of(
         breach=Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
     ),
     require.shape_same("indicesOut", "outputOut"),
-    no_hollow_axis(),
+    _no_zero_length(),
     require.length_in("outputSize", (2,)),
-    size_positive(PageReading("agrees", "E26")),
+    _size_positive(PageReading("agrees", "E26")),
     Clause(
         name="shape.outputOut",
         wording="outputOut has self's leading axes and outputSize.",
@@ -369,16 +322,22 @@ ADAPTIVE_2D = ClauseTable.of(
         status=None,
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
-        breach=Breach(tensors={name: {"shape": _swapped} for name in OUTPUTS}),
+        breach=Breach(
+            tensors={name: {"shape": lambda shape: (*shape[:-2], shape[-1], shape[-2])} for name in _OUTPUTS}
+        ),
     ),
-    no_batches_exit(),
+    _no_batches_exit(),
     require.views_inside("self"),
     _unbatched_nhwc("format.unbatched", reach=PRE_950),
     _unbatched_nhwc("format.unbatched.950", reach=ONLY_950, crashes=True),
     require.assembly(
         "format.general",
         "On 910, and with DOUBLE data, tensors of rank 4 are tagged NCHW or NHWC.",
-        _unsupported_by_general_path,
+        lambda call, product: (
+            _takes_general_path(call, product)
+            and call.tensor("self").rank == 4
+            and call.tensor("self").format not in ("NCHW", "NHWC")
+        ),
         Breach(template={"tag": "HWCN", "dtype": "DOUBLE"}),
         page=PageReading("refuses", "E29"),
     ),
@@ -405,7 +364,7 @@ ADAPTIVE_2D = ClauseTable.of(
         "The outputs' tags have the outputs' rank (at rank 3 on 910 and with DOUBLE data, elsewhere where outputSize"
         " divides self's lengths).",
         lambda call, product: (
-            _outputs_retagged(call, product) and not all(tag_fits(call.tensor(name)) for name in OUTPUTS)
+            _outputs_retagged(call, product) and not all(tag_fits(call.tensor(name)) for name in _OUTPUTS)
         ),
         Breach(template={"shape": (3, 6, 7), "output_size": (3, 7), "tag": "NCHW"}),
         page=PageReading("allows", "C1"),
@@ -413,15 +372,15 @@ ADAPTIVE_2D = ClauseTable.of(
     require.assembly(
         "shape.outputOut.general",
         "On 910, and with DOUBLE data, outputOut has self's leading axes and outputSize.",
-        _general_shape_differs,
-        Breach(template={"dtype": "DOUBLE"}, tensors=OUTPUT_MISFITS),
+        lambda call, product: _takes_general_path(call, product) and not _result_fits(call, "outputOut"),
+        Breach(template={"dtype": "DOUBLE"}, tensors=_OUTPUT_MISFITS),
         page=PageReading("refuses", "E27"),
     ),
     require.assembly(
         "shape.outputOut.elements",
         "outputOut has as many elements as self's leading axes and outputSize ask for.",
-        _elements_differ,
-        Breach(tensors=OUTPUT_MISFITS),
+        lambda call, product: not _is_misread(call, product) and not _same_count(call, adaptive_shape(call)),
+        Breach(tensors=_OUTPUT_MISFITS),
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
     ),
@@ -438,37 +397,19 @@ ADAPTIVE_2D = ClauseTable.of(
 
 # Forward 3-D.
 
-
 _TAGS_3D = {"A2": ("NCDHW", "NCHW"), "950": ("NCDHW", "NCHW", "ND")}
-
-
 _LENGTHS = {"A2": (3,), "950": (0, 1, 3)}
-
-
-def _leading_axes(call: ContractCall) -> int:
-    """Count the axes of outputOut before the spatial ones."""
-    return call.tensor("outputOut").rank - 3
-
-
-def _leading_differ(call: ContractCall, product: Product) -> bool:
-    count = _leading_axes(call)
-    return call.tensor("self").shape[:count] != call.tensor("outputOut").shape[:count]
 
 
 def _spatial_differs(call: ContractCall, product: Product) -> bool:
     """Expand outputSize; an empty one keeps self's first lengths (``aclnn_adaptive_max_pool3d.cpp:155-160``)."""
-    count = _leading_axes(call)
+    count = call.tensor("outputOut").rank - 3
     expected = expand(call.attribute("outputSize"), 3, call.tensor("self").shape[count : count + 3])
     return call.tensor("outputOut").shape[count:] != expected
 
 
-def _first_axes_differ(call: ContractCall, product: Product) -> bool:
-    count = len(call.attribute("outputSize"))
-    return call.tensor("indicesOut").shape[:count] != call.tensor("outputOut").shape[:count]
-
-
-def _plane_exceeds_indices(call: ContractCall, product: Product) -> bool:
-    return call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX
+def _prefix_differs(call: ContractCall, tensor: str, count: int) -> bool:
+    return call.tensor(tensor).shape[:count] != call.tensor("outputOut").shape[:count]
 
 
 def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
@@ -491,10 +432,6 @@ def _retagged_wrongly(tensor: str) -> Decides:
     return decides
 
 
-def _result_differs(tensor: str) -> Decides:
-    return lambda call, product: not same_or_single(call.tensor(tensor).shape, adaptive_shape(call))
-
-
 def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
     """Source: ``contiguous.cpp:645-652`` of ops-math."""
     tag = call.tensor("self").format
@@ -515,21 +452,17 @@ def _fitting_shape(tensor: str, name: str, breach: Breach) -> Clause:
     return Clause(
         name=name,
         wording=f"{tensor} has self's leading axes and outputSize.",
-        decides=_result_differs(tensor),
+        decides=lambda call, product: not _result_fits(call, tensor),
         source="code",
         stage="assembly",
         breach=breach,
     )
 
 
-def _without_channels(shape: Shape) -> Shape:
-    return (shape[0], *shape[2:])
-
-
 ADAPTIVE_3D = ClauseTable.of(
     "aclnnAdaptiveMaxPool3d",
     "adaptive3d-fwd",
-    *POINTERS,
+    *_POINTERS,
     *require.rank_in((4, 5), "self", "outputOut", "indicesOut"),
     require.not_supported(BEFORE_A2),
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
@@ -560,30 +493,30 @@ ADAPTIVE_3D = ClauseTable.of(
     Clause(
         name="shape.leading",
         wording="outputOut has self's leading axes.",
-        decides=_leading_differ,
-        breach=Breach(tensors={name: {"shape": more_batches} for name in OUTPUTS}),
+        decides=lambda call, product: _prefix_differs(call, "self", call.tensor("outputOut").rank - 3),
+        breach=Breach(tensors={name: {"shape": more_batches} for name in _OUTPUTS}),
     ),
     Clause(
         name="shape.outputOut",
         wording="outputOut has outputSize as its spatial axes.",
         decides=_spatial_differs,
-        breach=Breach(tensors=OUTPUT_MISFITS),
+        breach=Breach(tensors=_OUTPUT_MISFITS),
     ),
     Clause(
         name="shape.indicesOut.first",
         wording="indicesOut has outputOut's lengths along as many axes as outputSize has values.",
-        decides=_first_axes_differ,
+        decides=lambda call, product: _prefix_differs(call, "indicesOut", len(call.attribute("outputSize"))),
         breach=Breach(tensors={"indicesOut": {"shape": more_batches}}),
     ),
     *require.dtype_same("outputOut", name="dtype.outputOut.same"),
-    no_hollow_axis(),
+    _no_zero_length(),
     require.plane_bounded(
         3,
         wording="D * H * W of self is at most 2^31 - 1 where indicesOut is INT32, in signed 64-bit arithmetic.",
-        decides=_plane_exceeds_indices,
+        decides=lambda call, product: call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX,
         reach=SINCE_A2,
     ),
-    size_positive(),
+    _size_positive(),
     Clause(
         name="shape.indicesOut",
         wording="indicesOut has outputOut's shape.",
@@ -593,7 +526,7 @@ ADAPTIVE_3D = ClauseTable.of(
         breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
     replace(
-        no_batches_exit(),
+        _no_batches_exit(),
         wording="The first axis of self has not length 0, nor on 950 the product of outputSize in signed 64-bit"
         " arithmetic; with it the call succeeds.",
         decides=_has_nothing_to_do,
@@ -607,7 +540,10 @@ ADAPTIVE_3D = ClauseTable.of(
     _fitting_shape(
         "outputOut",
         "shape.result.outputOut",
-        Breach(template={"output_size": (3, 3, 3)}, tensors={"outputOut": {"shape": _without_channels}}),
+        Breach(
+            template={"output_size": (3, 3, 3)},
+            tensors={"outputOut": {"shape": lambda shape: (shape[0], *shape[2:])}},
+        ),
     ),
     _fitting_tag(
         "indicesOut",

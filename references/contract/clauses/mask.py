@@ -29,6 +29,17 @@ def _length_that_kills(call: ContractCall, product: Product) -> bool:
     return some_null and len(call.attribute("kernelSize")) not in (1, 2)
 
 
+def _mask_fits(status: ReturnCode | None, page: PageReading | None) -> Clause:
+    return Clause(
+        name="shape.indices",
+        wording="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
+        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
+        status=status,
+        page=page,
+        breach=Breach(tensors={"indices": {"shape": longer}}),
+    )
+
+
 MASK_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithMaskBackward",
     "mask-bwd",
@@ -68,14 +79,7 @@ MASK_BACKWARD = ClauseTable.of(
     *windowed.planar_lengths(),
     *windowed.backward_planar_values(require.dilation_one()),
     *windowed.backward_planar_shapes(windowed.pool_fits("gradOutput")),
-    Clause(
-        name="shape.indices",
-        wording="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
-        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
-        status=None,
-        page=PageReading("refuses", "E19"),
-        breach=Breach(tensors={"indices": {"shape": longer}}),
-    ),
+    _mask_fits(None, PageReading("refuses", "E19")),
     windowed.result_tag_rank_fits(PRE_950, source="observed"),
     windowed.blocks_tag_fits(source="observed"),
     *windowed.backward_planar_tiling(),
@@ -108,12 +112,7 @@ MASK_FORWARD = ClauseTable.of(
     *windowed.planar_lengths(),
     *windowed.forward_planar_values(require.dilation_one()),
     windowed.pool_fits("out"),
-    Clause(
-        name="shape.indices",
-        wording="indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
-        decides=lambda call, product: call.tensor("indices").shape != mask_shape(call),
-        breach=Breach(tensors={"indices": {"shape": longer}}),
-    ),
+    _mask_fits(ReturnCode.INVALID_PARAMETER, None),
     windowed.forward_planar_exit(),
     require.views_inside("self"),
     windowed.computed_plane_bounded(stage="assembly"),

@@ -38,7 +38,7 @@ from poolproof.references.contract.clause import (
 from poolproof.references.contract.facts import (
     INT32_MAX,
     attribute,
-    is_hollow,
+    has_zero_length,
     misreads_channels_last,
     plane,
     pooled_shape,
@@ -51,21 +51,9 @@ from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
 _F1 = Earlier(ReturnCode.INVALID_PARAMETER, "F1")
-"""Source: ``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
-
+"""``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
 
 UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
-
-
-_TAGS_ON_950 = ("NDHWC", "NCDHW", "NCHW", "ND")
-
-
-def _leading(call: ContractCall, tensor: str) -> tuple[int, ...]:
-    return call.tensor(tensor).shape[: -call.signature.spatial_rank]
-
-
-def _ranks_differ(call: ContractCall, product: Product) -> bool:
-    return call.tensor("self").rank != call.tensor("gradOutput").rank
 
 
 MAX_POOL_3D_BACKWARD = ClauseTable.of(
@@ -106,7 +94,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
     require.assembly(
         "rank.equal",
         "self and gradOutput have the same rank.",
-        _ranks_differ,
+        lambda call, product: call.tensor("self").rank != call.tensor("gradOutput").rank,
         Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
         source="observed",
         page=PageReading("refuses", "E38"),
@@ -115,7 +103,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
     require.tiling(
         "shape.batch",
         "gradOutput and self agree in N and C.",
-        lambda call, product: _leading(call, "self") != _leading(call, "gradOutput"),
+        lambda call, product: call.tensor("self").shape[:-3] != call.tensor("gradOutput").shape[:-3],
         Breach(tensors={"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}),
         page=PageReading("refuses", "E38"),
     ),
@@ -153,7 +141,7 @@ MAX_POOL_3D = ClauseTable.of(
     Clause(
         name="format.supported",
         wording="The format tag is NDHWC, NCDHW, NCHW or ND.",
-        decides=lambda call, product: call.tensor("self").format not in _TAGS_ON_950,
+        decides=lambda call, product: call.tensor("self").format not in ("NDHWC", "NCDHW", "NCHW", "ND"),
         reach=ONLY_950,
         breach=Breach(template={"tag": "NC"}),
     ),
@@ -220,11 +208,11 @@ def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
     )
 
 
-def no_hollow_plane(**fields: Any) -> Clause:
+def no_zero_length(**fields: Any) -> Clause:
     return Clause(
         name="shape.hollow",
         wording="C, H and W of self are not 0; only N may be.",
-        decides=lambda call, product: is_hollow(call),
+        decides=lambda call, product: has_zero_length(call),
         breach=Breach(template={"shape": (2, 0, 6, 7)}),
     ).with_fields(**fields)
 
@@ -340,7 +328,7 @@ def backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[C
     """Check self, gradInput and gradOutput before an empty call leaves."""
     return (
         require.shape_same("gradInput", "self"),
-        no_hollow_plane(source="code"),
+        no_zero_length(source="code"),
         *effective,
         require.some_window_fits(source="code"),
         gradients_fit,
@@ -369,12 +357,6 @@ def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
     return call.tensor("indices").rank != rank and (product.value_in(PRE_950) or rank == 3)
 
 
-def _breach_of_indices_rank(product: Product) -> Breach:
-    if product.value_in(PRE_950):
-        return Breach(tensors={"indices": {"shape": unbatched}})
-    return Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
-
-
 MAX_POOL_2D_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
@@ -394,7 +376,11 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "rank.indices.equal",
         "indices has self's rank; on 950 only where self has rank 3.",
         _indices_of_other_rank,
-        _breach_of_indices_rank,
+        lambda product: (
+            Breach(tensors={"indices": {"shape": unbatched}})
+            if product.value_in(PRE_950)
+            else Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
+        ),
         source="observed",
         page=PageReading("refuses", "E17"),
     ),
@@ -433,7 +419,7 @@ def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
         require.padding_not_negative(),
         require.padding_at_most_half(),
         *dilation,
-        no_hollow_plane(),
+        no_zero_length(),
         require.some_window_fits(),
     )
 

@@ -29,17 +29,17 @@ __all__ = [
     "read_lists",
 ]
 
-FORMATS: Mapping[str, ListFormat] = {each.name: each for each in (Atk(), Ttk(), Lines())}
+FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
 """Every format of ours, by its name."""
 
 
 def formats_of_packages() -> Plugged[ListFormat]:
-    """The formats that installed packages bring."""
+    """Load the formats that installed packages bring."""
     return plugged(frozenset(FORMATS))
 
 
 def format_named(name: str) -> ListFormat:
-    """A format of ours or of an installed package; `ListError` lists those there are, and those that are broken."""
+    """Find a format of ours or of a package; `ListError` lists those there are, and those that are broken."""
     if name in FORMATS:
         return FORMATS[name]
     plugins = formats_of_packages()
@@ -51,7 +51,7 @@ def format_named(name: str) -> ListFormat:
 
 
 def read_lists(paths: Iterable[Path]) -> list[Entry]:
-    """The rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
+    """Read the rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
     entries: list[Entry] = []
     labels: set[str] = set()
     for path in paths:
@@ -71,7 +71,7 @@ def _read(path: Path) -> list[Entry]:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
         raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
-    found = next((each for each in FORMATS.values() if each.recognises(text)), None)
+    found = next((own for own in FORMATS.values() if own.recognises(text)), None)
     try:
         entries = list(found.entries(text, path.name)) if found else _read_by_plugin(text, path)
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
 from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
 from poolproof.suites.cases.recipes.gradients import pointed
@@ -81,7 +81,7 @@ class Atk(ListFormat):
         return case, own
 
     def write(self, case: Case, number: int) -> dict[str, Any]:
-        reason = why_not_plain(case)
+        reason = inexpressible_feature(case)
         if reason:
             raise NotExpressible(reason)
         if case.index_dtype != case.api.indices.dtypes[0]:
@@ -118,7 +118,7 @@ def _operator(row: Item) -> Operator:
 
 
 def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
-    """(tensors by our names, attributes by our names); `RowError` names an input that is not known or there twice."""
+    """Return (tensors, attributes) by our names; `RowError` names an input that is not known or there twice."""
     given = row.get("inputs")
     if not isinstance(given, list):
         raise RowError("inputs: there must be a list of them")
@@ -143,14 +143,14 @@ def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
 
 
 def _named(item: Any) -> tuple[str, Any]:
-    """(name, what its range says) of an input."""
+    """Return (name, what its range says) of an input."""
     if not isinstance(item, Mapping) or "name" not in item:
         raise RowError(f"inputs: {item!r:.40} is no input with a name")
     return str(item["name"]), item.get("range_values")
 
 
 def _attribute_list(items: Sequence[Any]) -> tuple[str, list[Any]]:
-    """An attribute list is a list of objects of one name, each with one value."""
+    """Read an attribute that is a list of objects of one name, each with one value."""
     named = [_named(item) for item in items]
     names = {name for name, _ in named}
     if len(names) != 1:
@@ -173,7 +173,7 @@ def _shape(tensor: str, tensors: Mapping[str, Item]) -> list[Any]:
 
 
 def _windows(api: Operator, tensors: Mapping[str, Item], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of the windows; those of an adaptive backward, which is not told any, are those of its shapes."""
+    """Read the attributes of the windows; an adaptive backward takes none, and its shapes give them."""
     known = {attribute.name for attribute in api.windows.attributes()}
     for name in attributes:
         if name not in known:
@@ -208,9 +208,9 @@ def _case(record: Mapping[str, Any]) -> Case:
 def _check_shape(case: Case, tensors: Mapping[str, Item]) -> None:
     if not case.api.is_backward:
         return
-    given, owed = _shape("grad_output", tensors), list(case.pooled_shape)
-    if given != owed:
-        raise RowError(f"grad_output.shape: {given} is not what the windows give, {owed}")
+    given, expected = _shape("grad_output", tensors), list(case.pooled_shape)
+    if given != expected:
+        raise RowError(f"grad_output.shape: {given} is not what the windows give, {expected}")
 
 
 def _standard(row: Item) -> OwnStandard:
@@ -274,11 +274,11 @@ def _written_attributes(case: Case) -> Iterator[Any]:
         if isinstance(value, bool):
             yield _item(name, "attr", "bool", None, value)
         else:
-            yield [_item(name, "attrs", "int", None, each) for each in value or _stride(case)]
+            yield [_item(name, "attrs", "int", None, item) for item in value or _stride(case)]
 
 
 def _stride(case: Case) -> Sequence[int]:
-    """The stride that an empty list stands for."""
+    """Return the stride that an empty list stands for."""
     assert isinstance(case.attributes, Windowed)
     return case.attributes.kernel_size
 

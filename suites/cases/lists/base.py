@@ -1,7 +1,6 @@
-"""What a format of case lists answers: is this text one, what are its rows, how is a case of ours written in it.
+"""The interface of a format of case lists: how a file is recognised and read, and how a case of ours is written.
 
-A row that we wrote carries its case. Read again, it is that case with its id, if what stands beside it still says the
-same.
+A row that we wrote carries its case. Read again, it is that case with its id, if the rest of the row still agrees.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ class ListFormat(ABC):
 
     @abstractmethod
     def recognises(self, text: str) -> bool:
-        """Whether a file with this text is of the format."""
+        """Tell whether a file with this text is of the format."""
 
     @abstractmethod
     def entries(self, text: str, label: str) -> Iterator[Entry]:
-        """The rows of a file, those that cannot be read with what is wrong; ValueError where the file cannot be."""
+        """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
 
     @abstractmethod
     def name_of(self, row: Any, number: int) -> str:
-        """What the list calls its row."""
+        """Return what the list calls its row."""
 
     @abstractmethod
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
@@ -42,26 +41,26 @@ class ListFormat(ABC):
 
     @abstractmethod
     def carried(self, row: Any) -> str | None:
-        """The case that a row of ours carries."""
+        """Return the case that a row of ours carries."""
 
     @abstractmethod
     def write(self, case: Case, number: int) -> Any:
-        """The ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
+        """Write the ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
 
     @abstractmethod
     def carrying(self, row: Any, case: Case) -> Any:
-        """The row, with the case."""
+        """Add the case to the row."""
 
     @abstractmethod
     def without_case(self, row: Any) -> Any:
-        """The row, without it."""
+        """Remove the case from the row."""
 
     @abstractmethod
     def document(self, rows: Sequence[Any]) -> str:
-        """The text of a file with these rows."""
+        """Write the text of a file with these rows."""
 
     def entry(self, row: Any, label: str, number: int) -> Entry:
-        """One row, whatever is wrong with it."""
+        """Read one row, whatever is wrong with it."""
         name = self.name_of(row, number)
         try:
             carried = self.carried(row)
@@ -73,7 +72,7 @@ class ListFormat(ABC):
         return Entry(label, number, name, case, own=own)
 
     def _ours(self, row: Any, carried: str, number: int) -> Case:
-        """The case that a row of ours carries, if the row still is that case's."""
+        """Read the case that a row of ours carries, if the row still is that case's."""
         try:
             case = Case.from_json(carried)
             written = self.write(case, number)
@@ -84,7 +83,7 @@ class ListFormat(ABC):
         return case
 
     def says_the_same(self, row: Any, written: Any) -> bool:
-        """Whether two rows differ in nothing but their names and numbers."""
+        """Tell whether two rows differ in nothing but their names and numbers."""
         return _comparable(row) == _comparable(written)
 
 
@@ -96,8 +95,8 @@ def _comparable(row: Any) -> str:
     return json.dumps(kept, sort_keys=True, default=list)
 
 
-def why_not_plain(case: Case) -> str:
-    """What of a case no list of others has a word for, empty if nothing."""
+def inexpressible_feature(case: Case) -> str:
+    """Name what no list of others has a word for in a case; empty if nothing."""
     if case.literals:
         return "data that are spelled out"
     if case.layouts:

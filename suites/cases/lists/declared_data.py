@@ -11,7 +11,7 @@ import numpy as np
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.suites.cases.lists.entry import RowError
 from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 _NAMES = ("inf", "-inf", "nan")
 
@@ -20,7 +20,7 @@ def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
     """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
     fmt = FORMATS[dtype]
     if isinstance(given, Mapping):
-        return _normal(field, given, fmt, Stream(seed, field))
+        return _normal(field, given, fmt, RandomStream(seed, field))
     numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
     if len(numbers) == 1 or (len(numbers) == 2 and _are_alike(*numbers)):
         return str(Filled(_within(numbers[0], fmt) if isfinite(numbers[0]) else numbers[0]))
@@ -56,7 +56,7 @@ def _between(field: str, low: float, high: float, fmt: FloatFormat) -> str:
     return str(Between(_within(low, fmt), _within(high, fmt)))
 
 
-def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Stream) -> str:
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: RandomStream) -> str:
     """Draw the mean and the deviation of a normal distribution from their ranges."""
     if given.get("name") != "nd":
         raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")

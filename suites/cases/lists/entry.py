@@ -1,7 +1,7 @@
-"""A row of somebody's case list: the case that it asks for, and the standard that it names.
+"""Rows of case lists: the case that a row asks for, and the standard that it names.
 
-An entry is one line of JSON, so that a run can say what was asked of it and anybody can ask it again without the
-list. A row that cannot be read is an entry, too, with what is wrong with it in place of a case.
+An entry is one line of JSON, so that a run can be repeated without the list. A row that cannot be read is an entry,
+too, with what is wrong with it in place of a case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.layouts import TAGS
 
 MARK = "list"
-"""The field that tells the line of an entry from that of a case."""
+"""The field that only the line of an entry has, and none of a case."""
 
 
 _ROWS = 1 << 32
@@ -26,7 +26,7 @@ _ROWS = 1 << 32
 
 
 class ListError(BadInput):
-    """A file that is no case list, or lists that cannot be told apart."""
+    """A file that is no case list, or lists of one name."""
 
 
 class RowError(ValueError):
@@ -78,13 +78,13 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where it stands, which tells it from all other rows of a run."""
+        """Where it stands, which no other row of a run shares."""
         return f"{self.label}:{self.row}"
 
     def within(self, index_dtypes: tuple[str, ...]) -> Entry:
-        """The same for a backend that takes indices of these dtypes: in the first of them where it has not the row's.
+        """Take the first of these dtypes of indices, which a backend takes, where the row's is none of them.
 
-        Lists of one interface store indices as that does; what is asked of another is the same but for the storage.
+        Lists of one interface store indices as that does; of another the storage alone differs.
         """
         if self.case is None or not index_dtypes or self.case.index_dtype in index_dtypes:
             return self
@@ -98,7 +98,7 @@ class Entry:
 
 
 def read_entry(line: str) -> Entry | None:
-    """The entry that ``line`` is the JSON of, None if it is of no list; `CaseError` says what is wrong with one."""
+    """Read an entry from its line, None if it is of no list; `CaseError` says what is wrong with one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -122,11 +122,11 @@ def read_entry(line: str) -> Entry | None:
 
 
 def seed_of(name: str) -> int:
-    """The seed of a row whose list has none: that of its name, wherever in the list it stands."""
+    """Derive the seed of a row whose list has none from its name, wherever in the list it stands."""
     return derive_seed("case list", name) >> 1
 
 
 def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """The layouts of a case whose tensors are all channels last, and handed over as such."""
+    """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
     (name,) = TAGS
     return tuple(sorted((tensor, name) for tensor in case.api.strided))

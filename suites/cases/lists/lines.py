@@ -1,4 +1,4 @@
-"""Case lists of our own: a case in each line, as `--case` takes it; empty lines and those after a # say nothing."""
+"""Case lists of our own: a case in each line, as `--case` takes it; empty lines and those after a # are comments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lines(ListFormat):
         return str(number)
 
     def carried(self, row: Any) -> None:
-        """Nothing beside itself."""
+        """Carry nothing beside the case itself."""
 
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:

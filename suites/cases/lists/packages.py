@@ -1,6 +1,6 @@
-"""The formats of case lists that installed packages bring (entry points of the group ``poolproof.case_lists``).
+"""Formats of case lists that installed packages bring (entry points of the group ``poolproof.case_lists``).
 
-Each is a `poolproof.suites.cases.lists.base.ListFormat`. They are asked about files that no format of ours takes.
+Each is a `poolproof.suites.cases.lists.base.ListFormat`. They get the files that no format of ours takes.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from poolproof.suites.plugged import Plugged, load_plugins
 
 @cache
 def plugged(taken: Collection[str]) -> Plugged[ListFormat]:
-    """What the packages that are installed bring, under other names than those ``taken``; loaded once."""
+    """Load, once, what the installed packages bring under other names than those ``taken``."""
     return load_plugins(PluginKind.CASE_LIST, ListFormat, taken)  # type: ignore[type-abstract]
 
 
 def recognising(text: str, plugins: Plugged[ListFormat]) -> tuple[ListFormat | None, list[str]]:
-    """(the format that takes a file with this text, a line about each plugin that could not tell)."""
+    """Return (the format that takes a file with this text, a line about each plugin that could not tell)."""
     lines = [left_out_line(record) for record in plugins.records if record["fault"]]
-    for name, each in plugins.used.items():
+    for name, plugin in plugins.used.items():
         try:
-            if each.recognises(text):
-                return each, lines
+            if plugin.recognises(text):
+                return plugin, lines
         except Exception as error:
             lines.append(f"case list format {name!r} could not tell: {raised(error)}")
     return None, lines

@@ -19,7 +19,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, why_not_plain
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
 from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
 from poolproof.suites.cases.recipes.gradients import pointed
@@ -120,7 +120,7 @@ class Ttk(ListFormat):
         if case.operator not in KERNELS.values():
             raise NotExpressible(f"no kernel of TTK's lists is known for {case.operator}")
         channels_last = case.layouts == tagged_layouts(case)
-        reason = why_not_plain(replace(case, layouts=() if channels_last else case.layouts))
+        reason = inexpressible_feature(replace(case, layouts=() if channels_last else case.layouts))
         if reason:
             raise NotExpressible(reason)
         if len(case.shape) != 4:
@@ -146,7 +146,7 @@ class Ttk(ListFormat):
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The cells that are read, as Python values; `RowError` names one that is none."""
+    """Read the cells as Python values; `RowError` names one that is none."""
     cells: dict[str, Any] = {}
     for column in (*_READ, "precision_tolerances", "absolute_precision"):
         text = row.get(column)
@@ -162,7 +162,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """The value of a Python literal in which nan and inf may stand; ValueError for anything else."""
+    """Read a Python literal in which nan and inf may stand; ValueError for anything else."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
@@ -207,11 +207,11 @@ def _attributes(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _three(cells: Mapping[str, Any], column: str) -> list[Any]:
-    """What a column says of self, gradient and indices."""
+    """Read what a column says of self, gradient and indices."""
     given = cells[column]
     if not isinstance(given, list) or len(given) != len(_INPUTS):
         raise RowError(f"{column}: it needs a value for each of {', '.join(_INPUTS)}")
-    if column != "input_dtypes" and not all(isinstance(each, list) for each in given):
+    if column != "input_dtypes" and not all(isinstance(value, list) for value in given):
         raise RowError(f"{column}: {given!r:.60} is no list of lists")
     return given
 
@@ -238,7 +238,7 @@ def _case(record: Mapping[str, Any], channels_last: bool) -> Case:
 
 
 def _standard(cells: Mapping[str, Any]) -> OwnStandard:
-    """Relative tolerance and free share of the one output, and the absolute tolerance."""
+    """Read relative tolerance and free share of the one output, and the absolute tolerance."""
     if "precision_tolerances" not in cells:
         return OwnStandard()
     try:

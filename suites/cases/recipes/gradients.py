@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
 from poolproof.references.kernels.compiled import argument
+from poolproof.suites.cases.recipes.bulk import draw_bulk
 from poolproof.suites.cases.recipes.loops import fill_colours, fill_numbers, fill_weights, in_space, most_in_one_cell
-from poolproof.suites.cases.recipes.many import drawn_many
 from poolproof.suites.cases.recipes.spreads import parse_spread
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +49,7 @@ class Landing:
     @cached_property
     def cells(self) -> Int64:
         """The cell of each gradient, flat."""
-        return self._cells_of(self.indices)
-
-    def _cells_of(self, planes: Int64) -> Int64:
-        """The cells of the gradients of some planes, counted from the first of them."""
-        return (planes + np.arange(len(planes))[:, None] * self.plane_size).ravel()
+        return (self.indices + np.arange(len(self.indices))[:, None] * self.plane_size).ravel()
 
     @cached_property
     def multiplicity(self) -> Int64:
@@ -70,7 +66,7 @@ class Landing:
         return np.bincount(self.cells, minlength=self.size)
 
     def cells_of_at_least(self, gradients: int) -> Int64:
-        """The cells, ascending, that so many gradients share, or more."""
+        """Find the cells, ascending, that so many gradients share, or more."""
         return np.flatnonzero(self._counts >= gradients)
 
     @cached_property
@@ -107,39 +103,39 @@ class Landing:
         return prod(axis.overlap() for axis in self.axes)
 
     def residue(self) -> Int64:
-        """A number of each window of a plane, below `residues`, that no other which can reach one of its cells has."""
+        """Number a plane's windows below `residues`, those that can reach a common cell differently."""
         residue = np.empty(self.plane_windows, np.int64)
         fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap() for axis in self.axes]), residue)
         return residue
 
 
-Recipe = Callable[[Landing, FloatFormat, Stream], NDArray]
+Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 """Gradients for a landing, flat, in float64 or in the format's own dtype."""
 
 
-def _each(draw: Callable[[Landing, int, FloatFormat, Stream], Float64]) -> Recipe:
-    """A recipe of gradients that are drawn each by itself: ``draw`` is asked for some of those of a landing."""
+def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
+    """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
 
     @wraps(draw)
-    def recipe(landing: Landing, fmt: FloatFormat, stream: Stream) -> NDArray:
-        return drawn_many(landing.gradients, fmt.dtype, stream, lambda some, own: draw(landing, some, fmt, own))
+    def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
+        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count, own: draw(landing, count, fmt, own))
 
     return recipe
 
 
-def _integers(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+def _integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
     return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
 
 
 @_each
-def integers(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
+def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
     return _integers(landing, size, fmt, stream)
 
 
-def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Zero but for one gradient: whatever else appears came from the wrong place."""
+def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw zeros but for one gradient: whatever else appears came from the wrong place."""
     gradient = np.zeros(landing.gradients)
     if gradient.size:
         value = 1.0 + stream.one_below(fmt.largest_exact_integer // 2)
@@ -147,42 +143,42 @@ def one_hot(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     return gradient
 
 
-def ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
+def ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     return np.ones(landing.gradients)
 
 
 @_each
-def uniform(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Uniform in [-5, 5), the operator library's own test data."""
+def uniform(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw uniformly from [-5, 5), the operator library's own test data."""
     return fmt.round(10.0 * stream.uniform(size) - 5.0)
 
 
 @_each
-def positive(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Uniform in [1, 2): no cancellation, sums grow with the multiplicity and stall in a narrow accumulator."""
+def positive(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw uniformly from [1, 2): without cancellation sums grow, and stall in a narrow accumulator."""
     return fmt.round(1.0 + stream.uniform(size))
 
 
 @_each
-def wide(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Exponents drawn over most of the format's range, so that the order of additions matters most."""
+def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw exponents over most of the format's range, so that the order of additions matters most."""
     top = min(fmt.max_exponent - 1, 200) - landing.largest_multiplicity.bit_length()
     bottom = max(fmt.min_exponent, -200)
     exponent = bottom + stream.below(max(top - bottom, 1), size)
     return fmt.round(np.ldexp(1.0 + stream.uniform(size), exponent) * stream.signs(size))
 
 
-def big_among_ones(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """One 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
+def big_among_ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Put one 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
     big = np.where(landing.cells % 2 == 0, 1.0, -1.0) * fmt.largest_exact_integer
     return np.where(landing.rank == landing.rotation, big, 1.0)
 
 
-def cancellation(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """A one among large values that cancel in pairs: an accumulator that is too short loses the one.
+def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Put a one among large values that cancel in pairs: an accumulator that is too short loses the one.
 
-    The large value is 2**(precision + 1) for float16 and bfloat16, where only a wider accumulator survives, and
-    for float32 as large as leaves every order of a float32 sum exact.
+    The large value is 2**(precision + 1) for float16 and bfloat16, where only a wider accumulator survives, and for
+    float32 as large as leaves every order of a float32 sum exact.
     """
     pairs = np.maximum(landing.multiplicity // 2, 1)
     if fmt in (FLOAT32, FLOAT64):
@@ -196,11 +192,11 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     return np.where(place == 0, 1.0, gradient)
 
 
-def rounding_probe(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
+def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
-    In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit;
-    any further one is zero. Tells rounding to even from truncation and from rounding halves away.
+    In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit; any
+    further one is zero. Tells rounding to even from truncation and from rounding halves away.
     """
     size = landing.gradients
     tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
@@ -211,15 +207,15 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float6
 
 
 @_each
-def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
+def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
     steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
     return steps * stream.signs(size) * fmt.smallest_subnormal
 
 
 @_each
-def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Values of the largest binade with both signs: sums overflow in some orders, or barely do not.
+def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw values of the largest binade with both signs: sums overflow in some orders, or barely do not.
 
     In float64, where an exact sum beyond the format has no place, the binade is a lower one.
     """
@@ -230,8 +226,8 @@ def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: Stream)
 
 
 @_each
-def special(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Integers with NaN, infinities, zeros of both signs, the largest and the smallest value in one place of six."""
+def special(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw integers, and in one place of six NaN, infinities, signed zeros, the largest or the smallest value."""
     placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
     if fmt is FLOAT64:
         placed[5:7] = 2.0**900, -(2.0**900)
@@ -240,13 +236,13 @@ def special(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Fl
 
 
 @_each
-def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Zeros of both signs."""
+def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw zeros of both signs."""
     return 0.0 * stream.signs(size)
 
 
-def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """In each plane only windows that cannot meet carry a gradient, their number: a wrong value names its window.
+def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Give windows that cannot meet their number, and others zero, plane by plane: a wrong value names its window.
 
     Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
     """
@@ -259,18 +255,18 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
     return gradient
 
 
-def binary_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Powers of two that differ between windows that can meet: the digits of a sum are the windows that arrived."""
+def binary_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Give windows that can meet different powers of two: the digits of a sum are the windows that arrived."""
     return _weights(landing, fmt, stream, 1)
 
 
-def base_four_weights(landing: Landing, fmt: FloatFormat, stream: Stream) -> Float64:
-    """Powers of four likewise: each digit of a sum counts how often its window arrived, up to three times."""
+def base_four_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Give windows that can meet different powers of four: a digit counts how often its window came, up to three."""
     return _weights(landing, fmt, stream, 2)
 
 
-def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> Float64:
-    """Digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
+def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int) -> Float64:
+    """Make digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
     gradient = np.empty(landing.gradients)
@@ -279,9 +275,10 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: Stream, bits: int) -> F
 
 
 @_each
-def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-    """What comes back to a layer far from a mean loss: normal values, most of them tiny, in twelve binades from 2**-4
-    down, the last of which are subnormal in float16.
+def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw what comes back to a layer far from a mean loss: normal values, most of them tiny.
+
+    They lie in twelve binades from 2**-4 down, the last of which are subnormal in float16.
     """
     return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
 
@@ -310,8 +307,8 @@ GRADIENTS: dict[str, Recipe] = {
 }
 
 
-def pointed(landing: Landing, fmt: FloatFormat, stream: Stream) -> NDArray:
-    """The value of self that its index points at: with the indices of a forward, that forward's output."""
+def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
+    """Take the value of self that each index points at: with the indices of a forward, that forward's output."""
     assert landing.values is not None
     planes = landing.values.reshape(len(landing.indices), landing.plane_size)
     return np.take_along_axis(planes, landing.indices, axis=1).ravel()
@@ -322,7 +319,7 @@ OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
 
 
 def gradient_recipe(name: str) -> Recipe:
-    """The recipe of a name, or of a spelling with numbers; KeyError if there is none."""
+    """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
     known = GRADIENTS.get(name) or OF_SELF.get(name)
     spread = None if known else parse_spread(name)
     if known is None and spread is None:

@@ -16,29 +16,29 @@ from numpy.typing import NDArray
 from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
 from poolproof.suites.cases.recipes.loops import fill_any, fill_best, fill_nearest, fill_numbers, in_space
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 
-Recipe = Callable[[Sequence[Axis], NDArray, Stream], Int64]
+Recipe = Callable[[Sequence[Axis], NDArray, RandomStream], Int64]
 """(axes, self as (planes, *sizes), stream) -> flat indices of shape (planes, *windows); every window has a cell."""
 
 
-def forward(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
-    """The indices of the forward maximum of ``self``."""
+def forward(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
+    """Take the indices of the forward maximum of ``self``."""
     return forward_indices(values, axes)
 
 
-def in_window(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
-    """Any cell of the window, all equally likely."""
+def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
+    """Draw any cell of the window, all equally likely."""
     windows = tuple(axis.windows for axis in axes)
     indices = np.zeros((len(values), *windows), np.int64)
     flat = indices.reshape(-1)
-    for part, own in stream.parts(flat.size, prod(windows)):
-        _go_to_any(axes, flat[part], own)
+    for chunk, own in stream.chunks(flat.size, prod(windows)):
+        _go_to_any(axes, flat[chunk], own)
     return indices
 
 
-def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: Stream) -> None:
-    """The same for some planes, whose ``cells`` are all 0 at first."""
+def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: RandomStream) -> None:
+    """Draw a cell of each window of some planes, whose ``cells`` are all 0 at first."""
     repeats = prod(axis.windows for axis in axes)
     for axis in axes:
         repeats //= axis.windows
@@ -46,16 +46,17 @@ def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: Stream) -> None:
         fill_any(*start, axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
 
 
-def shared(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
-    """All on one cell as far as windows reach it, the others on their nearest cell."""
+def shared(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
+    """Send all to one cell as far as windows reach it, the others to their nearest cell."""
     anchors = stream.below_each([axis.size for axis in axes])
     coordinates = [_nearest(axis, anchor, 2 * axis.size) for axis, anchor in zip(axes, anchors, strict=True)]
     return _in_every_plane(axes, coordinates, len(values))
 
 
-def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
-    """Peaks one window apart, every window on its cell nearest to one: those that can meet do so all over the plane,
-    dilated windows whole strides apart included.
+def lattice(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
+    """Send every window to its cell nearest to one of several peaks, one window apart.
+
+    Those that can meet do so all over the plane, dilated windows whole strides apart included.
     """
     reaches = [max((axis.positions.shape[1] - 1) * axis.step, 1) for axis in axes]
     coordinates = map(_nearest, axes, stream.below_each(reaches), reaches)
@@ -63,21 +64,23 @@ def lattice(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
 
 
 def _nearest(axis: Axis, peak: int, distance: int) -> Int64:
-    """Each window's coordinate that is nearest to one of the peaks, ``distance`` apart."""
+    """Find each window's coordinate that is nearest to one of the peaks, ``distance`` apart."""
     coordinates = np.empty(axis.windows, np.int64)
     fill_nearest(peak, distance, axis.choices, axis.first_cells, axis.step, coordinates)
     return coordinates
 
 
 def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
-    """A recipe that gives every window its cell of highest score along each axis, whatever is drawn."""
+    """Make a recipe that gives every window its cell of highest score along each axis, whatever is drawn."""
 
     @lru_cache(maxsize=1024)
     def best(axis: Axis) -> Int64:
-        return _best(axis, score(axis))
+        coordinates = np.empty(axis.windows, np.int64)
+        fill_best(score(axis), axis.choices, axis.first_cells, axis.step, coordinates)
+        return coordinates
 
     @wraps(score)
-    def recipe(axes: Sequence[Axis], values: NDArray, stream: Stream) -> Int64:
+    def recipe(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
         return _in_every_plane(axes, map(best, axes), len(values))
 
     return recipe
@@ -85,31 +88,31 @@ def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
 
 @_by_place
 def crowded(axis: Axis) -> Int64:
-    """Each window on its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
+    """Send each window to its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
     return axis.coverage()
 
 
 @_by_place
 def first(axis: Axis) -> Int64:
-    """The first cell of each window: column 0 and row 0 of the plane included."""
+    """Send each window to its first cell: column 0 and row 0 of the plane included."""
     return -np.arange(axis.size)
 
 
 @_by_place
 def last(axis: Axis) -> Int64:
-    """The last cell of each window: the plane's last row and column included."""
+    """Send each window to its last cell: the plane's last row and column included."""
     return np.arange(axis.size)
 
 
 @_by_place
 def plane_edges(axis: Axis) -> Int64:
-    """The cell nearest to the plane's border along every axis."""
+    """Send each window to its cell nearest to the plane's border along every axis."""
     return np.abs(2 * np.arange(axis.size) - (axis.size - 1))
 
 
 @_by_place
 def tile_borders(axis: Axis) -> Int64:
-    """Cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that preference."""
+    """Prefer cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that order."""
     coordinate = np.arange(axis.size)
     rank = np.zeros(axis.size, np.int64)
     for preference, tile in enumerate((8, 16, 32, 64), start=1):
@@ -118,15 +121,8 @@ def tile_borders(axis: Axis) -> Int64:
     return rank
 
 
-def _best(axis: Axis, score: Int64) -> Int64:
-    """Each window's first coordinate of highest score."""
-    coordinates = np.empty(axis.windows, np.int64)
-    fill_best(score, axis.choices, axis.first_cells, axis.step, coordinates)
-    return coordinates
-
-
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
-    """The same cells in every plane, of which each window has a coordinate along each axis."""
+    """Fill every plane with the cells whose coordinates each window has along each axis."""
     cells = np.empty((planes, *(axis.windows for axis in axes)), np.int64)
     fill_numbers(*in_space(coordinates, [axis.size for axis in axes]), cells.reshape(-1))
     return cells

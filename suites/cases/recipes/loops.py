@@ -1,7 +1,7 @@
 """Compiled loops that draw numbers and place gradients, for a few elements as for many.
 
 Numbers are those of Philox4x64-10 (Salmon et al., 2011) as numpy's ``random_raw`` gives them: number i of a key is word
-``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in parts.
+``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in chunks.
 A key's two words, of which numpy makes unsigned integers, are here signed ones of the same bits.
 
 All that is compiled here has its helpers here or in `poolproof.references.kernels`: the cache of compiled code looks at
@@ -33,7 +33,7 @@ Words = NDArray[np.unsignedinteger[Any]]
 
 @helper
 def _high(a: Any, b: Any) -> Any:
-    """The upper 64 bits of the product of two uint64, from products of their halves."""
+    """Compute the upper 64 bits of the product of two uint64, from products of their halves."""
     a_low, a_high, b_low, b_high = a & _LOW_HALF, a >> _HALF, b & _LOW_HALF, b >> _HALF
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
     other = a_low * b_high + (middle & _LOW_HALF)
@@ -42,7 +42,7 @@ def _high(a: Any, b: Any) -> Any:
 
 @helper
 def raw(low: int, high: int, first: int, count: int) -> Words:
-    """``count`` raw numbers of a key from the ``first`` on."""
+    """Compute ``count`` raw numbers of a key from the ``first`` on."""
     block, before = first >> 2, first & 3
     words = np.empty(before + count + 3, np.uint64)
     for start in range(0, before + count, 4):
@@ -63,19 +63,19 @@ def raw(low: int, high: int, first: int, count: int) -> Words:
 
 @helper
 def _below(word: Any, bound: int) -> int:
-    """An integer in [0, bound) of a raw number; ``bound`` is at most 2**32."""
+    """Map a raw number to an integer in [0, bound); ``bound`` is at most 2**32."""
     return int(np.int64(((word >> _HALF) * np.uint64(bound)) >> _HALF))
 
 
 @helper
 def _uniform(word: Any) -> float:
-    """A multiple of 2**-53 in [0, 1) of a raw number."""
+    """Map a raw number to a multiple of 2**-53 in [0, 1)."""
     return np.float64(word >> _DROPPED) * 2.0**-53
 
 
 @compiled
 def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
-    """Integers in [0, bound)."""
+    """Draw integers in [0, bound)."""
     words = raw(low, high, first, len(out))
     for i in range(len(out)):
         out[i] = _below(words[i], bound)
@@ -83,7 +83,7 @@ def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
 
 @compiled
 def fill_below_each(low: int, high: int, first: int, bounds: Ints, out: Ints) -> None:
-    """Integers of which each has a bound of its own."""
+    """Draw integers of which each has a bound of its own."""
     words = raw(low, high, first, len(out))
     for i in range(len(out)):
         out[i] = _below(words[i], bounds[i])
@@ -91,7 +91,7 @@ def fill_below_each(low: int, high: int, first: int, bounds: Ints, out: Ints) ->
 
 @compiled
 def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
-    """Multiples of 2**-53 in [0, 1)."""
+    """Draw multiples of 2**-53 in [0, 1)."""
     words = raw(low, high, first, len(out))
     for i in range(len(out)):
         out[i] = _uniform(words[i])
@@ -99,7 +99,7 @@ def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
 
 @compiled
 def fill_signs(low: int, high: int, first: int, out: Floats) -> None:
-    """1.0 and -1.0, for the integers 0 and 1."""
+    """Draw 1.0 and -1.0, for the integers 0 and 1."""
     words = raw(low, high, first, len(out))
     for i in range(len(out)):
         out[i] = 1.0 - 2.0 * _below(words[i], 2)
@@ -107,7 +107,7 @@ def fill_signs(low: int, high: int, first: int, out: Floats) -> None:
 
 @compiled
 def fill_normal(low: int, high: int, first: int, stride: int, out: Floats) -> None:
-    """Twelve uniforms summed, less six; the draws of them begin ``stride`` numbers apart."""
+    """Sum twelve uniforms, less six; their draws begin ``stride`` numbers apart."""
     for i in range(len(out)):
         out[i] = 0.0
     for draw in range(12):
@@ -138,7 +138,7 @@ def fill_any(
 
 @compiled
 def fill_nearest(peak: int, distance: int, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
-    """The first of each window's cells along an axis that is nearest to one of the peaks ``distance`` apart."""
+    """Find the first of each window's cells along an axis that is nearest to one of the peaks ``distance`` apart."""
     for window in range(len(choices)):
         least, coordinates[window] = distance, firsts[window]
         for tap in range(choices[window]):
@@ -151,7 +151,7 @@ def fill_nearest(peak: int, distance: int, choices: Ints, firsts: Ints, step: in
 
 @compiled
 def fill_best(scores: Ints, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
-    """The first of each window's cells along an axis that has the highest score."""
+    """Find the first of each window's cells along an axis that has the highest score."""
     for window in range(len(choices)):
         best = firsts[window]
         for tap in range(1, choices[window]):
@@ -162,7 +162,7 @@ def fill_best(scores: Ints, choices: Ints, firsts: Ints, step: int, coordinates:
 
 
 def in_space(digits: Iterable[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints, int, Ints, int]:
-    """What `fill_numbers` takes, of up to three axes: those that are missing have one window of one cell."""
+    """Arrange up to three axes for `fill_numbers`: those that are missing have one window of one cell."""
     missing = 3 - len(sizes)
     depth, height, width = [_ONE] * missing + list(digits)
     _, heights, widths = [1] * missing + list(sizes)
@@ -174,7 +174,7 @@ _ONE = np.zeros(1, np.int64)
 
 @compiled
 def fill_numbers(depth: Ints, height: Ints, heights: int, width: Ints, widths: int, numbers: Ints) -> None:
-    """For all windows of a plane, in every plane, the number whose digits are those of the window along each axis.
+    """Number all windows of a plane, in every plane, by the digits of the window along each axis.
 
     There are as many digits along an axis as it says: ``heights`` of height, ``widths`` of width.
     """
@@ -188,7 +188,7 @@ def fill_numbers(depth: Ints, height: Ints, heights: int, width: Ints, widths: i
 
 @compiled
 def most_in_one_cell(indices: Ints, windows: int, plane_size: int) -> int:
-    """Of the cells of planes of ``windows`` gradients each, how many the fullest gets; 1 where there are none."""
+    """Count the gradients of the fullest cell, in planes of ``windows`` gradients each; 1 where there are none."""
     counts, largest = np.zeros(plane_size, np.int64), 1
     for plane in range(0, len(indices), max(windows, 1)):
         for i in range(plane, plane + windows):
@@ -201,7 +201,7 @@ def most_in_one_cell(indices: Ints, windows: int, plane_size: int) -> int:
 
 @compiled
 def fill_colours(residue: Ints, residues: int, drawn: int, base: int, digits: int, gradients: Floats) -> None:
-    """One more than the window's number, in one of its digits, where its residue is the plane's; else zero."""
+    """Write one more than the window's number, in one of its digits, where its residue is the plane's; else zero."""
     windows = max(len(residue), 1)
     for plane in range(len(gradients) // windows):
         place = base ** (plane // residues % digits)
@@ -212,7 +212,7 @@ def fill_colours(residue: Ints, residues: int, drawn: int, base: int, digits: in
 
 @compiled
 def fill_weights(residue: Ints, groups: int, drawn: int, digits: int, bits: int, gradients: Floats) -> None:
-    """2**(bits * r) where r is the window's residue among the ``digits`` that the plane is for; else zero."""
+    """Write 2**(bits * r) where r is the window's residue among the ``digits`` that the plane is for; else zero."""
     windows = max(len(residue), 1)
     for plane in range(len(gradients) // windows):
         least = (plane + drawn) % groups * digits

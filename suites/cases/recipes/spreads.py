@@ -1,7 +1,7 @@
-"""Recipes with numbers in them, as case lists of others ask for data: ``between(-5,5)``, ``filled(nan)``.
+"""Recipes with numbers in them, as case lists of others have them: ``between(-5,5)``, ``filled(nan)``.
 
-A spelling names what the elements are drawn from, and is a recipe of values and of gradients alike. It must not know
-where the elements go.
+A spelling names the distribution that elements are drawn from, and is a recipe of values and of gradients alike. It
+must not know where the elements go.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from poolproof.references.formats import Float64, FloatFormat
-from poolproof.suites.cases.recipes.stream import Stream
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 _SPELLING = re.compile(r"([a-z]+)\(([^()]*)\)")
-_MOST_INTEGERS = 1 << 32
-"""What `Stream.below` can tell apart."""
+_MAX_INTEGERS = 1 << 32
+"""The largest bound of `RandomStream.below`."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Spread:
         """The largest finite magnitude that the format must have for it."""
         return max(map(abs, astuple(self)))
 
-    def draw(self, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
-        """So many elements, each a value of the format."""
+    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+        """Draw so many elements, each a value of the format."""
         raise NotImplementedError
 
 
@@ -61,7 +61,7 @@ class Between(_Bounded):
 
     name = "between"
 
-    def draw(self, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
         share = stream.uniform(size)
         return fmt.round(self.low * (1.0 - share) + self.high * share)
 
@@ -73,10 +73,10 @@ class Whole(_Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.low != int(self.low) or self.high != int(self.high) or self.high - self.low >= _MOST_INTEGERS:
+        if self.low != int(self.low) or self.high != int(self.high) or self.high - self.low >= _MAX_INTEGERS:
             raise ValueError(f"{self} needs integers, fewer than 2**32 apart")
 
-    def draw(self, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
         return fmt.round(self.low + stream.below(int(self.high - self.low) + 1, size))
 
 
@@ -93,7 +93,7 @@ class Gaussian(Spread):
         if self.deviation < 0.0:
             raise ValueError(f"{self} has a deviation below zero")
 
-    def draw(self, size: int, fmt: FloatFormat, stream: Stream) -> Float64:
+    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
         return fmt.round(np.clip(self.mean + self.deviation * stream.normal(size), -fmt.max, fmt.max))
 
 
@@ -105,13 +105,13 @@ class Filled(Spread):
     name = "filled"
 
     def __post_init__(self) -> None:
-        """Any number will do."""
+        """Accept any number."""
 
     @property
     def largest(self) -> float:
         return abs(self.value) if isfinite(self.value) else 0.0
 
-    def draw(self, size: int, fmt: FloatFormat, stream: Stream) -> Float64:  # noqa: ARG002
+    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:  # noqa: ARG002
         return fmt.round(np.full(size, self.value))
 
 
@@ -122,7 +122,7 @@ SPELLINGS = "between(low,high), whole(low,high), gaussian(mean,deviation), fille
 
 
 def parse_spread(text: str) -> Spread | None:
-    """The spread of a spelling, None where it is none; ValueError says what is wrong with its numbers."""
+    """Read a spelling, None where it is none; ValueError says what is wrong with its numbers."""
     match = _SPELLING.fullmatch(text)
     if match is None or match[1] not in _SPREADS:
         return None
@@ -137,5 +137,5 @@ def parse_spread(text: str) -> Spread | None:
 
 
 def spelled(number: float) -> str:
-    """A number as briefly as it can be read back."""
+    """Write a number as briefly as it can be read back."""
     return str(int(number)) if isfinite(number) and number == int(number) and abs(number) < 1e15 else repr(number)

@@ -1,7 +1,7 @@
 """Random numbers that depend on a seed and a purpose alone.
 
 They are those of numpy's raw Philox stream, whose output numpy guarantees across versions; its distributions are not.
-What is drawn for many elements can be made in parts (`Stream.parts`), with the same numbers for each element.
+Many elements can be drawn in chunks (`RandomStream.chunks`), with the same numbers for each element.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
 
-PART = 1 << 16
+CHUNK_ELEMENTS = 1 << 16
 """Elements that are made at a time: what they take stays in the cache."""
 
 Position = tuple[int, int, int]
 """A key's two words and the number of the first raw number of a draw, as `loops` takes them."""
 
 
-class Stream:
+class RandomStream:
     """Independent random numbers for one purpose of one seed."""
 
     def __init__(self, seed: int, purpose: str) -> None:
@@ -33,40 +33,39 @@ class Stream:
 
     @cached_property
     def _key(self) -> tuple[int, int]:
-        """Made when something is drawn, which many recipes do not."""
         low, high = struct.unpack_from("=qq", hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest())
         return low, high
 
     def below(self, bound: int, size: int) -> Int64:
-        """Integers in [0, bound), which is at most 2**32."""
+        """Draw integers in [0, bound), which is at most 2**32."""
         drawn = np.empty(size, np.int64)
         fill_below(*self.draw(size), bound, drawn)
         return drawn
 
     def below_each(self, bounds: Sequence[int]) -> list[int]:
-        """An integer below each bound, which is at most 2**32."""
+        """Draw an integer below each bound, which is at most 2**32."""
         drawn = np.empty(len(bounds), np.int64)
         fill_below_each(*self.draw(drawn.size), np.array(bounds, np.int64), drawn)
         return drawn.tolist()
 
     def one_below(self, bound: int) -> int:
-        """One integer in [0, bound)."""
+        """Draw one integer in [0, bound)."""
         return int(self.below(bound, 1)[0])
 
     def uniform(self, size: int) -> Float64:
-        """Multiples of 2**-53 in [0, 1)."""
+        """Draw multiples of 2**-53 in [0, 1)."""
         drawn = np.empty(size)
         fill_uniform(*self.draw(size), drawn)
         return drawn
 
     def signs(self, size: int) -> Float64:
-        """-1.0 and 1.0."""
+        """Draw -1.0 and 1.0."""
         drawn = np.empty(size)
         fill_signs(*self.draw(size), drawn)
         return drawn
 
     def normal(self, size: int) -> Float64:
-        """Close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
+        """Draw close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
         drawn, before = np.empty(size), self._drawn
         first = self.draw(size)
         distance = self._drawn - before
@@ -75,34 +74,34 @@ class Stream:
         return drawn
 
     def draw(self, size: int) -> Position:
-        """Where the raw numbers of the next draw begin, which take one for each element."""
+        """Reserve the raw numbers of the next draw, one for each element, and return where they begin."""
         first = self._drawn
         self._drawn += size
         return *self._key, first
 
     def from_middle(self, size: int) -> Float64:
-        """How far behind the middle of all elements each of them lies."""
+        """Return how far behind the middle of all elements each of them lies."""
         return np.arange(size) - size / 2.0
 
-    def parts(self, size: int, unit: int = 1) -> Iterator[tuple[slice, Stream]]:
-        """``size`` elements in parts of whole ``unit``s, each with the stream that its elements are drawn from.
+    def chunks(self, size: int, unit: int = 1) -> Iterator[tuple[slice, RandomStream]]:
+        """Cut ``size`` elements into chunks of whole ``unit``s, each with the stream that its elements are drawn from.
 
         Only for elements of which each takes one number in every draw, and as the last thing that is drawn.
         """
-        step = max(PART // unit, 1) * unit
+        step = max(CHUNK_ELEMENTS // unit, 1) * unit
         if size <= step:
             yield slice(0, size), self
             return
         for first in range(0, size, step):
-            yield slice(first, min(first + step, size)), _Part(self._seed, self._purpose, first, size)
+            yield slice(first, min(first + step, size)), _StreamChunk(self._seed, self._purpose, first, size)
 
-    def beside(self, name: str) -> Stream:
-        """Independent numbers for what belongs to the same purpose."""
-        return Stream(self._seed, f"{self._purpose}/{name}")
+    def beside(self, name: str) -> RandomStream:
+        """Open an independent stream for what belongs to the same purpose."""
+        return RandomStream(self._seed, f"{self._purpose}/{name}")
 
 
-class _Part(Stream):
-    """What the elements from ``first`` on get of each draw of a stream for ``whole`` elements."""
+class _StreamChunk(RandomStream):
+    """The share of the elements from ``first`` on in each draw of a stream for ``whole`` elements."""
 
     def __init__(self, seed: int, purpose: str, first: int, whole: int) -> None:
         super().__init__(seed, purpose)

@@ -1,7 +1,7 @@
-"""What is owed of a call before anybody looks at its result: must it be run, may it be refused, can it be asked at all?
+"""Expectations of a call before it is made: whether it must be run, may be refused, or cannot be made at all.
 
 The published contract of the backend's product decides, or the published refusals of its interface; the backend, which
-stands accused, is asked only which product or interface it is, and which operators and dtypes it has at all.
+stands accused, says only which product or interface it is, and which operators and dtypes it has at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATEMENTS = {clause.id: clause.statement for clause in all_clauses()}
 
 
 @dataclass(frozen=True)
-class Refusal:
+class DocumentedRefusal:
     """A documented rule by which a call may be turned down.
 
     ``required``: it must be, and accepting the call is a deviation. Otherwise it may be, because a page and its code
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-    """Why no call of that operator and dtypes can be made on the backend, or None if one can."""
+    """Say why no call of that operator and dtypes can be made on the backend; None if one can."""
     reason = backend.unsupported(operator, dtype, index_dtype)
     if reason is not None or backend.product is None:
         return reason
@@ -43,35 +43,35 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
 
 
 def lacking(backend: Backend, case: Case) -> str | None:
-    """Why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
+    """Say why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
     if backend.product is not None:
         return None
     return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
 
 
 def is_documented(backend: Backend) -> bool:
-    """Whether a contract or documents say which calls the implementation may refuse, so that it owes all others."""
+    """Tell whether a contract or documents say which calls the implementation may refuse."""
     return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
 
 
-def refusal(backend: Backend, case: Case, call: Call) -> Refusal | None:
-    """The documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
+def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | None:
+    """Find the documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
     if backend.product is not None:
         return _by_contract(backend.product, contract_call(call))
     for row in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]):
         if _meets(case, row.condition):
-            return Refusal(row.reason.format(operator=case.api.aten), required=False)
+            return DocumentedRefusal(row.reason.format(operator=case.api.aten), required=False)
     return None
 
 
-def _by_contract(product: Product, call: ContractCall) -> Refusal | None:
+def _by_contract(product: Product, call: ContractCall) -> DocumentedRefusal | None:
     expected = expectations(product, call)
     refusing = [answer for answer in expected.acceptable if answer.status]
     if not refusing:
         return None
     clause = refusing[0].clause or ""
     reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause}: {_STATEMENTS.get(clause, '')}"
-    return Refusal(reason, required=len(refusing) == len(expected.acceptable))
+    return DocumentedRefusal(reason, required=len(refusing) == len(expected.acceptable))
 
 
 def _meets(case: Case, condition: RefusalCondition) -> bool:

@@ -1,0 +1,34 @@
+"""What commands import and compile late, done once in the fork server; sandboxes are forked from its children."""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+import forked
+from poolproof.references.kernels.compiled import compile_all
+from poolproof.reports.pages.render import _environment as page_environment
+from poolproof.reports.rows.environment import suite_identity
+from poolproof.suites.running import processes
+
+_LATE = (
+    *("scatter_backends", "dying_backends", "hypothesis.internal.observability", "pandas", "pyarrow.acero"),
+    *("pyarrow.dataset", "pyarrow.parquet", "poolproof.reports.commands", "poolproof.reports.pages.publishing"),
+    *("poolproof.reports.rows.arrow", "poolproof.reports.terminal.run", "poolproof.suites.verify", "xdist.dsession"),
+)
+
+for _point in entry_points(group="pytest11"):
+    _point.load()
+if find_spec("torch"):
+    import_module("torch")
+for _name in _LATE:
+    import_module(_name)
+compile_all()
+suite_identity()
+for _template in page_environment().list_templates(extensions=["j2"]):
+    page_environment().get_template(_template)
+processes.Guarded.launched = classmethod(forked.launched)  # type: ignore[assignment]
+gc.collect()
+gc.freeze()

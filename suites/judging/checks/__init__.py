@@ -1,0 +1,64 @@
+"""The checks: each holds one claim against one trial and returns a mismatch when it is broken.
+
+A check knows a trial, nothing of pytest, plans or rows, and not its own id: the registry takes it from the function's
+name. `CHECKS` is the complete list; a plan names checks by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from poolproof.backends.base import Status
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
+from poolproof.suites.judging.checks.registry import REGISTERED, CaseCondition, Check
+from poolproof.suites.judging.comparing import other_shape
+from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.trial import Trial
+
+_ORDER = (
+    *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched", "repeat"),
+    *("layout_invariance", "modes", "variants", "streams", "state", "round_trip", "memory_kept"),
+    *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
+)
+"""The order in which checks judge and rows name them; `results` decides whether there is anything to judge."""
+
+CHECKS = {name: REGISTERED[name] for name in _ORDER}
+assert CHECKS.keys() == REGISTERED.keys()
+
+CALLS_AUXILIARIES = ("state", "round_trip")
+"""Checks that make calls of other cases in the process of the call that they judge: neighbours, and producers."""
+
+USUAL = tuple(name for name in CHECKS if name not in {"modes", "state", "streams", "round_trip", "memory_kept"})
+"""Checks of every aspect; the costly ones belong to an aspect of their own."""
+
+
+def expected_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
+    """Select the checks that judge the case whatever the backend and the data are, if it conforms."""
+    return tuple(name for name in ids if isinstance(test := CHECKS[name].applies, CaseCondition) and test.holds(case))
+
+
+def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
+    """Return (checks that judged, what they found) for a trial whose first run completed.
+
+    An output of another shape or dtype than was given is all that is said: nothing else can be held against it. With
+    other strides it is read as its caller reads it, and judged.
+    """
+    assert trial.baseline.outcome.status is Status.COMPLETED
+    judged, findings = [], []
+    for check in _in_order(ids):
+        if check.applies(trial):
+            judged.append(check.id)
+            finding = check.judge(trial)
+            if finding is not None:
+                findings.append(finding)
+                if check.id == "results" and other_shape(trial.baseline):
+                    break
+    return judged, findings
+
+
+@cache
+def _in_order(ids: tuple[str, ...]) -> tuple[Check, ...]:
+    """Sort the checks: `results` decides first whether there is anything to judge."""
+    return tuple(CHECKS[name] for name in sorted(ids, key=lambda name: name != "results"))

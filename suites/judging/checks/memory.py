@@ -1,0 +1,108 @@
+"""Checks of what is written: every element of the outputs, and nothing else in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
+from poolproof.suites.judging.checks.registry import always, check
+from poolproof.suites.judging.chunks import anywhere
+from poolproof.suites.judging.comparing import (
+    changed_bytes,
+    is_written_out_of_bounds,
+    other_shape,
+    out_of_bounds_writes,
+    unchanged,
+)
+from poolproof.suites.judging.findings import Mismatch, element_text, first_element, mismatch
+from poolproof.suites.judging.trial import ExecutedCall, Trial
+
+
+@check("outputs keep the shape, dtype and strides they were given", always)
+def results(trial: Trial) -> Mismatch | None:
+    return other_shape(trial.baseline) or _other_strides(trial.baseline)
+
+
+def _other_strides(run: ExecutedCall) -> Mismatch | None:
+    """Find the first output that came back with other strides, those of axes with more than one element."""
+    for name in run.outcome.strides:
+        tensor, strides = run.call.tensors[name], run.strides(name)
+        pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
+        if 0 not in tensor.shape and any(size > 1 and read != own for size, read, own in pairs):
+            reason = "as the tensor was handed in"
+            return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), reason)
+    return None
+
+
+@check("every output element is written", always)
+def written(trial: Trial) -> Mismatch | None:
+    for name in trial.case.api.outputs:
+        if trial.equals_baseline(trial.repetition(), name):
+            continue  # of which an element that kept its poison, another one each time, has none
+        outputs = [trial.known_output(name, run) for run in (trial.baseline, trial.repetition())]
+        if anywhere(_unwritten, *outputs):
+            unwritten = _unwritten(*outputs)
+            element = first_element(unwritten)
+            before = "what was in memory before the call"
+            return mismatch(element_text(name, element), before, "a result", wrong=unwritten, element=element)
+    return None
+
+
+def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]:
+    return holds_poison(first, POISONS[0]) & holds_poison(repeated, POISONS[1])
+
+
+@check("inputs are left as they were", always)
+def inputs_untouched(trial: Trial) -> Mismatch | None:
+    for name in trial.case.api.inputs:
+        tensor = trial.baseline.call.tensors[name]
+        if unchanged(trial, name):
+            continue
+        before = rebuild_input(trial.operands, name, POISONS[0]).buffer
+        if anywhere(np.not_equal, tensor.buffer, before):
+            return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
+    return None
+
+
+@check("nothing is written outside the outputs' elements", always)
+def memory_untouched(trial: Trial) -> Mismatch | None:
+    if trial.baseline.outcome.guard_violations:
+        return Mismatch("; ".join(trial.baseline.outcome.guard_violations))
+    outputs = [name for name in trial.case.api.outputs if is_written_out_of_bounds(trial.baseline.call.tensors[name])]
+    if not outputs:
+        return None
+    tensor = trial.baseline.call.tensors[outputs[0]]
+    before = np.broadcast_to(np.uint8(GAP_FILL), tensor.buffer.shape)
+    reason = "as before the call: it belongs to no element"
+    found = changed_bytes(outputs[0], tensor, before, out_of_bounds_writes(tensor), reason)
+    return replace(found, accounted=all(_is_accounted(trial.baseline, name) for name in outputs))
+
+
+def _is_accounted(run: ExecutedCall, name: str) -> bool:
+    """Tell whether an output came back with strides which lead to all that was written outside of its elements."""
+    tensor, strides = run.call.tensors[name], run.strides(name)
+    if strides == tensor.strides:
+        return False
+    return not bool((out_of_bounds_writes(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
+
+
+def _shows_device_memory(trial: Trial) -> bool:
+    return trial.repeats > 1 and trial.backend.device_memory_in_use() is not None
+
+
+@check("repeated calls take no more device memory", _shows_device_memory)
+def memory_kept(trial: Trial) -> Mismatch | None:
+    """Measure over the second half of the repetitions, by when caches have settled."""
+    half = max(trial.repeats // 2, 1)
+    levels = []
+    for _ in range(2):
+        trial.repeat_in_place(half)
+        levels.append(trial.backend.device_memory_in_use() or 0)
+    grown = levels[1] - levels[0]
+    if grown <= 0:
+        return None
+    return mismatch(f"the growth of device memory over {half} identical calls", f"{grown} bytes", "none")

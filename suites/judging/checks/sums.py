@@ -1,0 +1,122 @@
+"""Checks of grad_input: the sums that belong in its cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.summary import summarise
+from poolproof.suites.cases.operands import CaseOperands
+from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks, plane_sums
+from poolproof.suites.judging.checks.registry import backward, check, full_backward
+from poolproof.suites.judging.chunks import anywhere, where
+from poolproof.suites.judging.comparing import differs, wrong_element
+from poolproof.suites.judging.findings import (
+    Mismatch,
+    element_text,
+    expected_text,
+    first_element,
+    format_value,
+    mismatch,
+    wrong_cells,
+)
+from poolproof.suites.judging.trial import ExecutedCall, Trial
+
+
+@check("every cell that a window reaches holds an admissible sum", backward)
+def interval(trial: Trial) -> Mismatch | None:
+    if not trial.summary.rejected_reached:
+        return None
+    flags = trial.cells.flags
+    return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.reached)
+
+
+@check("cells that no window reaches are exactly zero", backward)
+def unreached(trial: Trial) -> Mismatch | None:
+    if not trial.summary.rejected_unreached:
+        return None
+    flags, unreached = trial.cells.flags, trial.summary.cells - trial.summary.reached
+    return wrong_cells(trial, flags & (REACHED | REJECTED) == REJECTED, unreached)
+
+
+def _data_is_exact(trial: Trial) -> bool:
+    """Tell whether every cell's sum is certain in every order, and a plane's sum fits into float64."""
+    if not full_backward(trial):
+        return False
+    summary = trial.summary
+    certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
+    return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
+
+
+@check("on exact data each plane of grad_input sums to its plane of grad_output", _data_is_exact)
+def plane_sum(trial: Trial) -> Mismatch | None:
+    if not trial.summary.planes_off:
+        return None
+    expected, got = plane_sums(trial.operands, trial.baseline.output("grad_input"))
+    wrong = (got != expected).reshape(trial.case.leading_shape)
+    if not wrong.any():
+        return None
+    plane, element = int(wrong.argmax()), first_element(wrong)
+    subject = f"the sum of grad_input's plane {list(element)}"
+    return mismatch(subject, got[plane], expected[plane], wrong=wrong, noun="planes", element=element)
+
+
+def _has_producer(trial: Trial) -> bool:
+    """Tell whether the trial takes indices that somebody else than its own forward can make."""
+    takes_none = not trial.backend.abilities(trial.case.api).indices
+    return full_backward(trial) and not (takes_none or trial.case.has_bit_mask or 0 in trial.case.shape)
+
+
+@check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
+def round_trip(trial: Trial) -> Mismatch | None:
+    indices = trial.device_indices()
+    if indices is None:
+        return None
+    plane = trial.case.plane_size
+    outside = (indices < 0) | (indices >= plane)
+    if outside.any():
+        element = first_element(outside)
+        subject = f"{element_text('indices', element)} that the forward made"
+        return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
+    return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
+
+
+def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context: str) -> Mismatch | None:
+    """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be."""
+    outputs = run.output("grad_input")
+    if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
+        return None
+    chunks = CellChunks(operands, outputs, trial.model)
+    wrong = (chunks.flags & REJECTED != 0).reshape(outputs.shape)
+    cell = int(wrong.argmax())
+    chunk = chunks.around(cell)
+    expected = expected_text(chunk.admissible, cell - chunk.cells.start)
+    return wrong_element("grad_input", wrong, outputs, expected, context)
+
+
+_SCALE = 3
+
+
+def _scales_exactly(trial: Trial) -> bool:
+    """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
+    if not full_backward(trial) or not trial.is_deterministic:
+        return False
+    summary = trial.summary
+    stays = summary.greatest * 2.0 ** (_SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
+    return stays and not summary.special
+
+
+@check("gradients times 8 give grad_input times 8", _scales_exactly)
+def scale_equivariance(trial: Trial) -> Mismatch | None:
+    outputs = trial.with_scale(_SCALE).output("grad_input"), trial.baseline.output("grad_input")
+    if not anywhere(_scaled_otherwise, *outputs):
+        return None
+    wrong = where(_scaled_otherwise, *outputs)
+    expected = format_value(float(outputs[1][first_element(wrong)]) * 2.0**_SCALE)
+    return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**_SCALE}")
+
+
+def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
+    return differs(scaled.astype(np.float64), plain.astype(np.float64) * 2.0**_SCALE)

@@ -1,0 +1,143 @@
+"""Checks of other ways to make a call: again, in another layout, mode or dtype of indices, and among other calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from poolproof.backends.base import Status
+from poolproof.suites.cases.neighbours import neighbours, twin
+from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
+from poolproof.suites.judging.checks.registry import (
+    always,
+    backward,
+    check,
+    forward_with_readable_indices,
+    full_backward,
+    laid_out,
+)
+from poolproof.suites.judging.checks.sums import interval, wrong_sums
+from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
+from poolproof.suites.judging.expected import unsupported
+from poolproof.suites.judging.findings import Mismatch
+from poolproof.suites.judging.trial import ExecutedCall, Trial
+
+
+@check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
+def repeat(trial: Trial) -> Mismatch | None:
+    for number in range(1, trial.repeats + 1):
+        found = other_bits(trial, trial.repetition(number), f"in repetition {number}")
+        if found:
+            return found
+    return None
+
+
+@check("the same content laid out contiguously gives the same values", laid_out)
+def layout_invariance(trial: Trial) -> Mismatch | None:
+    return other_values(trial, trial.baseline, trial.with_layouts({}), reason="as with the contiguous layout")
+
+
+@check(
+    "another way to make the call gives the same values and stays in its memory",
+    lambda trial: bool(trial.backend.modes),
+)
+def modes(trial: Trial) -> Mismatch | None:
+    return _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
+
+
+def _has_variants(trial: Trial) -> bool:
+    return bool(trial.backend.variants) and (full_backward(trial) or forward_with_readable_indices(trial))
+
+
+@check("a way of making the call that other code computes gives what the call owes", _has_variants)
+def variants(trial: Trial) -> Mismatch | None:
+    made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
+    return _first(wrong_by_itself(trial, run, context) for run, context in made)
+
+
+def wrong_by_itself(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:
+    """Report what is wrong with a run, whatever the first gave; None of one that could not be made."""
+    if run is None:
+        return None
+    other = other_shape(run)
+    if other:
+        return replace(other, message=f"{context}: {other.message}")
+    return (
+        wrong_sums(trial, run, trial.operands, context)
+        if trial.case.api.is_backward
+        else wrong_maxima(trial, run, context)
+    )
+
+
+def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
+    """Return the first that is found; no run after it is made."""
+    return next(filter(None, found), None)
+
+
+@check(
+    "work queued before, behind and beside a call on streams changes nothing",
+    lambda trial: trial.backend.streams is not None,
+)
+def streams(trial: Trial) -> Mismatch | None:
+    assert trial.backend.streams is not None
+    hazards = trial.backend.streams.hazards
+    found = _first(_disturbed(trial, trial.with_hazard(hazard), f"made with {hazard}") for hazard in hazards)
+    return found or _disturbed_by_concurrent_call(trial)
+
+
+def _disturbed_by_concurrent_call(trial: Trial) -> Mismatch | None:
+    """Find what is wrong with the call, or one on other data, when both run at the same time on two streams.
+
+    The other is made alone first: what is wrong with it then is no matter of streams.
+    """
+    other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
+    if other.baseline.outcome.status is not Status.COMPLETED:
+        return None
+    runs = trial.concurrently_with(other)
+    context = "made at the same time as another call on another stream"
+    return _first(_disturbed(*pair, context) for pair in zip((trial, other), runs, strict=True))
+
+
+def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:
+    """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
+    if run is None:
+        return None
+    if run.outcome.guard_violations:
+        return Mismatch(f"{context}: {'; '.join(run.outcome.guard_violations)}")
+    return other_values(trial, run, trial.baseline, context, "as the plain call gave")
+
+
+@check("what was called before changes nothing", always)
+def state(trial: Trial) -> Mismatch | None:
+    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
+    return other_values(trial, after, trial.baseline, "after other calls", "as before them") or _wrong_twin(trial)
+
+
+def _wrong_twin(trial: Trial) -> Mismatch | None:
+    """Find what is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
+    case = twin(trial.case)
+    if case is None or case.id in trial.excluded_ids:
+        return None
+    other = Trial(case, trial.backend)
+    if other.baseline.outcome.status is not Status.COMPLETED:
+        return None
+    found = interval(other) if backward(trial) else maximum(other)
+    if found is None:
+        return None
+    return replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
+
+
+def _has_other_index_dtype(trial: Trial) -> bool:
+    other = _other_index_dtype(trial)
+    return other is not None and unsupported(trial.backend, trial.case.api, trial.case.dtype, other) is None
+
+
+def _other_index_dtype(trial: Trial) -> str | None:
+    return {"int32": "int64", "int64": "int32"}.get(trial.case.index_dtype)
+
+
+@check("int32 and int64 indices give the same values", _has_other_index_dtype)
+def index_dtype_invariance(trial: Trial) -> Mismatch | None:
+    other = _other_index_dtype(trial)
+    assert other is not None
+    return other_values(trial, trial.baseline, trial.with_index_dtype(other), reason=f"as with {other} indices")

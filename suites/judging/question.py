@@ -1,0 +1,111 @@
+"""Questions to a backend: about a case, a low-level call, a way through the phases, or how a kernel adds.
+
+Runs, replays, probes and hunts know no more of a question than stands here. A question that its backend did not
+survive gets a row like any other, with a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from poolproof.backends.base import Backend
+from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.findings import Finding, Mismatch
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One side of conformance: what is claimed, and the ids of the checks that hold it against an answer.
+
+    ``repeats`` is what the determinism check may spend on a question that says nothing else. ``standards`` says
+    whether the standards of others are held against the outputs too, which costs.
+    """
+
+    id: str
+    claim: str
+    checks: tuple[str, ...]
+    repeats: int = 1
+    standards: bool = False
+
+    @property
+    def alone(self) -> Aspect:
+        """The aspect without what only a plan needs, as processes take it that know no plan."""
+        return Aspect(self.id, self.claim, self.checks, self.repeats, self.standards)
+
+
+class Question(ABC):
+    """A question: it judges itself where the backend is, and describes itself if the backend dies of it.
+
+    ``block`` is the id of the part of a plan that it belongs to. The defaults are those of a question that makes one
+    call in the usual time and leaves no evidence.
+    """
+
+    aspect: Aspect
+    block: str
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """A hash of the question's content."""
+
+    @property
+    def evidence(self) -> EvidenceFolder | None:
+        """Where a violation leaves evidence; None for kinds that leave none."""
+        return None
+
+    @property
+    def timeout_scale(self) -> float:
+        """How many times the usual time limit the answer may take."""
+        return 1.0
+
+    @abstractmethod
+    def to_line(self) -> str:
+        """Write the line of JSON that identifies the question on disk while it is being answered."""
+
+    @abstractmethod
+    def describe(self) -> Row:
+        """Return the columns that follow from the question alone."""
+
+    @abstractmethod
+    def judge(self, backend: Backend) -> Row:
+        """Return the row; whatever the implementation does short of dying becomes a verdict."""
+
+    def expected_checks(self) -> tuple[str, ...]:
+        """List the checks that are sure to judge a conforming answer, whatever the data; there may be more."""
+        return ()
+
+    def auxiliary_calls(self) -> tuple[Question, ...]:
+        """Make a question of each call besides its own that judging it makes."""
+        return ()
+
+    def without_auxiliary(self, ids: Collection[str]) -> Self:  # noqa: ARG002
+        """Leave out the auxiliary calls of these ids."""
+        return self
+
+    def with_evidence_dir(self, evidence: EvidenceFolder) -> Self:  # noqa: ARG002
+        """Leave evidence of a violation there, if the kind of question leaves any."""
+        return self
+
+
+def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
+    """Return the columns of a verdict."""
+    return {
+        "verdict": str(kind),
+        "reason": reason,
+        "checks_violated": [finding.check for finding in findings],
+        "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
+    }
+
+
+def not_survived(question: Question, kind: Verdict, reason: str) -> Row:
+    """Return the row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out."""
+    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason))])
+    return row | {"checks_judged": [SURVIVAL], "judged_at": time.time()}
