@@ -1,24 +1,40 @@
-"""MindSpore on the CPU: all pools with indices, forward and backward, in an environment of its own.
+"""MindSpore on the CPU: all pools with indices, forward and backward.
 
-It needs numpy below 2, so that a companion makes its calls. Indices count cells of the plane, in either dtype.
+Indices count cells of the plane, in either dtype. It takes numpy below 2:
+name the Python that has both in POOLPROOF_MINDSPORE_PYTHON.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Call
-from poolproof.backends.frameworks.companion import CompanionBackend
+from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive
 
+os.environ.setdefault("GLOG_v", "3")  # its warnings are one for each call
 
-class MindSpore(CompanionBackend):
-    framework = "mindspore"
-    calls = Path(__file__).with_name("mindspore_calls.py")
+try:
+    import mindspore
+    from mindspore import ops
+    from mindspore.ops.operations import _grad_ops
+except ImportError as error:
+    raise BackendUnavailable(
+        f"MindSpore cannot be imported ({error}): name the Python that has it in POOLPROOF_MINDSPORE_PYTHON"
+    ) from error
+
+
+class MindSpore(CopyingBackend):
+    survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -31,6 +47,23 @@ class MindSpore(CompanionBackend):
             return None if index_dtype == made else f"MindSpore gives {made} indices there"
         return None
 
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        maxima, indices = self.invoke(_results, _pool(call), call.values)
+        return maxima, indices
+
+    def backward(self, call: ArrayCall) -> NDArray:
+        rank = call.operator.spatial_rank
+        assert call.gradient is not None
+        assert call.indices is not None
+        if call.output_size:
+            pool = ops.auto_generate.AdaptiveMaxPool2DGrad if rank == 2 else _grad_ops.AdaptiveMaxPool3DGrad
+            return self.invoke(_results, pool(), call.gradient, call.values, call.indices)[0]
+        pool = _grad_ops.MaxPoolGradWithArgmaxV2 if rank == 2 else _grad_ops.MaxPool3DGradWithArgmax
+        return self.invoke(_results, pool(*_windows(call)), call.values, call.gradient, call.indices)[0]
+
+    def environment(self) -> Mapping[str, str]:
+        return {"mindspore": mindspore.__version__}
+
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare what the probe found: its threads flush, but for float16, whose arithmetic is emulated."""
         if call.dtype != "float16":
@@ -42,3 +75,22 @@ class MindSpore(CompanionBackend):
         if call.operator.windows is Adaptive:
             return ForwardRule(nans=Nans.LEADING, flushes_subnormals=call.dtype != "float16")
         return ForwardRule(nans=Nans.IGNORED) if call.operator.spatial_rank == 2 else FAMILY_RULE
+
+
+def _windows(call: ArrayCall) -> tuple[Any, ...]:
+    return call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
+
+
+def _pool(call: ArrayCall) -> Callable[..., Any]:
+    rank, index_type = call.operator.spatial_rank, getattr(mindspore, call.index_dtype)
+    if call.output_size:
+        pool = ops.adaptive_max_pool2d if rank == 2 else ops.adaptive_max_pool3d
+        return partial(pool, output_size=call.output_size, return_indices=True)
+    pool = ops.MaxPoolWithArgmaxV2 if rank == 2 else ops.MaxPool3DWithArgmax
+    return pool(*_windows(call), argmax_type=index_type)
+
+
+def _results(function: Callable[..., Any], *arrays: NDArray) -> tuple[NDArray, ...]:
+    """The arrays that a function returns; asking for them makes it compute them."""
+    returned = function(*map(mindspore.Tensor, arrays))
+    return tuple(each.asnumpy() for each in (returned if isinstance(returned, tuple) else (returned,)))

@@ -1,7 +1,7 @@
 """What a call leaves behind in its process, besides results: seen, named and put right as far as that can be done.
 
-A thread or a child that stays may be one of a framework's pool, made in the first call that needs it. They are told
-where a call of the same form leaves more of them a second time.
+Threads, children and signal handlers may be a framework's own, made in the first call that needs them: MindSpore
+handles SIGINT from its first call on. They are told where a call of the same form leaves them a second time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import platform
 import resource
 import signal
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,10 @@ class ProcessState:
         before, after = _in_words(self._state), _in_words(now)
         changed = [what for what in after if what in before and after[what] != before[what]]
         for what, place in _GROWING.items():
-            if what in changed and not (now[place] > self._state[place] and self._is_repeated(what, form())):
+            if what in changed and now[place] <= self._state[place]:
                 changed.remove(what)
-        self._restore()
+        self._restore(changed)
+        changed = [what for what in changed if what not in _FIRST_CALL or self._is_repeated(what, form())]
         self._keep(self._look())
         settled = _in_words(self._state)
         return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
@@ -113,11 +114,14 @@ class ProcessState:
         self._state = state
         ctypes.memmove(self._kept_floating, self._floating, 64)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        self._handlers = {number: _handler(number) for number in range(1, signal.NSIG)}
         self._set_limits = {number: resource.getrlimit(number) for number in _LIMITS}
 
-    def _restore(self) -> None:
-        """Put right what can be without harm to a framework; the rest is told as not restored."""
+    def _restore(self, changed: Sequence[str]) -> None:
+        """Put right what can be; the rest is told as not restored."""
         _LIBM.fesetenv(self._kept_floating)
+        for number, handler in self._handlers.items() if {*_SIGNALS}.intersection(changed) else ():
+            _LIBC.sigaction(number, handler, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         os.umask(int(self._state[3], 8))
         _LIBC.setlocale(locale.LC_ALL, self._state[4])
@@ -128,7 +132,7 @@ class ProcessState:
             os.chdir(self._state[1])
 
     def _is_repeated(self, what: str, form: Hashable) -> bool:
-        """Whether a call of that form has left more of that before."""
+        """Whether a call of that form has done that before."""
         repeated = (what, form) in self._grown
         self._grown.add((what, form))
         return repeated
@@ -136,6 +140,9 @@ class ProcessState:
 
 _GROWING = {"threads": -2, "children": -1}
 """What may belong to a pool, and where a state has its number."""
+
+_FIRST_CALL = {*_GROWING, "ignored signals", "signal handlers"}
+"""What the first call of a right framework may leave."""
 
 
 def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
@@ -152,6 +159,13 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
     for line in limits.decode().splitlines()[1:]:
         words[f"limit of {line[4:26].strip()}"] = " of ".join(line[26:].split()[:2])
     return {**words, "threads": str(threads), "children": str(children)}
+
+
+def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
+    """What sigaction(2) gives; its layout is the library's own."""
+    handler = ctypes.create_string_buffer(256)
+    _LIBC.sigaction(number, None, handler)
+    return handler
 
 
 def _signal_names(mask: bytes) -> str:

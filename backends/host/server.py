@@ -154,18 +154,20 @@ class Host:
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        pid = os.fork()
+        zygote, pid = os.getpid(), os.fork()
         if pid == 0:
-            self.work(descriptor)
+            self.work(descriptor, zygote)
         os.close(descriptor)
         return {"pid": pid}
 
-    def work(self, descriptor: int) -> NoReturn:
-        """What a fork does, until the judge hangs up; it dies with this process."""
+    def work(self, descriptor: int, zygote: int) -> NoReturn:
+        """What a fork does, until the judge hangs up; it dies with its zygote."""
         status = 1
         try:
             os.setpgid(0, 0)
             _LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+            if os.getppid() != zygote:
+                os._exit(status)
             self.channel.close()
             self.channel = Channel(socket.socket(fileno=descriptor))
             self.state = ProcessState()
@@ -223,10 +225,13 @@ def _whole_pages(size: int) -> int:
     return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
+_PLACES = ("at", "bytes", "guard", "fence", "declare")
+
+
 def _form(request: Any) -> str:
     """A request but for the places of its tensors."""
     if isinstance(request, dict):
-        return str([(name, _form(value)) for name, value in request.items() if name not in ("at", "guard", "declare")])
+        return str([(name, _form(value)) for name, value in request.items() if name not in _PLACES])
     return str(request)
 
 

@@ -25,6 +25,7 @@ from poolproof.backends.host.protocol import (
     read_flat,
     read_outcome,
 )
+from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
 from poolproof.references.contract import legal_calls
 from poolproof.references.contract.scenarios import SCENARIOS
@@ -340,3 +341,12 @@ def test_a_host_may_be_written_in_another_language(compiled_host: str) -> None:
         assert host.done("memory") == {"bytes": None}
         host.channel.connection.shutdown(socket.SHUT_WR)
         assert host.process.wait() == 0
+
+
+def test_a_variable_names_the_python_of_each_backend() -> None:
+    environment = {"POOLPROOF_TORCH_CPU_PYTHON": "/a", "POOLPROOF_BOARD_LOOPS_PYTHON": "/b"}
+    assert python_of("torch:cpu", environment) == python_of("torch-cpu", environment) == "/a"
+    assert python_of("board:loops", environment) == "/b"
+    assert python_of("torch-npu", environment) is None
+    assert all(map(is_python_variable, environment))
+    assert not is_python_variable("OTHER_PYTHON")

@@ -62,16 +62,16 @@ def test_what_a_call_leaves_is_named_and_put_right(
     host: HostClient, worker: Channel, mode: str, what: str, before: str | None, after: str | None
 ) -> None:
     changes = changed(host, worker, mode)
+    if "handler" in mode:  # once may be the first call of a right framework
+        assert changes == []
+        changes = changed(host, worker, mode)
     (told,) = [change for change in changes if change[0] == what]
     assert before in (None, told[1])
     assert after is None or after in told[2]
     assert told[1] != told[2]
     assert changed(host, worker) == []
-    if "handler" in mode:  # a framework may rely on them by now
-        assert not told[3]
-    else:
-        assert all(restored for *_, restored in changes)
-        assert changed(host, worker, mode) == changes
+    assert all(restored for *_, restored in changes)
+    assert changed(host, worker, mode) == changes
 
 
 @pytest.mark.parametrize("mode", ["", pytest.param("floating-point flags", marks=on_x86)])
