@@ -108,11 +108,7 @@ def is_gone(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        (
-            "POOLPROOF_BESIDE_PYTHON",
-            "/no/python",
-            "names '/no/python', which cannot be started: No such file",
-        ),
+        ("POOLPROOF_BESIDE_PYTHON", "/no/python", "names '/no/python', which cannot be started: No such file"),
         ("MISDEED", "unimportable", "no such framework; name the Python that has it in POOLPROOF_BESIDE_PYTHON"),
         ("MISDEED", "dead on arrival", "ended with status 5: cannot find a device"),
     ],

@@ -126,6 +126,6 @@ def launched(cls: type[processes.Guarded], program: str, arguments: Sequence[str
         sys.argv = ["-c", str(theirs.fileno()), *arguments]
         exec(program, {})
 
-    pid = processes.fork_guardian(become)
+    pid = processes.fork(become)
     theirs.close()
     return processes.Process(pid, Connection(ours.detach()))
