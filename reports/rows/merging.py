@@ -112,9 +112,7 @@ def _check(sources: Sequence[MergeInput]) -> None:
         if "selection" not in source.record:
             raise CannotMerge(f"{source.folder} does not say what was asked of it")
         if "narrowed" in source.record:
-            raise CannotMerge(
-                f"{source.folder} judged the tests alone that -k or their ids chose: it can join no other"
-            )
+            raise CannotMerge(f"{source.folder} judged only the tests that -k or ids chose: it can join no other")
     first = sources[0]
     for source in sources[1:]:
         if found := _difference(first.record, source.record):

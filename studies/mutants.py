@@ -1,0 +1,281 @@
+"""How many small faults, seeded in this suite's own code, its tests notice: a score for each room.
+
+    python studies/mutants.py FILE [--count 300] [--seed 0] [--minutes CPU] [--room NAME]...
+
+A mutant is one comparison, operator, constant, condition or return of one function changed. Which are drawn depends on
+the seed and on the name and words of a function, not on the file it lies in, so that code that only moved is changed in
+the same places. Each is tried in a copy of the clone that this Python has, one after another, by the tests
+of its room until one fails. FILE holds every result as soon as it is there; what it has is not tried again,
+unless nothing answered in time, as happens where others leave no processor.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import multiprocessing
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from itertools import chain, zip_longest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+ROOT = Path(str(find_spec("poolproof.suites").origin)).parents[1]
+"""The clone that this Python's poolproof is."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Folders of sources, and the modules of meta_tests that hold them, the quickest first."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+    def files(self) -> Iterator[Path]:
+        for path in sorted(path for folder in self.sources for path in (ROOT / folder).rglob("*.py")):
+            if path.name not in self.without:
+                yield path
+
+
+ROOMS = {
+    "judging": Room(
+        ("suites/judging",),
+        (
+            *("suites/judging/test_findings.py", "suites/judging/test_owed.py", "suites/judging/test_choices.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "suites/judging/test_decoder.py"),
+            *("suites/judging/test_checks.py", "reports/test_evidence.py", "suites/judging/test_budget.py"),
+        ),
+    ),
+    "kernels": Room(
+        ("references/core", "references/kernels"),
+        (
+            *("references/test_forward.py", "references/test_statistics.py", "references/test_criterion.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_decoder.py", "suites/judging/test_checks.py"),
+        ),
+    ),
+    "rows": Room(
+        ("reports/rows",),
+        (
+            *("reports/test_verdicts.py", "reports/test_text.py", "reports/test_store.py", "reports/test_libraries.py"),
+            *("suites/judging/test_findings.py", "suites/running/test_surroundings.py", "reports/test_evidence.py"),
+            *("suites/test_plugins.py", "reports/test_evidence_columns.py", "suites/running/test_shards.py"),
+        ),
+        without=("call.py",),  # a program beside evidence, whose own tests take half a minute
+    ),
+}
+PRELOAD = ["numpy", "pandas", "pyarrow.parquet", "numba", "hypothesis", "jinja2", "rich.table", "ml_dtypes", "torch"]
+
+_PAIRS = [
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
+    *((ast.And, ast.Or), (ast.Add, ast.Sub), (ast.Mult, ast.Add), (ast.FloorDiv, ast.Mult), (ast.Mod, ast.FloorDiv)),
+    *((ast.BitAnd, ast.BitOr), (ast.LShift, ast.RShift), (ast.Div, ast.Mult)),
+]
+OTHER = {one: other for other, one in reversed(_PAIRS)} | dict(_PAIRS)
+NAME = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    room: str
+    file: str
+    line: int
+    function: str
+    before: str
+    after: str
+    start: int
+    end: int
+    key: str
+
+    def source(self) -> bytes:
+        """The file with the mutant in it."""
+        whole = (ROOT / self.file).read_bytes()
+        return whole[: self.start] + self.after.encode() + whole[self.end :]
+
+
+def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Other words for a part of a function, each with the part that they stand in place of."""
+    match node:
+        case ast.Compare(ops=ops):
+            for number, one in enumerate(ops):
+                if type(one) in OTHER:
+                    changed = deepcopy(node)
+                    changed.ops[number] = OTHER[type(one)]()
+                    yield node, f"({ast.unparse(changed)})"
+        case ast.BoolOp(op=op) | ast.BinOp(op=op) if type(op) in OTHER:
+            changed = deepcopy(node)
+            changed.op = OTHER[type(op)]()
+            yield node, f"({ast.unparse(changed)})"
+        case ast.Constant(value=bool(value)):
+            yield node, str(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield node, f"({value + 1!r})"
+        case ast.Constant(value=str(value)) if NAME.fullmatch(value):
+            yield node, repr(f"{value}_mutant")
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if not isinstance(test, ast.Compare):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield value, "None"
+
+
+def parts(node: ast.AST) -> Iterator[ast.AST]:
+    """A node with all below it, but for annotations, decorators, docstrings and text that is put together."""
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if not isinstance(node, ast.JoinedStr) and not is_docstring:
+        yield node
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns", "decorator_list"):
+                for below in value if isinstance(value, list) else [value]:
+                    if isinstance(below, ast.AST):
+                        yield from parts(below)
+
+
+def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for below in ast.iter_child_nodes(node):
+        if isinstance(below, ast.FunctionDef):
+            yield prefix + below.name, below
+        elif isinstance(below, ast.ClassDef):
+            yield from functions(below, f"{prefix}{below.name}.")
+
+
+def mutants(name: str, room: Room, seed: int) -> list[Mutant]:
+    """All mutants of a room, in the order in which they are drawn."""
+    found, seen = [], Counter[str]()
+    for path in room.files():
+        whole = path.read_bytes()
+        starts = [0, *(match.end() for match in re.finditer(b"\n", whole))]
+        for function, tree in functions(ast.parse(whole)):
+            for node, after in chain.from_iterable(map(changes, parts(tree))):
+                start, end = (
+                    starts[node.lineno - 1] + node.col_offset,
+                    starts[node.end_lineno - 1] + node.end_col_offset,
+                )
+                before = whole[start:end].decode()
+                words = f"{seed} {name} {function} {before} {after}"
+                seen[words] += 1
+                key = sha256(f"{words} {seen[words]}".encode()).hexdigest()[:16]
+                file = str(path.relative_to(ROOT))
+                found.append(Mutant(name, file, node.lineno, function, before, after, start, end, key))
+    return sorted(found, key=lambda mutant: mutant.key)
+
+
+def copied(folder: Path) -> tuple[Path, str]:
+    """A copy of this clone and the Python of an environment in which it is installed, with all else of this one."""
+    tree, environment = folder / "tree", folder / "environment"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", ".hypothesis"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = str(environment / "bin" / "python")
+    (packages,) = (environment / "lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
+    install = ["-m", "pip", "-q", "--python", python, "install", "--no-deps", "--no-build-isolation", "-e", tree]
+    subprocess.run([sys.executable, *install], check=True)
+    return tree, python
+
+
+def run_tests(tree: Path, tests: Sequence[str], options: Sequence[str], seconds: int) -> None:
+    """In a process of its own: run tests, write what they print to ``printed``, and the time of CPU to ``spent``."""
+    os.setsid()
+    os.chdir(tree)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    printed = os.open(tree / "printed", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(printed, 1), os.dup2(printed, 2)
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tree / "numba")}
+    import pytest
+
+    given = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=line", "-rfE", *options]
+    status = pytest.main([*given, *(f"meta_tests/{name}" for name in tests)])
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    (tree / "spent").write_text(str(sum(each.ru_utime + each.ru_stime for each in used)))
+    sys.stdout.flush()
+    os._exit(int(status))
+
+
+def tried(tree: Path, tests: Sequence[str], options: Sequence[str], cpu: float, wall: float) -> dict[str, Any]:
+    """What the tests say of the copy as it is."""
+    (tree / "spent").unlink(missing_ok=True)
+    shutil.rmtree(tree / ".hypothesis", ignore_errors=True)
+    begun = time.monotonic()
+    process = multiprocessing.get_context("forkserver").Process(target=run_tests, args=(tree, tests, options, int(cpu)))
+    process.start()
+    process.join(wall)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.join()
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", (tree / "printed").read_text(errors="replace"), re.MULTILINE)
+    if (tree / "spent").exists():
+        seconds = float((tree / "spent").read_text())
+        status = {0: "survived", 1: "killed", 2: "killed"}.get(process.exitcode or 0, "broke off")
+    else:
+        seconds = min(cpu, time.monotonic() - begun)
+        status = {-signal.SIGXCPU: "out of time", -signal.SIGKILL: "no answer"}.get(process.exitcode or 0, "died")
+    return {"status": status, "by": failed, "seconds": round(seconds, 1)}
+
+
+def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for room in dict.fromkeys(each["room"] for each in results):
+        of = Counter(each["status"] for each in results if each["room"] == room)
+        share = 1 - of["survived"] / of.total()
+        yield f"{room}: {share:.1%} noticed of {of.total()} ({', '.join(f'{n} {status}' for status, n in of.items())})"
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--count", default=300, show_default=True, help="Mutants of all rooms together.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--minutes", default=1e9, help="Of CPU, after which no other mutant is begun.")
+@click.option("--room", "rooms", multiple=True, type=click.Choice(list(ROOMS)), help="Only this room, repeatable.")
+def main(file: Path, count: int, seed: int, minutes: float, rooms: tuple[str, ...]) -> None:
+    record = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rooms": {}, "mutants": []}
+    rooms = rooms or tuple(ROOMS)
+    drawn = {name: mutants(name, ROOMS[name], seed) for name in rooms}
+    turns = chain.from_iterable(zip_longest(*(of[: count // len(rooms)] for of in drawn.values())))
+    record["mutants"] = [each for each in record["mutants"] if each["status"] != "no answer"]
+    done = {each["key"] for each in record["mutants"]}
+    with TemporaryDirectory() as scratch:
+        tree, python = copied(Path(scratch))
+        multiprocessing.get_context("forkserver").set_executable(python)
+        multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
+        for name in rooms:
+            known = record["rooms"].setdefault(name, {"tests": ROOMS[name].tests})
+            known["mutants"] = len(drawn[name])
+            if "unchanged" not in known:
+                known["unchanged"] = tried(tree, ROOMS[name].tests, [], 600, 3600)
+            if known["unchanged"]["status"] not in ("survived", "killed"):
+                raise click.ClickException(
+                    f"the tests of {name} cannot be run:\n{(tree / 'printed').read_text()[-3000:]}"
+                )
+            print(f"{name}: {known}", flush=True)
+        for mutant in filter(None, turns):
+            if mutant.key in done or sum(each["seconds"] for each in record["mutants"]) > 60 * minutes:
+                continue
+            unchanged = record["rooms"][mutant.room]["unchanged"]
+            options = ["-x", *(f"--deselect={name}" for name in unchanged["by"])]
+            (tree / mutant.file).write_bytes(mutant.source())
+            cpu = 2 * unchanged["seconds"] + 30
+            result = tried(tree, ROOMS[mutant.room].tests, options, cpu, 30 * cpu)
+            shutil.copy(ROOT / mutant.file, tree / mutant.file)
+            record["mutants"].append(asdict(mutant) | result)
+            file.with_suffix(".new").write_text(json.dumps(record, indent=1) + "\n")
+            file.with_suffix(".new").rename(file)
+            print(f"{mutant.file}:{mutant.line} {mutant.before} -> {mutant.after}: {result}", flush=True)
+    print(*summary(record["mutants"]), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
