@@ -1,0 +1,110 @@
+"""Every message of a mismatch reads alike, whichever check it is from."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from holding import holding
+from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.findings import mismatch
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from scatter_backends import FAULTS, lost
+from switchable_backend import Switchable, Switches
+
+WRONG = np.array([[False, True], [True, False]])
+
+BACKWARD = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,4,4],"kernel_size":[2,2],"index_dtype":"int32"'
+FORWARD = '{"operator":"MaxPool2dWithIndices","shape":[1,2,4,4],"kernel_size":[2,2],"index_dtype":"int32"'
+TOLD = {
+    "lost": ("interval", BACKWARD),
+    "unwritten": ("written", BACKWARD),
+    "writes_input": ("inputs_untouched", BACKWARD),
+    "writes_past": ("memory_untouched", BACKWARD),
+    "absolute_threshold": ("scale_equivariance", BACKWARD + ',"gradient":"uniform","scale":-8'),
+    "wrong_result": ("results", BACKWARD),
+    "other_mode": ("modes", BACKWARD),
+    "wrong_variant": ("variants", BACKWARD),
+    "disturbed": ("streams", BACKWARD),
+    "zero_padded": ("maximum", FORWARD),
+    "last_maximum": ("index_rule", FORWARD + ',"values":"constant"'),
+    "window_local_indices": ("index_points", FORWARD),
+    "tensor_indices": ("round_trip", BACKWARD),
+}
+"""Fault -> (check, the beginning of a case that trips it)."""
+
+
+def test_a_message_names_what_came_what_was_expected_and_how_many() -> None:
+    found = mismatch("out[1, 0]", np.float32(0.5), 2, "as before", wrong=WRONG, element=(1, 0), guess="as if lost")
+    assert found.message == (
+        "out[1, 0]: got 0.5, expected 2, as before; 2 of 4 elements are wrong, the first at [0, 1]; as if lost"
+    )
+    assert (found.wrong, found.judged, found.element, found.expected, found.got) == (2, 4, (1, 0), "2", "0.5")
+
+
+def test_the_first_is_not_named_twice() -> None:
+    assert mismatch("out[0, 1]", 1, 2, wrong=WRONG, judged=3, noun="cells", element=(0, 1)).message == (
+        "out[0, 1]: got 1, expected 2; 2 of 3 cells are wrong"
+    )
+
+
+def test_large_indices_keep_all_their_digits() -> None:
+    assert mismatch("indices[0]", np.int64(2**62 + 1), 0).got == str(2**62 + 1)
+
+
+@pytest.mark.parametrize("fault", TOLD)
+def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
+    check, case = TOLD[fault]
+    row = judge(CaseQuestion(Case.from_json(case + "}"), holding(check)), FAULTS[fault][0]())
+    assert row["verdict"] == Verdict.VIOLATES
+    (finding,) = json.loads(row["findings"])
+    assert finding["check"] == check
+    assert re.search(r": got (.+), expected (.+)", row["reason"])
+    assert f": got {finding['got']}, expected {finding['owed']}" in row["reason"]
+    if finding["wrong"]:
+        assert re.search(
+            rf"; {finding['wrong']} of {finding['judged']} (elements|cells|planes|bytes) are wrong", row["reason"]
+        )
+
+
+def test_the_registry_names_the_checks() -> None:
+    assert all(check.id == name == check.find.__name__ for name, check in CHECKS.items())
+
+
+@pytest.mark.parametrize(
+    ("adds", "gradient", "said"),
+    [
+        (NATIVE, "uniform", "declared acc32; all of it would be right as native"),
+        (AccumulationModel("native", flushes_subnormals=True), "subnormal", "all of it would be right as native+ftz"),
+        (AccumulationModel("acc32", saturates=True), "near_overflow", "all of it would be right as acc32+saturate"),
+    ],
+    ids=str,
+)
+def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
+    adds: AccumulationModel, gradient: str, said: str
+) -> None:
+    case = Case.of(
+        "MaxPool2dWithIndicesBackward",
+        shape=(2, 8, 8),
+        kernel_size=(3,),
+        dtype="float16",
+        gradient=gradient,
+        stride=(1,),
+        indices="crowded",
+    )
+    asked = CaseQuestion(case, CASE_ASPECTS["precision"])
+    assert said in judge(asked, Switchable(Switches(adds), declared=ACC32))["reason"]
+
+
+def test_no_model_is_named_where_a_gradient_is_lost() -> None:
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 8, 8), kernel_size=(3,), gradient="uniform")
+    row = judge(CaseQuestion(case, CASE_ASPECTS["precision"]), lost())
+    assert row["verdict"] == Verdict.VIOLATES
+    assert "right as" not in row["reason"]
