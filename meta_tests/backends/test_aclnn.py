@@ -56,10 +56,7 @@ def test_one_file_with_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("layout", "names"),
-    [
-        ("split", "libascendcl.so, libnnopbase.so, libopapi_nn.so"),
-        ("monolithic", "libascendcl.so, libopapi.so"),
-    ],
+    [("split", "libascendcl.so, libnnopbase.so, libopapi_nn.so"), ("monolithic", "libascendcl.so, libopapi.so")],
 )
 @pytest.mark.parametrize("by", ["option", "installation"])
 def test_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, names: str, by: str) -> None:

@@ -15,12 +15,7 @@ import numpy as np
 import pytest
 
 from emulated_calls import API_3D, current_products, poison, prepared
-from emulator_driver import (
-    DEVICE_TO_HOST,
-    HOST_TO_DEVICE,
-    Emulator,
-    fresh,
-)
+from emulator_driver import DEVICE_TO_HOST, HOST_TO_DEVICE, Emulator, fresh
 from places import SUPPORT
 from poolproof.backends.emulator import build, library
 

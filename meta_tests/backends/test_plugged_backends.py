@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,12 +11,18 @@ import pytest
 
 from holding import holding
 from plugged_backends import GivesNoOutcome, LosesItsDevice, NamesAStranger, StatusIsText
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend
+from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.faults import answer
+from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.running.replanning import from_record, to_record
+from scatter_backends import Able, PicksLastAndTakesNoIndices
 from sessions import Ended, run_session
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -113,3 +121,89 @@ def test_an_outcome_that_is_none_is_the_adapters(backend: type[Backend], reason:
 
 def test_a_device_that_is_lost_is_no_refusal() -> None:
     assert judged(LosesItsDevice())[0] == Verdict.VIOLATES
+
+
+# An implementation is asked for the calls that it says it has, and what it says is told.
+
+
+LACKS = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch")
+
+
+@cache
+def drawn(abilities: Abilities) -> list[Case]:
+    """What the smoke plan asks of an implementation with those abilities."""
+    chosen = [subject for subject in subjects("able", Able(abilities)) if subject.dtype == "float16"]
+    asked = blocks(chosen, CASE_ASPECTS.values(), PLANS["smoke"], 1)
+    return [question.case for block in asked if not block.aspect.costly for question in block.questions()]
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_no_call_is_asked_that_the_implementation_does_not_have(lack: str) -> None:
+    abilities = Abilities(**{lack: False})
+    assert [case for case in drawn(ALL) if abilities.lacking(case.api, case.shape, case.attributes)]
+    assert not [case for case in drawn(abilities) if abilities.lacking(case.api, case.shape, case.attributes)]
+    assert len(drawn(abilities)) > 0.9 * len(drawn(ALL))
+
+
+def test_the_budget_goes_to_calls_that_reach_the_implementation() -> None:
+    copies = drawn(Abilities(layouts=()))
+    assert not [case for case in copies if case.layouts]
+    some = drawn(Abilities(layouts=("channels_last",)))
+    assert {layout.partition("+")[0] for case in some for _, layout in case.layouts} == {"channels_last"}
+
+
+def test_who_takes_no_indices_is_asked_for_those_of_forwards() -> None:
+    asked = [case for case in drawn(Abilities(indices=False)) if case.api.is_backward]
+    assert asked
+    assert {case.indices for case in asked} == {"forward"}
+
+
+def test_who_takes_no_indices_is_judged_by_those_of_its_own_rule() -> None:
+    backend = PicksLastAndTakesNoIndices()
+    asked = CaseQuestion(
+        Case.of("MaxPool2dWithIndicesBackward", shape=(3, 8, 8), kernel_size=(3,), stride=(2,), values="ties"),
+        CASE_ASPECTS["values"],
+    )
+    row = judge(asked, backend)
+    assert (row["verdict"], row["reason"]) == (Verdict.CONFORMS, "")
+    backend.declared = FAMILY_RULE
+    assert judge(asked, backend)["verdict"] == Verdict.VIOLATES
+
+
+def test_a_case_that_is_named_all_the_same_is_counted_with_the_reason(tmp_path: Path) -> None:
+    line = '{"operator":"MaxPool2dWithIndices","shape":[1,4,4],"kernel_size":[2],"padding":[1]}'
+    ended = run_session(tmp_path / "run", "scatter_backends:WithoutPadding", "--case", line)
+    rows = tables.load(ended.folder, ["verdict", "reason"])
+    assert set(zip(rows["verdict"], rows["reason"], strict=True)) == {
+        (Verdict.NOT_SUPPORTED, "the implementation has no padding")
+    }
+
+
+def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None:
+    asked = ["--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--aspect", "values", "--cases", "12"]
+    ended = run_session(tmp_path / "run", "scatter_backends:WithoutPadding", asked=asked)
+    assert ended.status == Overall.CONFORMS
+    assert not tables.load(ended.folder, ["padded"])["padded"].astype(bool).any()
+    run = json.loads((ended.folder / "run.json").read_text())
+    (environment,) = run["backends"].values()
+    assert environment["abilities of MaxPool2dWithIndices"] == "no padding"
+    selection = from_record(run["selection"])
+    assert {subject.abilities for subject in selection.subjects()} == {Abilities(padding=False)}
+    assert to_record(selection) == run["selection"]
+
+
+def test_a_contract_leaves_nothing_to_declare(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
+    assert "declares abilities, but it runs on A2, whose contract says which it must have" in ended.output
+    assert ended.status == Overall.COULD_NOT_RUN
+
+
+def test_abilities_are_read_as_they_are_written() -> None:
+    for abilities in (
+        ALL,
+        *(Abilities(**{lack: False}) for lack in LACKS),
+        Abilities(layouts=("nhwc",), indices=False),
+    ):
+        assert Abilities.from_record(json.loads(json.dumps(abilities.to_record()))) == abilities
+    with pytest.raises(ValueError, match="know no 'wings'"):
+        Abilities.from_record({"wings": False})

@@ -9,17 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from contract_calls import (
-    AD2,
-    AD3,
-    CALL_FIELDS,
-    MP2,
-    MP3,
-    WINDOWED_APIS,
-    made,
-    observed_call,
-    observed_rows,
-)
+from contract_calls import AD2, AD3, CALL_FIELDS, MP2, MP3, WINDOWED_APIS, made, observed_call, observed_rows
 from poolproof.references.contract import (
     SIGNATURES,
     ContractCall,

@@ -43,11 +43,7 @@ JULY = {
     "floor": table(0.1, 1.0, 0.01, 0.1, 1.0, 0.1),
 }
 SEPTEMBER_TOLERANCE = table("0x1p-10", "0x1p-7", "0x1p-13", "0x1p-10", "0x1p-3", "0x1p-2")
-SEPTEMBER = {
-    "rtol": SEPTEMBER_TOLERANCE,
-    "atol": SEPTEMBER_TOLERANCE,
-    "floor": table(0.1, 0.1, 0.01, 0.1, 1.0, 1.0),
-}
+SEPTEMBER = {"rtol": SEPTEMBER_TOLERANCE, "atol": SEPTEMBER_TOLERANCE, "floor": table(0.1, 0.1, 0.01, 0.1, 1.0, 1.0)}
 
 
 def mixed(numbers: dict[str, Any], limit: str, specials: str = "silent") -> dict[str, Any]:
@@ -129,12 +125,7 @@ CONSTANTS: dict[str, Any] = {
     "frameworks.NPU_BFLOAT16": 0.001,
 }
 
-_MODULES = {
-    "ecosystem": ecosystem,
-    "commercial": commercial,
-    "msprobe": msprobe,
-    "frameworks": frameworks,
-}
+_MODULES = {"ecosystem": ecosystem, "commercial": commercial, "msprobe": msprobe, "frameworks": frameworks}
 
 
 def test_every_standard_is_pinned() -> None:

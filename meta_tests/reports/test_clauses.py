@@ -83,12 +83,7 @@ def make_contract_run(folder: Path, calls: Sequence[tuple[str, str, str, str | N
 def test_calls_are_counted_per_clause(tmp_path: Path) -> None:
     lines = {line["clause"]: line for line in records(clause_table(make_contract_run(tmp_path)))}
     told = {clause: (line["judged"], line["violates"], follows(line)) for clause, line in lines.items()}
-    assert told == {
-        "null.self": (2, 0, "code"),
-        "rank": (3, 0, "code 1, page 2"),
-        "dtype": (2, 2, ""),
-        "": (1, 0, ""),
-    }
+    assert told == {"null.self": (2, 0, "code"), "rank": (3, 0, "code 1, page 2"), "dtype": (2, 2, ""), "": (1, 0, "")}
     assert lines["null.self"]["statement"] == "self is given."
     assert lines[""]["statement"] == LEGAL
 

@@ -50,12 +50,7 @@ def test_a_row_in_scope_is_waived_and_keeps_its_findings(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"backend": "aclnn"},
-        {"operator": "MaxPool2dWithIndices"},
-        {"layouts": "self:sliced"},
-    ],
+    "change", [{"backend": "aclnn"}, {"operator": "MaxPool2dWithIndices"}, {"layouts": "self:sliced"}]
 )
 def test_a_row_out_of_scope_is_not(tmp_path: Path, change: dict[str, str]) -> None:
     assert waivers(tmp_path).apply(ROW | change, {})["verdict"] == "violates"

@@ -57,18 +57,7 @@ def sparse(rng: np.random.Generator, shape: tuple[int, int], fmt: FloatFormat) -
 
 DISTRIBUTIONS: dict[str, Draw] = {
     draw.__name__: draw
-    for draw in (
-        uniform,
-        positive,
-        normal,
-        wide,
-        cancelling,
-        outliers,
-        subnormals,
-        near_overflow,
-        constant,
-        sparse,
-    )
+    for draw in (uniform, positive, normal, wide, cancelling, outliers, subnormals, near_overflow, constant, sparse)
 }
 
 

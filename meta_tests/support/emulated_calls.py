@@ -177,12 +177,7 @@ class BackwardCase:
 
 
 def backward_case(
-    rng: np.random.Generator,
-    name: str,
-    geometry: Geometry,
-    dtype: str,
-    index_dtype: str,
-    spreads: bool = True,
+    rng: np.random.Generator, name: str, geometry: Geometry, dtype: str, index_dtype: str, spreads: bool = True
 ) -> tuple[BackwardCase, NDArray[np.int64]]:
     """A case with drawn operands, and its indices as flat numbers."""
     operator = OPERATORS[name]

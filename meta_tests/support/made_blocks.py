@@ -43,14 +43,7 @@ class Made:
 class Clock:
     """Processes that take turns: each has a time of its own, and whose is least goes on."""
 
-    def __init__(
-        self,
-        folder: Path,
-        made: list[Made],
-        seconds: float,
-        workers: int,
-        goes_beyond: bool = False,
-    ):
+    def __init__(self, folder: Path, made: list[Made], seconds: float, workers: int, goes_beyond: bool = False):
         self.times = [0.0] * workers
         self.now = 0.0
         self.portions: list[Portion] = []

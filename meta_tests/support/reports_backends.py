@@ -11,12 +11,24 @@ from poolproof.backends.base import Call, Outcome, Status
 from poolproof.backends.torch_eager import TorchEager
 
 
-class Lossy(TorchEager):
-    """Loses the largest gradient of every large enough backward in float32."""
+class TorchCpu(TorchEager):
+    """Torch, under the name by which the copy is asked for."""
 
     def __init__(self) -> None:
         super().__init__("cpu")
-        self.name = "reports_backends:Lossy"
+        self.name = f"reports_backends:{type(self).__name__}"
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        if self.dies(call):
+            os.abort()
+        return super().run(call, mode)
+
+    def dies(self, call: Call) -> bool:
+        return False
+
+
+class Lossy(TorchCpu):
+    """Loses the largest gradient of every large enough backward in float32."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         outcome = super().run(call, mode)
@@ -27,38 +39,22 @@ class Lossy(TorchEager):
         return outcome
 
 
-class Crashing(TorchEager):
+class Crashing(TorchCpu):
     """Ends its process on planes that are wider than 4."""
 
-    def __init__(self) -> None:
-        super().__init__("cpu")
-        self.name = "reports_backends:Crashing"
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        if call.tensors["self"].shape[-1] > 4:
-            os.abort()
-        return super().run(call, mode)
+    def dies(self, call: Call) -> bool:
+        return call.tensors["self"].shape[-1] > 4
 
 
 class Mixed(Lossy):
     """Loses gradients in float32, and ends its process in float64 on planes that are wider than 8."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.name = "reports_backends:Mixed"
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        if call.dtype == "float64" and call.tensors["self"].shape[-1] > 8:
-            os.abort()
-        return super().run(call, mode)
+    def dies(self, call: Call) -> bool:
+        return call.dtype == "float64" and call.tensors["self"].shape[-1] > 8
 
 
-class Busy(TorchEager):
+class Busy(TorchCpu):
     """Has no device left for float16."""
-
-    def __init__(self) -> None:
-        super().__init__("cpu")
-        self.name = "reports_backends:Busy"
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         outcome = super().run(call, mode)
@@ -67,12 +63,8 @@ class Busy(TorchEager):
         return replace(outcome, status=Status.UNAVAILABLE, message="no device is free")
 
 
-class OnCard(TorchEager):
+class OnCard(TorchCpu):
     """Says on every row which card its process was given."""
-
-    def __init__(self) -> None:
-        super().__init__("cpu")
-        self.name = "reports_backends:OnCard"
 
     def route(self, call: Call) -> str:
         return f"card {os.environ.get('ASCEND_RT_VISIBLE_DEVICES')}"

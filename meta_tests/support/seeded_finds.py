@@ -60,17 +60,9 @@ FOUND_AMONG = {
     },
     ("contract", "MaxPool3dWithArgmaxBackward"): {"null_dilation_accepted", "plane_limit_missing"},
     ("determinism", "AdaptiveMaxPool3dBackward"): {"half_accumulator"},
-    ("determinism", "MaxPool3dWithArgmaxBackward"): {
-        "ceil_clip_missing",
-        "large_kernel_assigns",
-        "wide_lanes_halved",
-    },
+    ("determinism", "MaxPool3dWithArgmaxBackward"): {"ceil_clip_missing", "large_kernel_assigns", "wide_lanes_halved"},
     ("empty_windows", "MaxPool2dWithIndices"): {"dilation_accepted"},
-    ("layouts", "AdaptiveMaxPool2d"): {
-        "gaps_overwritten",
-        "offset_ignored",
-        "plane_gap_ignored",
-    },
+    ("layouts", "AdaptiveMaxPool2d"): {"gaps_overwritten", "offset_ignored", "plane_gap_ignored"},
     ("layouts", "AdaptiveMaxPool2dBackward"): {"narrowed_rows_lost"},
     ("layouts", "AdaptiveMaxPool3d"): {"rewrapped_offset_lost"},
     ("layouts", "MaxPool2dWithIndicesBackward"): {

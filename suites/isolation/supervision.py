@@ -48,7 +48,7 @@ _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """What every host has in its environment: a process that has threads cannot be forked."""
 
 PROGRAM = Path(backends.__file__).parent / "host" / "program.py"
-_FOLDERS = json.dumps({package.__name__: str(Path(package.__file__).parent) for package in (references, backends)})
+_FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
 """Where the packages lie that a host imports, which need not be installed for its interpreter."""
 
 _LONGEST_WAIT = 1e6

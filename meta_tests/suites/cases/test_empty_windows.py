@@ -27,12 +27,7 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
-from scatter_backends import (
-    IndexOutside,
-    first_cell_for_empty_window,
-    no_index_for_empty_window,
-    writes_just_behind,
-)
+from scatter_backends import IndexOutside, first_cell_for_empty_window, no_index_for_empty_window, writes_just_behind
 
 ASPECT = CASE_ASPECTS["empty_windows"]
 

@@ -20,8 +20,7 @@ CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), ke
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
-    [("8GiB", 8 << 30), ("500 MB", 500 * 10**6), ("1.5TiB", 3 << 39), ("7b", 7), ("2 kib", 2048)],
+    ("text", "size"), [("8GiB", 8 << 30), ("500 MB", 500 * 10**6), ("1.5TiB", 3 << 39), ("7b", 7), ("2 kib", 2048)]
 )
 def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
     assert budget.parse_size(text) == size

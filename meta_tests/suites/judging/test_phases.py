@@ -303,9 +303,5 @@ def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
 def test_a_stranger_finds_the_way_in_the_row() -> None:
     first = ASKED[0]
     row = question(first).judge(Phased())
-    assert (row["aspect"], row["clause"], row["statement"]) == (
-        "phases",
-        ASKED[0].id,
-        ASKED[0].statement,
-    )
+    assert (row["aspect"], row["clause"], row["statement"]) == ("phases", ASKED[0].id, ASKED[0].statement)
     assert json.loads(row["case"])["way"] == ASKED[0].id

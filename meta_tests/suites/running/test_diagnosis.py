@@ -7,25 +7,32 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pandas as pd
 import pytest
 
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
+from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
 from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.diagnosing import diagnose
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.rerun import judge_again, sample
+from poolproof.suites.running import interrupts
 from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
+from poolproof.suites.running.plans import Subject
 from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
@@ -311,3 +318,69 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
     assert resumed.status == Overall.VIOLATES, resumed.output
     assert "further cases are asked about 1 suspect: 60 s each at most" in resumed.output
     assert "N*C mod 32 >= 17" in map(str, read_digest(folder).clusters[0].terms)
+
+
+# What ends the further cases of a session, and that whatever was learned until then counts.
+
+
+class Ending:
+    """Judges some questions, and then ends as it is told to."""
+
+    def __init__(self, end: Callable[[], object], answers: int) -> None:
+        self._end, self._answers = end, answers
+        self.asked = 0
+
+    def __call__(self, question: Question, backend: str) -> Row:
+        self.asked += 1
+        if self.asked > self._answers:
+            self._end()
+        return question.describe() | {"backend": backend, "verdict": "conforms"}
+
+
+def told_of(diagnosed: Path, judge: Ending) -> list[str]:
+    """What a session says that ends so; the suspects are those of a real run."""
+    (backend,) = read_digest(diagnosed / "run").run["backends"]
+    asked_of = [Subject(backend, each.operator, each.dtype, each.index_dtype) for each in subjects()]
+    said: list[str] = []
+    diagnose(diagnosed / "run", judge, asked_of, 30.0, NOTHING, said.append)
+    return said
+
+
+NOTHING = Done()
+
+
+def interrupted() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def unavailable() -> NoReturn:
+    raise BackendUnavailable("the card is gone")
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (interrupted, "diagnosis interrupted: what was learned so far counts"),
+        (unavailable, "no further cases: the card is gone"),
+    ],
+)
+def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, end: Callable[[], object], told: str) -> None:
+    judge = Ending(end, answers=3)
+    assert told_of(diagnosed, judge)[-1] == told
+    assert judge.asked == 4
+
+
+def test_an_interrupt_that_was_lost_is_no_interrupt_of_the_session(
+    diagnosed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose() -> None:
+        monkeypatch.setattr(interrupts, "_pending", True)
+
+    assert told_of(diagnosed, Ending(lose, answers=3))[-1].startswith("diagnosis interrupted")
+
+
+def test_what_no_end_disturbs_says_how_many_are_asked_about(diagnosed: Path) -> None:
+    judge = Ending(lambda: None, answers=0)
+    (said,) = told_of(diagnosed, judge)
+    assert "further cases are asked about 1 suspect: 30 s each at most" in said
+    assert judge.asked

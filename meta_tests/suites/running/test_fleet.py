@@ -20,17 +20,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, finished_blocks, read_rows
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.fleet.dispatch import (
-    MOST_DEATHS,
-    Came,
-    Died,
-    Dispatch,
-    Ended,
-    Event,
-    Pool,
-    by_cost,
-    patience,
-)
+from poolproof.suites.fleet.dispatch import MOST_DEATHS, Came, Died, Dispatch, Ended, Event, Pool, by_cost, patience
 from poolproof.suites.fleet.node import Batch, Given, Judge, Work
 from poolproof.suites.fleet.ray_pool import NoFleet, resource_of
 from poolproof.suites.fleet.scratch import scratch_folder

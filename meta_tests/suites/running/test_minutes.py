@@ -42,10 +42,7 @@ def test_what_is_no_time_is_named(minutes: float) -> None:
             {"budget": "10m", "minutes": 3.0},
             "^--budget 10m stays within the plan, --minutes 3 goes beyond it: take one$",
         ),
-        (
-            {"minutes": 3.0, "case": ["a"]},
-            "^--minutes 3: a time is spent on a plan, not on the cases of --case$",
-        ),
+        ({"minutes": 3.0, "case": ["a"]}, "^--minutes 3: a time is spent on a plan, not on the cases of --case$"),
     ],
 )
 def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: str) -> None:

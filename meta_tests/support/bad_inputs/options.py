@@ -259,14 +259,8 @@ _SESSION: Mapping[str, Mapping[str, Ending]] = {
     "--dtype": {"float8": Ending.USAGE, "": Ending.USAGE},
     "--aspect": {"beauty": Ending.USAGE, "": Ending.USAGE},
     "--waivers": dict.fromkeys(("missing", "a-file", "a-folder", "", "a-loop", "a-device", _LONG), Ending.REFUSED),
-    "--case-timeout": {
-        "x": Ending.USAGE,
-        **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED),
-    },
-    "--diagnose": {
-        "x": Ending.USAGE,
-        **dict.fromkeys(("-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED),
-    },
+    "--case-timeout": {"x": Ending.USAGE, **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED)},
+    "--diagnose": {"x": Ending.USAGE, **dict.fromkeys(("-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED)},
     "--budget": dict.fromkeys(("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h"), Ending.REFUSED),
     "--minutes": {
         "x": Ending.USAGE,
