@@ -213,7 +213,8 @@ class Sandbox:
         if isinstance(found, HostDied):
             assert self._remote is not None
             call = self._remote.in_flight
-            row = not_survived(question, found.how.verdict, f"the call {found}", written_text(call)) | self.labels
+            written = written_text(call) if call else ""
+            row = not_survived(question, found.how.verdict, f"the call {found}", written) | self.labels
             if question.evidence and question.evidence.wants(row):
                 question.evidence.write_unfinished(row, call)
             return row
