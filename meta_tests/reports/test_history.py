@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.history import CELLS, ENTRY, ROWS, HistoryError, add, query, read_entries
-from poolproof.reports.figures.trends import read_trends
+from poolproof.reports.figures.history import ENTRY, ROWS, HistoryError, add, query, read_entries
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
@@ -69,19 +68,6 @@ def test_a_run_with_fewer_columns_can_be_asked_together(tmp_path: Path, runs: li
         add(tmp_path / "history", run)
     answer = query(read_entries(tmp_path / "history"), "SELECT count(*), count(margin_min) FROM rows")
     assert answer.values.tolist() == [[144, 72]]
-
-
-def test_an_entry_of_an_earlier_suite_knows_no_undocumented_refusals(tmp_path: Path, runs: list[Path]) -> None:
-    import pyarrow.parquet as pq
-
-    place = add(tmp_path / "history", runs[0])
-    pq.write_table(pq.read_table(place / CELLS).drop_columns(["undocumented"]), place / CELLS)
-    entry = json.loads((place / ENTRY).read_text())
-    entry["sizes"][CELLS] = (place / CELLS).stat().st_size
-    (place / ENTRY).write_text(json.dumps(entry))
-    entries = read_entries(tmp_path / "history")
-    assert len(entries.paths) == 1
-    assert read_trends(entries).current["undocumented"].unique().tolist() == [0]
 
 
 def test_adding_twice_changes_nothing(tmp_path: Path, runs: list[Path]) -> None:
