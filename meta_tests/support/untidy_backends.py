@@ -94,7 +94,7 @@ LEFT: dict[str, tuple[type[Untidy], str]] = {
     "mask": (BlocksSignals, "signal mask"),
     "handler": (HandlesSignals, "signal handlers"),
     "umask": (ChangesUmask, "umask"),
-    "limit": (LimitsFiles, "Max file size"),
+    "limit": (LimitsFiles, "limit of"),
     "thread": (LeavesThreads, "threads"),
     "child": (LeavesChildren, "children"),
 }

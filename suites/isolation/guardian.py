@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 LOOK_SECONDS = 0.25
@@ -68,6 +69,7 @@ def _watch(session: int, server: int) -> int:
         ended = _reap()
         if server in ended:
             return ended[server]
+        _kill_orphans(server)
         if told is not None and told.si_signo == signal.SIGTERM:
             break
     return -signal.SIGKILL
@@ -84,14 +86,31 @@ def _reap() -> dict[int, int]:
     return ended
 
 
+def _kill_orphans(server: int) -> None:
+    """Kill what came here because its parent ended: a worker that is replaced leaves nothing behind."""
+    for pid in _children():
+        if pid != server:
+            _kill(pid)
+
+
+def _children() -> list[int]:
+    """None where the system does not list them."""
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _kill_descendants() -> None:
     deadline = time.monotonic() + KILL_SECONDS
     while (left := _descendants()) and time.monotonic() < deadline:
         for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+            _kill(pid)
         time.sleep(0.005)
         _reap()
 

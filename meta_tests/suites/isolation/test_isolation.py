@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from itertools import count
@@ -271,3 +273,13 @@ def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:
         Sandbox("nowhere:backend", tmp_path, "sandbox", 1.0).start()
     with pytest.raises(BackendUnavailable, match="finds no cuda device"):
         Sandbox("torch-cuda", tmp_path, "sandbox", 1.0).start()
+
+
+def test_the_process_that_judges_never_imports_the_framework(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    asked = ["--backend", "torch-cpu", "--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--cases", "1"]
+    arguments = ["--pyargs", "poolproof.suites", "-p", "no:cacheprovider", "--report", str(tmp_path / "run"), *asked]
+    program = f"import pytest, sys; pytest.main({arguments!r}); print('torch' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ended.stdout.splitlines()[-1] == "False"
+    assert "CONFORMS" in ended.stdout

@@ -42,11 +42,8 @@ def honest() -> list[Row]:
 
 
 def comparable(row: Row) -> Row:
-    return {
-        name: value
-        for name, value in row.items()
-        if name not in ("seconds", "call_seconds", "judged_at", "backend", "given")
-    }
+    others = {"seconds", "call_seconds", "judged_at", "backend", "given"}
+    return {name: value for name, value in row.items() if name not in others}
 
 
 def test_an_honest_call_leaves_its_process_as_it_was() -> None:
