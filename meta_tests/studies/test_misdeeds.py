@@ -1,0 +1,23 @@
+"""Harm that a library does to its process reaches no verdict but its own: `studies/misdeeds.py` with a few misdeeds."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+import misdeeds
+
+
+@pytest.mark.parametrize(
+    "name", ["all_descriptors_closed", "pickle_on_all_descriptors", "sigterm_to_the_parent", "numpy_monkeypatched"]
+)
+def test_harm_stays_with_who_does_it(name: str) -> None:
+    ended = CliRunner().invoke(misdeeds.main, ["--only", name, "--cases", "5"], catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    assert "3 of 3 others as honest" in ended.output
+
+
+def test_a_library_that_patches_the_judge_cannot_make_wrong_results_conform() -> None:
+    ended = CliRunner().invoke(misdeeds.main, ["--only", "lying", "--cases", "5"], catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    assert "2 of 2 that do it accused, 3 of 3 others as honest" in ended.output

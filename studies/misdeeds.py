@@ -1,0 +1,92 @@
+"""What libraries that harm the process they live in can do to verdicts: nothing, but to the calls that do the harm.
+
+    python studies/misdeeds.py [--only NAME]... [--cases 24]
+
+judges cases on a correct backend, a third of whose calls do one misdeed besides, in the processes of a real run, and
+prints for each misdeed what became of those calls and whether all other rows are those of an honest run. Ends with 1
+where a call that did harm conforms, or another call's row differs. `twenty_gigabytes` may bring a small machine into
+need of memory and is made only by name.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+SUPPORT = Path(__file__).parents[1] / "meta_tests" / "support"
+sys.path.insert(0, str(SUPPORT))
+
+from misdeed_backends import MISDEEDS
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED
+from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.given import give_import_folders
+
+VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
+BY_NAME_ALONE = ("twenty_gigabytes",)
+ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched")
+"""What breaks no claim about a call: to print, and to take from the adapter what it computes with."""
+
+
+def questions(cases: int) -> list[CaseQuestion]:
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(2, 2, 9, 8), kernel_size=(3,), gradient="uniform")
+    windows = [replace(case.attributes, stride=(2,), ceil_mode=number % 3 == 1) for number in range(cases)]
+    return [
+        CaseQuestion(replace(case, seed=number, attributes=attributes), ASPECTS["values"])
+        for number, attributes in enumerate(windows)
+    ]
+
+
+def judged(backend: str, asked: list[CaseQuestion]) -> list[Row]:
+    with TemporaryDirectory() as scratch:
+        sandbox = Sandbox(f"misdeed_backends:{backend}", Path(scratch), "study", 5.0)
+        try:
+            return [*sandbox.judge(asked), *sandbox.unplanned]
+        finally:
+            sandbox.close()
+
+
+def comparable(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in VARIES}
+
+
+@click.command()
+@click.option("--only", multiple=True, type=click.Choice(list(MISDEEDS)), help="Only this misdeed, repeatable.")
+@click.option("--cases", default=24, show_default=True)
+def main(only: tuple[str, ...], cases: int) -> None:
+    give_import_folders([SUPPORT])
+    asked = questions(cases)
+    honest = [comparable(row) for row in judged("Scatter", asked)]
+    wrong = False
+    for name in only or [name for name in MISDEEDS if name not in BY_NAME_ALONE]:
+        began = time.monotonic()
+        rows = judged(f"backend_{name}", asked)
+        harming = [row for row, each in zip(rows, asked, strict=False) if each.case.attributes.rounds_up]
+        others = [
+            comparable(row) == right
+            for row, right, each in zip(rows, honest, asked, strict=False)
+            if not each.case.attributes.rounds_up
+        ]
+        late = rows[len(asked) :]
+        accused = sum(row["verdict"] in FAILED for row in harming) + len(late)
+        ends = Counter(f"{row['verdict']}: {row['reason'][:60]}" for row in [*harming, *late])
+        conforming = any(row["verdict"] == "conforms" for row in harming) and not late
+        wrong |= not all(others) or (conforming and name not in ACCUSES_NOBODY)
+        click.echo(
+            f"{name:26} {accused} of {len(harming)} that do it accused, {sum(others)} of {len(others)} others as "
+            f"honest, {time.monotonic() - began:.1f} s; {ends.most_common(1)[0][0]}"
+        )
+    sys.exit(int(wrong))
+
+
+if __name__ == "__main__":
+    main()
