@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import prod
 from typing import Any
@@ -41,7 +41,7 @@ def _own_memory(size: int, beyond: int) -> NDArray[np.uint8]:
     return fenced(size, beyond) if beyond else np.empty(size, np.uint8)
 
 
-allocator = _own_memory
+allocator: Callable[[int, int], NDArray[np.uint8]] = _own_memory
 """Where the memory of tensors comes from: (bytes, bytes behind them that may not be touched) -> any content."""
 
 

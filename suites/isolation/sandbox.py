@@ -215,7 +215,8 @@ class Sandbox:
         if isinstance(found, HostDied):
             assert self._remote is not None
             call = self._remote.in_flight
-            row = not_survived(question, found.how.verdict, f"the call {found}", written_text(call)) | self.labels
+            written = written_text(call) if call else ""
+            row = not_survived(question, found.how.verdict, f"the call {found}", written) | self.labels
             if question.evidence and question.evidence.wants(row):
                 question.evidence.write_unfinished(row, call)
             return row
@@ -244,6 +245,7 @@ class Sandbox:
         self._have_worker()
         assert self._remote is not None
         self._asked.append(question)
+        self._remote.in_flight = None
         self._note.name(question)
         self._host.allow(self._timeout * question.timeout_scale)
         try:

@@ -47,8 +47,8 @@ _MOST_OUTPUT = 1 << 16
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """What every host has in its environment: a process that has threads cannot be forked."""
 
-PROGRAM = Path(backends.__file__).parent / "host" / "program.py"
-_FOLDERS = json.dumps({package.__name__: str(Path(package.__file__).parent) for package in (references, backends)})
+PROGRAM = Path(backends.__path__[0], "host", "program.py")
+_FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
 """Where the packages lie that a host imports, which need not be installed for its interpreter."""
 
 _LONGEST_WAIT = 1e6
