@@ -17,8 +17,8 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.judging.faults import answer
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from poolproof.suites.running.replanning import from_record, to_record
@@ -101,9 +101,13 @@ def test_whose_process_is_killed_once_conforms(tmp_path: Path, monkeypatch: pyte
     assert "CONFORMS (exit status 0): 24 of 24 planned cases judged, none deviates" in ended.output
 
 
-def judged(backend: Backend) -> tuple[str, str]:
+def judged(backend: type[Backend], scratch: Path) -> tuple[str, str]:
     case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
-    row = answer(CaseQuestion(case, holding("interval")), backend)
+    sandbox = Sandbox(f"plugged_backends:{backend.__name__}", scratch, "sandbox", 20.0)
+    try:
+        row = sandbox.judge_alone(CaseQuestion(case, holding("interval")))
+    finally:
+        sandbox.close()
     return row["verdict"], row["reason"]
 
 
@@ -115,12 +119,14 @@ def judged(backend: Backend) -> tuple[str, str]:
         (NamesAStranger, "the adapter returned an Outcome about 'gradient', which is no output of the call"),
     ],
 )
-def test_an_outcome_that_is_none_is_the_adapters(backend: type[Backend], reason: str) -> None:
-    assert judged(backend()) == (Verdict.ADAPTER_ERROR, reason)
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_an_outcome_that_is_none_is_the_adapters(tmp_path: Path, backend: type[Backend], reason: str) -> None:
+    assert judged(backend, tmp_path) == (Verdict.ADAPTER_ERROR, reason)
 
 
-def test_a_device_that_is_lost_is_no_refusal() -> None:
-    assert judged(LosesItsDevice())[0] == Verdict.VIOLATES
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_device_that_is_lost_is_no_refusal(tmp_path: Path) -> None:
+    assert judged(LosesItsDevice, tmp_path)[0] == Verdict.VIOLATES
 
 
 # An implementation is asked for the calls that it says it has, and what it says is told.

@@ -132,7 +132,7 @@ class RemoteBackend(Backend):
         reply = self._ask_host(request)
         try:
             if "raised" in reply:
-                raise _error(read_flat(Raised, reply["raised"]))
+                raise adapter_error(reply["raised"])
             done = reply["done"]
             self._is_usable &= bool(done.get("usable", True))
             return read(done)
@@ -174,6 +174,11 @@ class _RemotePhases:
             return read_flat(ScenarioResult, done["scenario"])
 
         return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read)
+
+
+def adapter_error(record: Any) -> AdapterError:
+    """The error that a host tells of."""
+    return _error(read_flat(Raised, record))
 
 
 def _error(raised: Raised) -> AdapterError:

@@ -36,7 +36,7 @@ from poolproof.suites.cases import memory
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
-from poolproof.suites.isolation.remote import RemoteBackend
+from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.supervision import Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
@@ -166,6 +166,8 @@ class Sandbox:
                 raise BackendUnavailable(text)
             case {"unknown": text}:
                 raise UnknownBackend(text)
+            case {"raised": raised}:
+                raise BackendUnavailable(f"backend {self.backend} {adapter_error(raised)} while it was loaded")
             case {"done": record}:
                 return Description.from_record(record)
         raise ProtocolError(f"it says {reply!r:.300}")
@@ -246,6 +248,7 @@ class Sandbox:
         self._have_worker()
         assert self._remote is not None
         self._asked.append(question)
+        self._remote.in_flight = None
         self._note.name(question)
         self._host.allow(self._timeout * question.timeout_scale)
         try:

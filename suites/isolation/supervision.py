@@ -47,7 +47,7 @@ _MOST_OUTPUT = 1 << 16
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """What every host has in its environment: a process that has threads cannot be forked."""
 
-PROGRAM = Path(backends.__file__).parent / "host" / "program.py"
+PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
 """Where the packages lie that a host imports, which need not be installed for its interpreter."""
 
@@ -132,6 +132,7 @@ class Host:
         self._zygote: Channel | None = None
         self._channel: Channel | None = None
         self._left = self._allowed = 0.0
+        self._is_waited_for = False
 
     @property
     def is_loaded(self) -> bool:
@@ -178,6 +179,9 @@ class Host:
 
     def check_alive(self) -> None:
         """`HostDied` where the worker is gone, or says what it was not asked."""
+        if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
+            self.end_worker()
+            self._is_waited_for = False
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
             raise self._died(self._channel, _what_came(self._channel))
 
@@ -203,12 +207,15 @@ class Host:
 
     def _exchange(self, channel: Channel, request: Message, descriptor: int | None = None) -> Message:
         began = time.monotonic()
+        self._is_waited_for = True
         try:
             if descriptor is None:
                 channel.send(request)
             else:
                 socket.send_fds(channel.connection, [to_frame(request)], [descriptor])
-            return self._received(channel, self._left)
+            message = self._received(channel, self._left)
+            self._is_waited_for = False
+            return message
         except BlockingIOError:
             raise self._died(channel, TimeoutError()) from None
         except (OSError, EOFError, ProtocolError) as error:
@@ -236,6 +243,7 @@ class Host:
 
     def _died(self, channel: Channel, error: Exception) -> HostDied:
         """What becomes of the process at the other end, which is gone from here on: killed, if it has not ended."""
+        self._is_waited_for = False
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError) else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
         how = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)

@@ -172,7 +172,6 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
     ("backend", "sentence"),
     [
         ("raising", "an adapter raised an exception or gave no outcome, which says nothing about the implementation"),
-        ("killed_every_time", "the process was killed from outside (SIGKILL) twice"),
     ],
 )
 def test_what_is_no_fault_of_the_implementation_leaves_the_run_incomplete(
