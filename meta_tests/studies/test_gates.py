@@ -115,6 +115,23 @@ def test_a_changed_list_and_a_changed_last_bit_are_seen(rows: pd.DataFrame, comp
     assert "1 in checks_judged\n" in ended.output
 
 
+@pytest.mark.parametrize(
+    ("route", "column", "differs"),
+    [("key 16; atomic 1", "mere", False), ("key 16; atomic 0", "mere", True), ("key 16; atomic 1", "n_reject", True)],
+)
+def test_statistics_of_racing_additions_are_named_apart(
+    rows: pd.DataFrame, compare_rows, route: str, column: str, differs: bool
+) -> None:
+    place = rows.index[rows["verdict"] == "conforms"][0]
+    rows.loc[place, ["route", "deterministic"]] = [route, False]
+    other = rows.copy()
+    other.loc[place, column] = 7
+    ended = compare_rows(other)
+    assert ended.exit_code == differs
+    assert ("1 rows differ in statistics of racing additions alone" in ended.output) != differs
+    assert rows.loc[place, "case_id"] in ended.output
+
+
 def test_a_missing_row_is_seen(rows: pd.DataFrame, compare_rows) -> None:
     ended = compare_rows(rows.drop(index=rows.index[3]))
     assert ended.exit_code == 1
