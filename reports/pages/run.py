@@ -11,9 +11,8 @@ from markupsafe import Markup
 
 from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, totals
-from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.coverage import COUNTS, grids
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.geometry_grids import grids
 from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES

@@ -30,3 +30,8 @@ def duration(seconds: float) -> str:
 def count_of(number: int, thing: str) -> str:
     """Format a number with its noun: ``1 case``, ``2,000 cases``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def raised(exponent: int) -> str:
+    """Write an exponent in superscript digits."""
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
