@@ -13,18 +13,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.reports.figures.tables import WAS_SKIPPED, counts, records
 from poolproof.reports.rows.features import geometry_of, read_case
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.text import raised
-from poolproof.reports.rows.verdicts import JUDGED, SKIPPED, Verdict
+from poolproof.reports.rows.verdicts import JUDGED
 
 NEVER_ASKED = "never asked"
 """Reason for a case without a row."""
 
 COUNTS = ("planned", "judged", "refused", "missing", "because")
 """Columns of a coverage table besides those that identify the groups."""
-
-_IS_COUNTED = having("verdict", JUDGED | SKIPPED)
 
 MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
@@ -52,21 +51,17 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
 
 def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
     """Count the groups that the same columns identify."""
-    counted = rows.filter(_IS_COUNTED).group_by([*columns, "verdict", "reason"]).aggregate([([], "count_all")])
-    judged, refused, reasons = Counter[Key](), Counter[Key](), defaultdict[Key, Counter[str | None]](Counter)
-    for row in counted.to_pylist():
-        key, number = tuple(row[name] for name in columns), row["count_all"]
-        if row["verdict"] in JUDGED:
-            judged[key] += number
-        else:
-            refused[key] += number if row["verdict"] == Verdict.UNDOCUMENTED else 0
-            reasons[key][row["reason"]] += number
+    ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
+    reasons = defaultdict[Key, Counter[str | None]](Counter)
+    for row in rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pylist():
+        reasons[tuple(row[name] for name in columns)][row["reason"]] += row["count_all"]
     lines = []
     for group in groups:
         key = tuple(group[name] for name in columns)
-        missing = max(group["planned"] - judged[key], 0)
+        judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
+        missing = max(group["planned"] - judged, 0)
         reason = _commonest(reasons[key]) if missing else ""
-        lines.append({**group, "judged": judged[key], "refused": refused[key], "because": reason, "missing": missing})
+        lines.append({**group, "judged": judged, "refused": refused, "because": reason, "missing": missing})
     return pd.DataFrame(lines)
 
 

@@ -30,11 +30,12 @@ from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, read_trends
 from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
-from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
+from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.text import figure
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
 MAX_CASES = 12
@@ -85,8 +86,7 @@ class Implementation:
     def totals(self) -> Record:
         """Sum the counts of all squares."""
         lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        names = ("judged", "violates", "waived", "refused", "undocumented", "missing")
-        return {name: sum(line[name] for line in lines) for name in names}
+        return tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
 
     @property
     def overall(self) -> Overall:
