@@ -1,4 +1,4 @@
-"""Reports: rows, tables, pages. Nothing here imports the other rooms; rows are the only input."""
+"""Reports: rows, tables, pages. Rows are the only input; of the other rooms only references is imported."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.reports.figures.geometry_grids import _size_class, _window_class, grids
+from poolproof.reports.figures.coverage import _size_class, _window_class, grids
 from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
 from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.store import RowWriter
@@ -154,7 +154,8 @@ def test_what_is_no_plane_has_no_picture() -> None:
     ],
 )
 def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
-    assert _window_class(json.dumps(case)) == place
+    size = [9] * (3 if "3d" in case["operator"] else 2)
+    assert _window_class(json.dumps(case | {"shape": [1, 1, *size]})) == place
 
 
 def test_classes_begin_where_they_say() -> None:
@@ -164,7 +165,7 @@ def test_classes_begin_where_they_say() -> None:
 
 def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:
     writer = RowWriter(tmp_path, "main")
-    case = '{"operator":"MaxPool2dWithIndices","kernel_size":[2,2]}'
+    case = '{"operator":"MaxPool2dWithIndices","shape":[1,2,4,4],"kernel_size":[2,2]}'
     for verdict, planes, elements in (("conforms", 2, 32), ("violates", 70, 70), ("not run", 2, 32)):
         row = {"backend": "b", "case": case, "planes": planes, "elements": elements, "verdict": verdict}
         writer.append({"operator": "o", "dtype": "d", "aspect": "values", **row})

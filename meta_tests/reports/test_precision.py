@@ -24,10 +24,11 @@ from poolproof.reports.figures.precision import (
 )
 from poolproof.reports.pages import publishing
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
-from poolproof.reports.pages.precision import percent, write_precision_page
+from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run
+from poolproof.reports.rows.text import percent
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.judging.case_question import CaseQuestion, judge

@@ -12,11 +12,10 @@ import pytest
 
 from poolproof.reports import load
 from poolproof.reports.clusters import FailureCluster, cluster_failures
-from poolproof.reports.clusters.case_fields import TensorLayout as Named
-from poolproof.reports.clusters.case_fields import windows_of
-from poolproof.reports.clusters.features import READ, feature_table
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.issues import IssueHistory, issue_histories
+from poolproof.reports.rows.features import READ, feature_table, geometry_of
+from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import FAILED
@@ -224,7 +223,7 @@ def test_windows_are_those_of_the_reference() -> None:
     ]
     for line in [*lines, *(json.loads(row["case"]) for row in made_up(60))]:
         case = Case.from_record(line)
-        windows = windows_of(case.operator, json.loads(case.to_json()))
+        windows = geometry_of(case.operator, json.loads(case.to_json()))
         assert windows is not None
         assert windows.size == case.spatial_shape
         assert windows.count == tuple(axis.windows for axis in case.axes)

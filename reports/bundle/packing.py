@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
-from poolproof.reports.rows.evidence import file_name, program_lines, programs
+from poolproof.reports.rows.evidence import case_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
 from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
@@ -110,7 +110,7 @@ def _case_texts(digest: Digest) -> dict[str, str]:
     """Return the files of failing cases: the smallest of each kind, and all that left evidence."""
     texts = {f"evidence/{name}": text for name, text in programs().items()}
     for row in _chosen_rows(digest):
-        folder = f"failures/{file_name(row['backend'])}-{row['case_id']}"
+        folder = f"failures/{case_name(row['case_id'], row['backend'])}"
         texts[f"{folder}/row.json"] = _json(row)
         texts[f"{folder}/case.json"] = smallest_case(row) + "\n"
         texts[f"{folder}/reproduce.sh"] = _shell_script(digest.folder, row)
@@ -123,7 +123,7 @@ def _chosen_rows(digest: Digest) -> list[Record]:
     ids = {stem.rpartition("-")[2] for stem in stems}
     deviates = pc.list_value_length(pc.field("checks_violated")) > 0
     for row in read_rows(digest.folder, where=deviates & having("case_id", ids)).to_pylist():
-        if f"{file_name(row['backend'])}-{row['case_id']}" in stems:
+        if case_name(row["case_id"], row["backend"]) in stems:
             chosen.setdefault((row["backend"], row["case_id"]), row)
     return [chosen[key] for key in sorted(chosen)]
 

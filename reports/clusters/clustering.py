@@ -16,7 +16,6 @@ import pandas as pd
 
 from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.features import READ, feature_table
 from poolproof.reports.clusters.members import (
     assign_others,
     checks_of,
@@ -27,6 +26,7 @@ from poolproof.reports.clusters.members import (
 )
 from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, columns_of
 from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.features import READ, feature_table
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8

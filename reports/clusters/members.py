@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from poolproof.reports.clusters.case_fields import cells, leading_of, read_case, windows_of
 from poolproof.reports.clusters.cluster import FailureCluster, FailureKind
-from poolproof.reports.clusters.features import feature_table
 from poolproof.reports.clusters.terms import Mask, Term, columns_of
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
+from poolproof.reports.rows.features import feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
 
 CHUNK_ROWS = 20_000
@@ -36,12 +36,11 @@ def checks_of(clusters: Any) -> Sequence[str]:
 
 def size_of(row: Row) -> tuple[bool, float, float, int]:
     """Return the sort key of a row's case: whether it was not shrunk, its elements, windows, and length of line."""
-    line, operator = smallest_case(row), str(row["operator"])
-    windows = windows_of(operator, case := read_case(line))
-    if windows is None:
+    line = smallest_case(row)
+    call = geometry_of(str(row["operator"]), read_case(line))
+    if call is None:
         return not is_shrunk(row), float("inf"), float("inf"), len(line)
-    planes = cells(leading_of(operator, case))
-    return not is_shrunk(row), planes * cells(windows.size), planes * cells(windows.count), len(line)
+    return not is_shrunk(row), call.planes * prod(call.size), call.planes * prod(call.count), len(line)
 
 
 def smallest_of(rows: pd.DataFrame) -> Row:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from poolproof.reports.clusters.cluster import Bound, FailureCluster
-from poolproof.reports.clusters.features import Value, features_of
 from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.clusters.terms import FeatureColumn, Term
 from poolproof.reports.rows.failures import smallest_case
+from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.schema import Row
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from poolproof.reports.clusters.conditions import MIN_FAILING
-from poolproof.reports.clusters.terms import spelled_value
+from poolproof.reports.rows.text import spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.reports.rows.text import spelled_value
+
 Mask = NDArray[np.bool_]
 
 MAX_MEMBERS = 4
@@ -159,11 +161,6 @@ class Below(Term):
 
     def __str__(self) -> str:
         return f"{self.feature} < {spelled_value(self.threshold)}"
-
-
-def spelled_value(value: int | str) -> str:
-    """Format a number, with commas where it is long."""
-    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 
 def columns_of(features: Mapping[str, Sequence[Any]]) -> list[FeatureColumn]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.compute as pc
 
-from poolproof.reports.figures.tables import COUNTS, Record, verdict_counts
+from poolproof.reports.figures.tables import COUNTS, Record, counts
 from poolproof.reports.rows.store import read_rows
 
 CLAUSE = ("backend", "operator", "clause")
@@ -30,21 +30,21 @@ _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
 def clause_table(folder: Path) -> pd.DataFrame:
     """Return one line per `CLAUSE` of a run, without an index; empty where no contract was judged.
 
-    Besides the counts of `tables.verdict_counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
+    Besides the counts of `tables.counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
     sentence.
     """
     rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], _IS_ABOUT_ONE)
     if not rows.num_rows:
         return pd.DataFrame(columns=COLUMNS)
-    counts = verdict_counts(rows, CLAUSE)
+    counted = counts(rows, CLAUSE)
     named = rows.select([*CLAUSE, "product", "statement"]).to_pandas()
     named["length"] = named["statement"].str.len()
     named = named.sort_values("length", kind="stable").groupby(list(CLAUSE))[["product", "statement"]].first()
     answers = rows.group_by([*CLAUSE, "follows"]).aggregate([([], "count_all")]).to_pandas()
     for answer, column in ANSWERS.items():
         found = answers[answers["follows"] == answer].set_index(list(CLAUSE))["count_all"]
-        counts[column] = found.reindex(counts.index, fill_value=0).astype("int64")
-    table = named.join(counts).reset_index()
+        counted[column] = found.reindex(counted.index, fill_value=0).astype("int64")
+    table = named.join(counted).reset_index()
     return table.assign(statement=table["statement"].where(table["clause"] != "", LEGAL))
 
 

@@ -16,7 +16,7 @@ from poolproof.reports.waivers.review import STALE, Review
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The overall verdict of a run. ``totals`` counts cases as `tables.verdict_counts` does.
+    """The overall verdict of a run. ``totals`` counts cases as `tables.counts` does.
 
     ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
     how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.compute as pc
 
 from poolproof.reports.clusters import FailureCluster
 from poolproof.reports.clusters.reading import clusters_of
@@ -17,11 +19,11 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import Conclusion, conclude
 from poolproof.reports.figures.coverage import coverage, group_columns
-from poolproof.reports.figures.lists import listed_rows
-from poolproof.reports.figures.plugins import plugin_faults
 from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
 from poolproof.reports.figures.refusals import NEEDED, never_run
+from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
@@ -99,8 +101,10 @@ class Digest:
         return clause_table(self.folder)
 
     @cached_property
-    def list_rows(self) -> pd.DataFrame:
-        return listed_rows(self.folder)
+    def list_results(self) -> pd.DataFrame:
+        """Count how the rows of case lists ended, see `tables.list_results`."""
+        columns = ["backend", "verdict", "list", "list_standard", "list_standard_passes"]
+        return tables.list_results(read_rows(self.folder, columns, pc.field("list").is_valid()))
 
     @cached_property
     def precision_details(self) -> list[Precision]:
@@ -126,7 +130,7 @@ def read_digest(folder: Path) -> Digest:
             raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
     rows = everything.filter(tables.PLANNED)
     further = everything.num_rows - rows.num_rows
-    counts = tables.verdict_counts(rows)
+    counts = tables.counts(rows)
     covered, never = coverage(rows, mandatory), never_run(rows)
     reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
     return Digest(
@@ -151,3 +155,26 @@ def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
 def judging_day(run: Mapping[str, Any]) -> date:
     """Return the day that decides which waivers of a run had expired."""
     return date.fromisoformat(run["waivers_judged_on"])
+
+
+def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
+    records = run.get("plugins", [])
+    lines = [left_out_line(record) for record in records if record["fault"]]
+    if any(record["kind"] == PluginKind.STANDARD.word for record in records):
+        lines += _broken_standards(folder)
+    return lines
+
+
+def _broken_standards(folder: Path) -> list[str]:
+    column = "standards_broken"
+    rows = read_rows(folder, [column], pc.field(column).is_valid())
+    faults: dict[str, list[str]] = defaultdict(list)
+    for lists in rows[column].to_pylist():
+        for line in lists:
+            name, _, fault = line.partition(": ")
+            faults[name].append(fault)
+    return [
+        f"standard {name!r} could not tell in {count_of(len(found), 'case')}; in one, {min(found)}"
+        for name, found in sorted(faults.items())
+    ]

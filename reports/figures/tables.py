@@ -6,7 +6,7 @@ pandas frames.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,7 @@ COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused"),
     *("undocumented", "skipped", "suite_errors", "adapter_errors"),
 )
-"""Columns of `verdict_counts`."""
+"""Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
@@ -51,7 +51,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class MatrixLine:
-    """One line of a verdict matrix: what happened in each aspect, as `verdict_counts` counts it."""
+    """One line of a verdict matrix: what happened in each aspect, as `counts` counts it."""
 
     backend: str
     operator: str
@@ -62,8 +62,7 @@ class MatrixLine:
     @property
     def total(self) -> Record:
         """Sum the counts of all aspects."""
-        counted = list(self.aspects.values())
-        return {name: sum(counts[name] for counts in counted) for name in counted[0]}
+        return total(self.aspects.values(), COUNTS)
 
 
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
@@ -71,15 +70,15 @@ def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expressio
     return read_rows(folder, columns, where).to_pandas()
 
 
-def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
+def counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
     """Count per group the cases judged, and how they ended.
 
     Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
     alone), waived, refused (as documented), undocumented (refusals that no document allows), skipped (everything else
     that was not judged), and of those suite_errors and adapter_errors.
     """
-    counts = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
-    verdicts, number = counts["verdict"], counts["count_all"]
+    counted = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
+    verdicts, number = counted["verdict"], counted["count_all"]
     flags = {
         "judged": verdicts.isin(JUDGED),
         "conforms": verdicts == Verdict.CONFORMS,
@@ -93,7 +92,7 @@ def verdict_counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
         "adapter_errors": verdicts == Verdict.ADAPTER_ERROR,
     }
     columns = pd.DataFrame({name: flag * number for name, flag in flags.items()})
-    return pd.concat([counts[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()
+    return pd.concat([counted[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()
 
 
 def records(frame: pd.DataFrame) -> list[Record]:
@@ -102,18 +101,24 @@ def records(frame: pd.DataFrame) -> list[Record]:
     return [dict(zip(frame.columns, line, strict=True)) for line in lines]
 
 
-def matrix_lines(counts: pd.DataFrame) -> list[MatrixLine]:
+def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
+    """Sum the counts of some lines."""
+    counted = list(lines)
+    return {name: sum(line[name] for line in counted) for name in names}
+
+
+def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
     """Arrange the verdict counts per `GROUP` as lines of a matrix."""
     lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
-    for record in records(counts.reset_index()):
+    for record in records(counted.reset_index()):
         backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
         lines.setdefault((backend, operator, dtype, index_dtype), {})[aspect] = record
     return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
 
 
-def aspects_in_order(counts: pd.DataFrame) -> list[str]:
+def aspects_in_order(counted: pd.DataFrame) -> list[str]:
     """Return the aspects of a table of counts, the best known first."""
-    present = list(counts.index.unique("aspect"))
+    present = list(counted.index.unique("aspect"))
     return [*(aspect for aspect in _ASPECT_ORDER if aspect in present), *sorted(set(present) - set(_ASPECT_ORDER))]
 
 
@@ -202,6 +207,23 @@ def failures(
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
     chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)
     return chosen_rows.sort_values("cases", ascending=False, kind="stable")
+
+
+def list_results(rows: pa.Table) -> pd.DataFrame:
+    """Count per backend, list and standard how the rows of case lists ended, and what the lists' standards make of it.
+
+    Besides some of `COUNTS`: ``rows``; of these what the standard ``passed`` and ``failed``; ``missed``, where it
+    passes what violates, and ``accused``, where it fails what conforms.
+    """
+    by = ["backend", "list", "list_standard"]
+    ended = counts(rows, [*by, "list_standard_passes"]).reset_index()
+    passed, failed = (ended["list_standard_passes"].eq(passes) for passes in (True, False))
+    ended["rows"] = ended["judged"] + ended["undocumented"] + ended["skipped"]
+    ended["passed"], ended["failed"] = ended["rows"].where(passed, 0), ended["rows"].where(failed, 0)
+    ended["missed"] = (ended["violates"] + ended["waived"]).where(passed, 0)
+    ended["accused"] = ended["conforms"].where(failed, 0)
+    shown = ["rows", "judged", "conforms", "violates", "waived", "refused", "passed", "failed", "missed", "accused"]
+    return ended.fillna(dict.fromkeys(by, "")).groupby(by, as_index=False)[shown].sum()
 
 
 class NoSuchFailure(BadInput):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,15 +26,17 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.issues import issue_histories
+from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
+from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, read_trends
-from poolproof.reports.pages.charts import COLOURS, LEAST_MARGIN, TRENDS, trend_chart
 from poolproof.reports.pages.plane import Picture, picture
-from poolproof.reports.pages.render import VERDICT_CLASSES, figure, paint, write_page
+from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.text import figure
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
 MAX_CASES = 12
@@ -45,6 +47,71 @@ MAX_RUNS = 20
 
 _LARGE_PICTURE, _MAX_TEXTS = 32, 14
 """Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A line over time of one column of a table of points.
+
+    ``least_span`` is what the axis shows at least: movements that are small beside it shall look small.
+    """
+
+    column: str
+    title: str
+    least_span: float
+    most: float | None = None
+
+    def scale(self, values: Sequence[float]) -> Spec:
+        """Return the vertical scale for these values."""
+        if not values or self.least_span == 0.0:
+            return {"zero": True}
+        high = max(values) if self.most is None else self.most
+        return {"domain": [min([*values, high - self.least_span]), high], "nice": False}
+
+
+COLOURS = 6
+"""Series that the style sheet has a colour for."""
+
+TRENDS = (
+    Trend("passed", "judged cases without a deviation, %", least_span=2.0, most=100.0),
+    Trend("exact", CORRECTLY_ROUNDED.title, least_span=2.0),
+    Trend("microseconds", "typical time of a call, µs", least_span=0.0),
+)
+LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
+
+
+def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) -> Spec:
+    """Draw a line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
+
+    They are the table ``source``; a series has a colour, and ``implementation`` names a point. The specification names
+    its data and colours, which are variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
+    """
+    scale = trend.scale([point[trend.column] for point in points if trend.column in point])
+    legend = (
+        {"orient": "top", "columns": 1, "labelLimit": 0} if len({point["series"] for point in points}) > 1 else None
+    )
+    axis = {"tickCount": 5}
+    return {
+        "height": 170,
+        "data": {"name": source},
+        "transform": [{"filter": f"isValid(datum.{trend.column})"}],
+        "mark": {"type": "line", "point": {"size": 22}, "strokeWidth": 1.5},
+        "encoding": {
+            "x": {"field": "time", "type": "temporal", "title": None, "axis": axis | {"grid": False}},
+            "y": {"field": trend.column, "type": "quantitative", "title": None, "scale": scale, "axis": axis},
+            "color": {"field": "series", "type": "nominal", "title": None, "legend": legend},
+            "detail": {"field": "library", "type": "nominal"},
+            "tooltip": [
+                {"field": "implementation", "title": "implementation"},
+                {"field": "time", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
+                {"field": trend.column, "title": trend.title, "format": ".4~g"},
+                {"field": "runs", "title": "runs"},
+            ],
+        },
+    }
+
 
 _MARK = "poolproof-dashboard"
 _POINTS = "points"
@@ -85,8 +152,7 @@ class Implementation:
     def totals(self) -> Record:
         """Sum the counts of all squares."""
         lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        names = ("judged", "violates", "waived", "refused", "undocumented", "missing")
-        return {name: sum(line[name] for line in lines) for name in names}
+        return tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
 
     @property
     def overall(self) -> Overall:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup, escape
 
 from poolproof.reports.figures.precision import Multiplicity
+from poolproof.reports.rows.text import raised
 
 WIDTH, HEIGHT = 270, 165
 _LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
@@ -83,12 +84,8 @@ def _power(value: float) -> str:
     """Write 1024 as 1024, and 2**-10 as 2 with its exponent raised."""
     exponent = round(math.log2(value))
     if exponent >= 0:
-        return str(2**exponent) if exponent <= 13 else "2" + _raised(exponent)
-    return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + _raised(exponent))
-
-
-def _raised(exponent: int) -> str:
-    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return str(2**exponent) if exponent <= 13 else "2" + raised(exponent)
+    return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + raised(exponent))
 
 
 def logarithmic_width(share: float, least: float = 1e-7) -> float:

@@ -12,6 +12,7 @@ from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Pr
 from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.rows.text import percent
 
 
 def write_precision_page(digest: Digest, path: Path) -> Path:
@@ -80,12 +81,3 @@ def _probes(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return what a probe before the run found that the backend does not declare."""
     accounts = run.get("probes", {})
     return {backend: [account for account in found if account["disagreements"]] for backend, found in accounts.items()}
-
-
-def percent(part: float, whole: float = 1.0) -> str:
-    """Format a share: only nothing is 0, and only all is 100."""
-    share = part / whole if whole else 0.0
-    if share in (0.0, 1.0):
-        return f"{100 * share:.0f} %"
-    text = f"{100.0 * share:.3g}"
-    return f"{'> 99.9' if text == '100' else text if 'e' not in text else '< 0.001'} %"

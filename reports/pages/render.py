@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from poolproof.reports.clusters import asides
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
-from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.text import count_of, figure
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
@@ -46,15 +46,6 @@ def render(template: str, **values: Any) -> str:
 def write_page(path: Path, template: str, **values: Any) -> Path:
     path.write_text(render(template, **values), encoding="utf-8")
     return path
-
-
-def figure(value: object) -> object:
-    """Format a number: counts with commas, measurements with four digits; anything else stays as it is."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else value
 
 
 @cache

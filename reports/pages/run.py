@@ -11,10 +11,8 @@ from markupsafe import Markup
 
 from poolproof.reports.clusters import headline
 from poolproof.reports.figures.clauses import follows, totals
-from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.coverage import COUNTS, grids
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.geometry_grids import grids
-from poolproof.reports.figures.lists import list_results
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
@@ -47,7 +45,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,
         contract=_contract(digest),
-        list_results=records(list_results(digest.list_rows)),
+        list_results=records(digest.list_results),
         links=links,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),

@@ -178,9 +178,14 @@ def read_evidence(path: Path) -> Evidence:
     return Evidence(arrays, cast(Meta, parse_record(records, str(path), EvidenceError)))
 
 
+def case_name(case_id: str, backend: str) -> str:
+    """Return the name of what a case left, as a file or a folder."""
+    return f"{file_name(backend)}-{case_id}"
+
+
 def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
     """Return where the evidence of a case lies in a run's folder, whether there is any or not."""
-    return folder / "evidence" / f"{file_name(backend)}-{case_id}.npz"
+    return folder / "evidence" / f"{case_name(case_id, backend)}.npz"
 
 
 def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:

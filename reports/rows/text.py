@@ -30,3 +30,31 @@ def duration(seconds: float) -> str:
 def count_of(number: int, thing: str) -> str:
     """Format a number with its noun: ``1 case``, ``2,000 cases``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def raised(exponent: int) -> str:
+    """Write an exponent in superscript digits."""
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def figure(value: object) -> object:
+    """Format a number: counts with commas, measurements with four digits; anything else stays as it is."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def percent(part: float, whole: float = 1.0) -> str:
+    """Format a share: only nothing is 0, and only all is 100."""
+    share = part / whole if whole else 0.0
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    text = f"{100.0 * share:.3g}"
+    return f"{'> 99.9' if text == '100' else text if 'e' not in text else '< 0.001'} %"
+
+
+def spelled_value(value: int | str) -> str:
+    """Format a number, with commas where it is long."""
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-from rich import box
-from rich.console import Console, JustifyMethod, RenderableType
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from poolproof.reports.figures.comparison import WORDS, Comparison
 from poolproof.reports.figures.drift import MEASURED
-from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.painting import ending
+from poolproof.reports.terminal.painting import ending, frame_table
 
 _MAX_LINES = 12
 _FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
@@ -49,19 +46,7 @@ def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str
     """Make a titled table of the first lines of a frame; none of an empty one."""
     if frame.empty:
         return []
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        justify: JustifyMethod = "right" if pd.api.types.is_numeric_dtype(frame[name]) else "left"
-        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
-    for line in records(frame.head(_MAX_LINES)):
-        table.add_row(*(_text(line, name) for name in columns))
+    table = frame_table(frame.head(_MAX_LINES), {name: name.replace("_", " ") for name in columns})
     more = len(frame) - _MAX_LINES
     note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
     return [Text(title, style=f"bold {style}"), table, *note]
-
-
-def _text(line: Record, name: str) -> str:
-    value = line[name]
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

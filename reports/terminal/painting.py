@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+import pandas as pd
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.text import figure, visible, without_commands
 from poolproof.reports.rows.verdicts import Overall
 
 STYLES = {
@@ -39,6 +43,17 @@ class SafeConsole(Console):
             before, text = "." if line.strip() else "", visible(segment.text)
             yield Segment(without_commands(before + text)[len(before) :], segment.style)
             line = (line + text).rpartition("\n")[2]
+
+
+def frame_table(frame: pd.DataFrame, headings: Mapping[str, str], absent: str = "") -> Table:
+    """Make a table of the columns that have headings, numbers on the right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, heading in headings.items():
+        is_number = pd.api.types.is_numeric_dtype(frame[column])
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    for line in records(frame):
+        table.add_row(*(absent if line[name] in (None, "") else str(figure(line[name])) for name in headings))
+    return table
 
 
 def console() -> Console:

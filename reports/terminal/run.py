@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 from rich import box
@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import headline
+from poolproof.reports.clusters import FailureCluster, asides, headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS
@@ -19,14 +19,14 @@ from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_li
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.clusters import cluster_summary
-from poolproof.reports.terminal.lists import list_tables
-from poolproof.reports.terminal.painting import ending
+from poolproof.reports.terminal.painting import ending, frame_table
 from poolproof.reports.waivers.review import Review, State
 
 _MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
+
+_MARGIN = "   "
 
 _MARKED = (
     ("violates", "✗", "bold red", "violated, crashed or timed out"),
@@ -52,11 +52,11 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
 
 def summary(digest: Digest, console: Console) -> list[RenderableType]:
     """Make the parts: root causes, verdict table, what was not judged, waivers, failures, conclusion."""
-    parts = cluster_summary(digest.clusters)
+    parts = _root_causes(digest.clusters)
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
-    parts += list_tables(digest.list_rows)
+    parts += _lists(digest.list_results)
     parts += _skips(digest.skips)
     parts += _waivers(digest.relevant_waivers)
     parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
@@ -66,6 +66,33 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     wrong = headline(digest.clusters) if digest.root_causes else ""
     parts.append(conclusion_line(digest.conclusion, wrong))
     return parts
+
+
+def _root_causes(found: Sequence[FailureCluster]) -> list[RenderableType]:
+    """Say how many things are wrong; of each show its condition and its smallest case. Nothing where none is."""
+    title = headline(found)
+    if not title:
+        return []
+    root_causes = [cluster for cluster in found if cluster.has_condition]
+    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")]
+    for number, cluster in enumerate(root_causes, 1):
+        parts += _root_cause(number, cluster, len({cluster.backend for cluster in found}) > 1)
+    return parts
+
+
+def _root_cause(number: int, cluster: FailureCluster, names_backend: bool) -> Iterator[RenderableType]:
+    """Yield texts that a terminal folds beside the number, and the replay line in one piece."""
+    title = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
+    yield Text("")
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=len(_MARGIN) - 1, justify="right")
+    table.add_column(overflow="fold")
+    table.add_row(Text(str(number), style="bold red"), Text(title, style="red"))
+    for aside in asides(cluster):
+        table.add_row("", Text(aside, style="dim"))
+    table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
+    yield table
+    yield Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")
 
 
 def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
@@ -133,6 +160,11 @@ def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[Re
     return [Text(f"\n{title}", style="bold"), table] if table.row_count else []
 
 
+def _more(number: int, sentence: str, thing: str) -> list[RenderableType]:
+    """Say how many things of a list are left out; nothing where none is."""
+    return [Text(sentence.format(count_of(number, f"more {thing}")), style="dim")] if number > 0 else []
+
+
 def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
     """Make one line per backend, and list the clauses that are violated or answered as their page says."""
     if clauses.empty:
@@ -156,10 +188,29 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         for line in records(chosen.head(_MOST_CLAUSES))
     )
     parts += _listing("Clauses that are violated or answered as the page says", lines)
-    if len(chosen) > _MOST_CLAUSES:
-        parts.append(
-            Text(f"and {count_of(len(chosen) - _MOST_CLAUSES, 'more clause')}, shown on the page", style="dim")
-        )
+    return [*parts, *_more(len(chosen) - _MOST_CLAUSES, "and {}, shown on the page", "clause")]
+
+
+_LIST_HEADINGS = {
+    "list_standard": "its own standard",
+    "rows": "rows",
+    "judged": "judged",
+    "conforms": "conform",
+    "violates": "violate",
+    "waived": "waived",
+    "refused": "refused as\ndocumented",
+    "passed": "standard\npasses",
+    "failed": "\nfails",
+    "missed": "passes what\nviolates",
+    "accused": "fails what\nconforms",
+}
+
+
+def _lists(results: pd.DataFrame) -> list[RenderableType]:
+    """Make a table of each list on each backend: verdicts beside the list's own standards."""
+    parts: list[RenderableType] = []
+    for (backend, name), group in results.groupby(["backend", "list"]):
+        parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
     return parts
 
 
@@ -197,9 +248,7 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
         for line in records(never.head(_MAX_GAPS))
     )
     parts = _listing("Never run, only refused, though no document is known that allows it", lines)
-    if len(never) > _MAX_GAPS:
-        parts.append(Text(f"       and {count_of(len(never) - _MAX_GAPS, 'more line')}", style="dim"))
-    return parts
+    return [*parts, *_more(len(never) - _MAX_GAPS, "       and {}", "line")]
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
@@ -219,9 +268,7 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
         for gap in records(worst.head(_MAX_GAPS))
     )
     parts = _listing("Planned, but not judged", lines)
-    if len(worst) > _MAX_GAPS:
-        parts.append(Text(f"       and {count_of(len(worst) - _MAX_GAPS, 'more line')}", style="dim"))
-    return parts
+    return [*parts, *_more(len(worst) - _MAX_GAPS, "       and {}", "line")]
 
 
 def _failures(digest: Digest) -> list[RenderableType]:
@@ -241,10 +288,7 @@ def _unexplained(failed: pd.DataFrame) -> list[RenderableType]:
         lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
         lines.append(Text(f"  {message(row)}"))
         lines.append(Text(f"  {replay_line(row)}", style="cyan"))
-    if len(failed) > _MOST_FAILURES:
-        more = count_of(len(failed) - _MOST_FAILURES, "more kind")
-        lines.append(Text(f"\nand {more}, shown on the page", style="dim"))
-    return lines
+    return [*lines, *_more(len(failed) - _MOST_FAILURES, "\nand {}, shown on the page", "kind")]
 
 
 def _explained(digest: Digest) -> list[RenderableType]:
@@ -259,7 +303,4 @@ def _explained(digest: Digest) -> list[RenderableType]:
         for row in records(digest.failures.head(_MOST_FAILURES))
     )
     parts = _listing("Violations by kind, with a case of each", lines)
-    if len(digest.failures) > _MOST_FAILURES:
-        more = count_of(len(digest.failures) - _MOST_FAILURES, "more kind")
-        parts.append(Text(f"       and {more}, shown on the page", style="dim"))
-    return parts
+    return [*parts, *_more(len(digest.failures) - _MOST_FAILURES, "       and {}, shown on the page", "kind")]

@@ -16,7 +16,6 @@ from case_lists import Row, atk_adaptive, atk_windowed, tensor, ttk, write_atk, 
 from forked import Command
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.lists import list_results
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
@@ -368,8 +367,7 @@ def test_each_row_has_a_row_with_what_its_list_says(listed: Path) -> None:
 
 
 def test_the_tables_say_what_the_lists_own_standards_make_of_it(listed: Path) -> None:
-    rows = read_digest(listed / "run").list_rows
-    stand = list_results(rows).set_index(["list", "list_standard"])
+    stand = read_digest(listed / "run").list_results.set_index(["list", "list_standard"])
     assert stand.loc[("atk.json", "single_bm"), ["rows", "judged", "violates", "failed"]].tolist() == [2, 2, 2, 2]
     assert stand.loc[("atk.json", ""), ["rows", "judged"]].tolist() == [1, 0]
     output, page = (listed / "output").read_text(), (listed / "run" / "index.html").read_text()

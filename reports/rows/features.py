@@ -1,30 +1,30 @@
-"""Features that a condition can be about: all that a row says of its call, each a word, a flag or a number with a name.
+"""Facts of a row's call: its windows, its layouts, and the features that a condition can be about.
 
-A feature that a row does not have (the kernel of an adaptive call, the clause of a call of values) is missing there,
-and no condition about it holds. Of features that separate the same rows the one that is made first here is named.
+A line that is no case of values (a call of the contract, or damaged) has no geometry. A feature that a row does not
+have (the kernel of an adaptive call, the clause of a call of values) is missing there, and no condition about it holds.
+Of features that separate the same rows the one that is made first here is named.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from poolproof.reports.clusters.case_fields import (
-    AXES,
-    TensorLayout,
-    Windows,
-    cells,
-    layouts_of,
-    leading_of,
-    read_case,
-    windows_of,
-)
+from poolproof.references.formats import FORMATS
+from poolproof.references.geometry import expand, pooled_size
+from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.windows import Adaptive, Lengths
 from poolproof.reports.rows.checks import held_to
 from poolproof.reports.rows.schema import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Value = bool | int | str
 Feature = tuple[str, Value]
@@ -39,11 +39,100 @@ MAX_KEPT = 4096
 """Rows whose features are remembered: they take some kilobytes each."""
 
 _DETAIL = "route's "
+_AXES = "DHW"
 
-_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
-_INPUTS = {True: ("grad_output", "self", "indices"), False: ("self",)}
-_OUTPUTS = {True: ("grad_input",), False: ("out", "indices")}
-"""Tensors of a backward (True) and of a forward (False)."""
+_SHARING = ("expanded", "overlapping")
+_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_")
+_DENSE = ("contiguous", "contiguous_slice", "odd_units")
+"""Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Axes ([N,] C) before the spatial ones, and lengths along each of those; adaptive windows have no ``kernel``."""
+
+    leading: Lengths
+    size: Lengths
+    count: Lengths
+    kernel: Lengths = ()
+    stride: Lengths = ()
+    padding: Lengths = ()
+    dilation: Lengths = ()
+    ceil_mode: bool = False
+
+    @property
+    def is_adaptive(self) -> bool:
+        return not self.kernel
+
+    @cached_property
+    def planes(self) -> int:
+        return prod(self.leading)
+
+    @cached_property
+    def reach(self) -> Lengths:
+        """Count the cells from the first to the last of a window: dilation (kernel - 1) + 1."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    @cached_property
+    def beyond(self) -> Lengths:
+        """Count the cells by which the last window passes the end of the input; below 0 where cells remain."""
+        axes = zip(self.count, self.stride, self.padding, self.reach, self.size, strict=True)
+        return tuple((count - 1) * s - p + reach - size for count, s, p, reach, size in axes)
+
+
+@dataclass(frozen=True)
+class TensorLayout:
+    """Layout of one tensor, by its name and the offset behind it."""
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.text.partition("+")[0]
+
+    @property
+    def has_gaps(self) -> bool:
+        """Return whether its elements do not stand one behind the other in their order."""
+        return self.name not in _DENSE
+
+    @property
+    def has_offset(self) -> bool:
+        return "+" in self.text or self.name.startswith(_OFFSET)
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether several elements share memory."""
+        return self.name.startswith(_SHARING)
+
+
+def read_case(line: Any) -> Mapping[str, Any]:
+    """Parse the JSON object of a `case`; empty where there is none."""
+    try:
+        return _mapping(json.loads(line))
+    except (TypeError, ValueError, RecursionError):
+        return {}
+
+
+def geometry_of(operator: str, case: Mapping[str, Any]) -> Geometry | None:
+    """Return the geometry of a call of values; None of a call of the contract, and for fields that do not fit."""
+    try:
+        called = OPERATORS[operator]
+        rank, shape = called.spatial_rank, tuple(case["shape"])
+        leading, size = shape[:-rank], shape[-rank:]
+        if called.windows is Adaptive:
+            return Geometry(leading, size, tuple(case["output_size"]))
+        kernel = expand(case["kernel_size"], rank)
+        stride = expand(case.get("stride") or (), rank, kernel)
+        padding, dilation = (expand(case.get(name) or (), rank, (least,)) for name, least in _DEFAULTS)
+        ceil_mode = bool(case.get("ceil_mode"))
+        axes = zip(size, kernel, stride, padding, dilation, strict=True)
+        count = tuple(pooled_size(*axis, ceil_mode) for axis in axes)
+        return Geometry(leading, size, count, kernel, stride, padding, dilation, ceil_mode)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+_DEFAULTS = (("padding", 0), ("dilation", 1))
 
 
 def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
@@ -73,14 +162,15 @@ def _hashable(value: Any) -> Any:
 
 
 def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
-    case, operator = read_case(row["case"]), _text(row["operator"])
-    windows = windows_of(operator, case)
+    case = read_case(row["case"])
+    windows = geometry_of(_text(row["operator"]), case)
     if windows is not None:
-        yield from _call(row, case)
+        operator = OPERATORS[row["operator"]]
+        yield from _call(row, case, operator)
         yield from _window_flags(row, windows)
-        yield from _lengths(windows, leading_of(operator, case), _text(row["dtype"]))
-        yield from _layouts(operator, layouts_of(case))
-    yield from _words(row)
+        yield from _lengths(windows, _text(row["dtype"]))
+        yield from _layouts(operator, case)
+    yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
     if windows is None:
         yield from _low_level(case)
     yield from _route(_text(row["route"]))
@@ -88,12 +178,11 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
         yield "aspect", aspect
 
 
-def _call(row: Mapping[str, Any], case: Mapping[str, Any]) -> Iterator[Feature]:
-    operator = _text(row["operator"])
-    yield "a backward", "Backward" in operator
-    yield "a 3-D operator", "3d" in operator
-    yield "half precision", _BYTES.get(_text(row["dtype"])) == 2
-    yield "a batch axis", len(case["shape"]) == (5 if "3d" in operator else 4)
+def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -> Iterator[Feature]:
+    yield "a backward", operator.is_backward
+    yield "a 3-D operator", operator.spatial_rank == 3
+    yield "half precision", _bytes(_text(row["dtype"])) == 2
+    yield "a batch axis", len(case["shape"]) == operator.spatial_rank + 2
     yield "deterministic mode", case.get("deterministic") is True
     yield "an empty tensor", 0 in case["shape"]
     yield "scale", int(case.get("scale") or 0)
@@ -105,12 +194,12 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any]) -> Iterator[Feature]:
         yield "gradients in one cell", 1 if most == 0 else 2 ** (most - 1) + 1
 
 
-def _window_flags(row: Mapping[str, Any], windows: Windows) -> Iterator[Feature]:
+def _window_flags(row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
     if row["overlapping"] is not None and row["overlapping"] == row["overlapping"]:
         yield "overlapping windows", bool(row["overlapping"])
     yield "adaptive windows", windows.is_adaptive
-    yield "one window per plane", cells(windows.count) == 1
-    yield "several windows per plane", cells(windows.count) > 1
+    yield "one window per plane", prod(windows.count) == 1
+    yield "several windows per plane", prod(windows.count) > 1
     yield "lengths that differ by axis", len(set(windows.size)) > 1
     yield "H unlike W", windows.size[-2] != windows.size[-1]
     yield "windows per row unlike W", windows.count[-1] != windows.size[-1]
@@ -122,7 +211,7 @@ def _window_flags(row: Mapping[str, Any], windows: Windows) -> Iterator[Feature]
         yield from _strided_flags(windows)
 
 
-def _strided_flags(windows: Windows) -> Iterator[Feature]:
+def _strided_flags(windows: Geometry) -> Iterator[Feature]:
     kernel, stride, reach = windows.kernel, windows.stride, windows.reach
     axes = list(zip(kernel, stride, reach, windows.dilation, strict=True))
     yield "dilation > 1", any(k > 1 and d > 1 for k, _, _, d in axes)
@@ -135,7 +224,7 @@ def _strided_flags(windows: Windows) -> Iterator[Feature]:
     yield "kernel <= stride < dilated kernel", blind
     yield "stride > kernel", any(s > k for k, s, _, _ in axes)
     yield "a kernel > stride that is no multiple of it", any(k > s and k % s for k, s, _, _ in axes)
-    yield "a kernel of one cell", cells(kernel) == 1
+    yield "a kernel of one cell", prod(kernel) == 1
     yield (
         "an even kernel padded by half of it",
         any(k % 2 == 0 and p == k // 2 for k, p in zip(kernel, windows.padding, strict=True)),
@@ -148,23 +237,23 @@ def _strided_flags(windows: Windows) -> Iterator[Feature]:
     yield "a dilation that differs by axis", len(set(windows.dilation)) > 1
 
 
-def _lengths(windows: Windows, leading: tuple[int, ...], dtype: str) -> Iterator[Feature]:
-    planes, plane, row = cells(leading), cells(windows.size), windows.count[-1]
+def _lengths(windows: Geometry, dtype: str) -> Iterator[Feature]:
+    planes, plane, row = windows.planes, prod(windows.size), windows.count[-1]
     yield "N*C", planes
-    yield "C", leading[-1]
-    yield "N", leading[0] if len(leading) > 1 else 1
+    yield "C", windows.leading[-1]
+    yield "N", windows.leading[0] if len(windows.leading) > 1 else 1
     yield from _by_axis("", windows.size)
     yield "plane cells", plane
     yield "elements", planes * plane
     yield "windows per row", row
-    yield "windows per plane", cells(windows.count)
-    yield "windows", planes * cells(windows.count)
+    yield "windows per plane", prod(windows.count)
+    yield "windows", planes * prod(windows.count)
     for name in ("kernel", "stride", "padding", "dilation"):
         if lengths := getattr(windows, name):
             yield f"largest {name}", max(lengths)
             yield from _by_axis(f"{name} along ", lengths)
     if not windows.is_adaptive:
-        yield "kernel cells", cells(windows.kernel)
+        yield "kernel cells", prod(windows.kernel)
     for divisor in (8, 16, 32, 64):
         yield f"N*C mod {divisor}", planes % divisor
     for divisor in (8, 64):
@@ -172,34 +261,28 @@ def _lengths(windows: Windows, leading: tuple[int, ...], dtype: str) -> Iterator
     yield "W mod 8", windows.size[-1] % 8
     yield "plane cells mod 16", plane % 16
     yield "elements mod 16", planes * plane % 16
-    if dtype in _BYTES:
-        yield "bytes of self mod 32", planes * plane * _BYTES[dtype] % 32
+    if width := _bytes(dtype):
+        yield "bytes of self mod 32", planes * plane * width % 32
 
 
 def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
-    for axis, length in zip(AXES[-len(lengths) :], lengths, strict=True):
+    for axis, length in zip(_AXES[-len(lengths) :], lengths, strict=True):
         yield f"{name}{axis}", length
 
 
-def _layouts(operator: str, layouts: Mapping[str, TensorLayout]) -> Iterator[Feature]:
-    inputs, outputs = _INPUTS["Backward" in operator], _OUTPUTS["Backward" in operator]
-    for tensor in (*inputs, *outputs):
+def _layouts(operator: Operator, case: Mapping[str, Any]) -> Iterator[Feature]:
+    layouts = {tensor: TensorLayout(str(text)) for tensor, text in _mapping(case.get("layouts")).items()}
+    for tensor in operator.tensors:
         layout = layouts.get(tensor, TensorLayout("contiguous"))
         yield f"a strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats
         yield f"layout of {tensor}", layout.name
-    yield "a strided input", any(layouts[tensor].has_gaps for tensor in inputs if tensor in layouts)
-    yield "a strided output", any(layouts[tensor].has_gaps for tensor in outputs if tensor in layouts)
+    yield "a strided input", any(layouts[tensor].has_gaps for tensor in operator.inputs if tensor in layouts)
+    yield "a strided output", any(layouts[tensor].has_gaps for tensor in operator.outputs if tensor in layouts)
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
     yield "tensors tagged NHWC", any(layout.name == "nhwc" for layout in layouts.values())
-
-
-def _words(row: Mapping[str, Any]) -> Iterator[Feature]:
-    for column, name in _WORDS.items():
-        if text := _text(row[column]):
-            yield name, text
 
 
 _WORDS = {
@@ -240,6 +323,11 @@ def _route(route: str) -> Iterator[Feature]:
         name, _, value = other.rpartition(" ")
         if name and value.isdecimal():
             yield f"{_DETAIL}{name}", int(value)
+
+
+def _bytes(dtype: str) -> int:
+    """Return the bytes of an element; 0 of what is no format."""
+    return FORMATS[dtype].dtype.itemsize if dtype in FORMATS else 0
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
