@@ -21,6 +21,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from poolproof.backends.base import Backend
 from poolproof.backends.emulator import defects as seeds
@@ -205,16 +206,14 @@ def _rows(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
 @contextmanager
 def emulator(product: str, defect: str, timeout: float) -> Iterator[Sandbox]:
     """The emulator with a defect, which it reads once, when it is loaded."""
-    before = os.environ.get(seeds.VARIABLE, "")
-    os.environ[seeds.VARIABLE] = defect
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend_name(product), Path(scratch), "score", timeout)
         try:
-            sandbox.start()
-            yield sandbox
+            with patch.dict(os.environ, {seeds.VARIABLE: defect}):
+                sandbox.start()
+                yield sandbox
         finally:
             sandbox.close()
-            os.environ[seeds.VARIABLE] = before
 
 
 def backend_name(product: str) -> str:

@@ -26,12 +26,9 @@ from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plugged import Plugged, load_plugins
 from poolproof.suites.plugins import LISTED
-from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
 from scatter import Scatter
 from sessions import run_session
@@ -149,26 +146,6 @@ def test_a_standard_of_a_plugin_stands_beside_the_verdict(
     told = {name for name in ("standards_passed", "standards_failed", "standards_broken") if row[name]}
     mine = {name: [text for text in row[name] if text.startswith("mine")] for name in told}
     assert {name: texts for name, texts in mine.items() if texts} == ({column: [said]} if column else {})
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_a_standard_that_ends_its_process_costs_that_case_alone(package: Package, tmp_path: Path) -> None:
-    ends = """
-class Ends(Told):
-    def judge(self, deviations):
-        __import__("os")._exit(3)
-MINE = Ends(name="mine", source="us", answer=None)
-"""
-    package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + ends})
-    sandbox = Sandbox("scatter_backends:Scatter", tmp_path, "sandbox", 20.0)
-    aspects = ("precision", "values")
-    try:
-        rows = list(
-            sandbox.judge([CaseQuestion(Case.from_json(LINE), CASE_ASPECTS[name], "block") for name in aspects])
-        )
-    finally:
-        sandbox.close()
-    assert [row["verdict"] for row in rows] == ["crashed", "conforms"]
 
 
 HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
