@@ -128,8 +128,8 @@ class _Ours:
     def judge(self, operator: str, cases: int, seed: int) -> float:
         """Cases a second, drawn, judged with all usual checks and recorded."""
         started = time.perf_counter()
-        tally = self._runner.judge(block_of(self.surveyed, operator, cases, seed))
-        return tally.rows / (time.perf_counter() - started)
+        result = self._runner.judge(block_of(self.surveyed, operator, cases, seed))
+        return result.rows / (time.perf_counter() - started)
 
     def close(self) -> None:
         self._runner.close()

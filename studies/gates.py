@@ -109,7 +109,7 @@ def _digest(*lines: str) -> str:
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
     """Draw the (block, ids of its cases) of a run again. Internals of the suite are imported here and nowhere else."""
-    from poolproof.suites.running.replanning import asked_again
+    from poolproof.suites.running.plan_record import asked_again
 
     for _, block, questions in asked_again(record, wanted):
         yield block, [question.id for question in questions]

@@ -61,15 +61,15 @@ def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[
 
     def given() -> Iterator[Portion]:
         for block in cheapest_first(blocks):
-            yield from allotment.first(block)
-        while (portion := allotment.next()) is not None:
+            yield from allotment.first_portions(block)
+        while (portion := allotment.next_portion()) is not None:
             yield portion
 
     for portion in given():
         begun = time.process_time()
         block, start, stop = portion
-        yield block, block.first(stop)[start:]
-        allotment.took(portion, stop - start, time.process_time() - begun)
+        yield block, block.prefix(stop)[start:]
+        allotment.record_time(portion, stop - start, time.process_time() - begun)
 
 
 def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Question]]]:
@@ -84,7 +84,7 @@ Sought = tuple[float, int, str, Question | None]
 def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: float) -> Sought:
     begun, cases = time.process_time(), 0
     with TemporaryDirectory() as folder, emulator(product, defect, PATIENCE) as sandbox:
-        budget = Budget(seconds, begun, goes_beyond=True)
+        budget = Budget(seconds, begun, extends_plan=True)
         for block, questions in in_order(blocks) if way != "--minutes" else portions(blocks, budget, Path(folder)):
             for question in questions:
                 cases += 1

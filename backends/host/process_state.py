@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.host.protocol import Change
+from poolproof.backends.host.protocol import StateChange
 
 _LIBM, _LIBC = ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
 _LIBC.setlocale.restype = ctypes.c_char_p
@@ -68,7 +68,7 @@ class ProcessState:
         self._grown: set[Hashable] = set()
         self._keep(self._look())
 
-    def changes(self, form: Callable[[], Hashable]) -> list[Change]:
+    def changes(self, form: Callable[[], Hashable]) -> list[StateChange]:
         """What differs from the state before a call; ``form`` is asked what tells it from calls of other forms."""
         now = self._look()
         if now == self._state:
@@ -86,7 +86,7 @@ class ProcessState:
         changed = [what for what in changed if what not in _FIRST_CALL or self._is_repeated(what, form())]
         self._keep(self._look())
         settled = _in_words(self._state)
-        return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
+        return [StateChange(what, before[what], after[what], settled[what] == before[what]) for what in changed]
 
     def _look(self) -> tuple[Any, ...]:
         """Everything that is compared, as it comes."""

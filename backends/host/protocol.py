@@ -181,7 +181,7 @@ class NotAllowed(Exception):
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """Something of the host's process that a call left otherwise than it was, and whether the host put it right."""
 
     what: str
@@ -400,10 +400,10 @@ def read_outcome(record: Any, call: Call) -> Outcome:
     return outcome
 
 
-def read_changes(record: Any) -> tuple[Change, ...]:
+def read_changes(record: Any) -> tuple[StateChange, ...]:
     if not isinstance(record, list):
         raise ProtocolError(f"{record!r:.80} is no list of changes")
-    return tuple(read_flat(Change, change) for change in record)
+    return tuple(read_flat(StateChange, change) for change in record)
 
 
 DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}

@@ -52,10 +52,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def serve(control: int, arena: int, size: int) -> None:
     """Answer requests on a socket about tensors in shared memory until the judge hangs up."""
-    Host(Channel(socket.socket(fileno=control)), mmap.mmap(arena, size)).answer_all()
+    RequestServer(Channel(socket.socket(fileno=control)), mmap.mmap(arena, size)).answer_all()
 
 
-class Host:
+class RequestServer:
     """One backend, which `describe` makes, and the state of the process that it is in."""
 
     backend: Backend

@@ -197,7 +197,7 @@ def _key(block: _OfCases) -> _Drawn:
 
 
 def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
-    return [(asked.case, asked.repeats) for asked in block.first(end)[start:]]
+    return [(asked.case, asked.repeats) for asked in block.prefix(end)[start:]]
 
 
 def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Question]]:

@@ -43,9 +43,9 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
-from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify
 from poolproof.suites.running.plans import Subject, subjects
+from poolproof.suites.running.replay_arguments import replay_arguments, timeout_arguments
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -63,16 +63,16 @@ _WARM_UP_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
+    """What a backend declares: its environment, what it supports, and `Backend.product`.
 
-    ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that judge
-    besides.
+    ``replay_arguments`` are those of `poolproof.suites.running.replay_arguments`; ``plugins`` are the records of
+    standards that judge besides.
     """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
-    given: tuple[str, ...] = ()
+    replay_arguments: tuple[str, ...] = ()
     plugins: tuple[Mapping[str, str], ...] = ()
 
 
@@ -130,7 +130,7 @@ class Sandbox:
         self._label_given()
 
     def _label_given(self) -> None:
-        self.labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
+        self.labels["given"] = [*self._given, *timeout_arguments(self._timeout)] or None
 
     def start(self) -> Survey:
         """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
@@ -150,7 +150,7 @@ class Sandbox:
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
         self.libraries = frozenset(said.libraries)
-        self._given = given_words(self.backend, os.environ, said.import_folders)
+        self._given = replay_arguments(self.backend, os.environ, said.import_folders)
         self._label_given()
         asked = subjects(self.backend, self._remote)
         _check_declared(asked)

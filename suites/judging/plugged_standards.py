@@ -12,11 +12,11 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.standards import STANDARDS
 from poolproof.references.standards.base import Standard
 from poolproof.reports.rows.plugins import PluginKind, raised
-from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugged import LoadedPlugins, load_plugins
 
 
 @cache
-def plugged() -> Plugged[Standard]:
+def plugged() -> LoadedPlugins[Standard]:
     """What the packages that are installed bring, loaded once in each process that judges."""
     return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
 
