@@ -1,4 +1,4 @@
-"""What the driver of a fleet takes for a row, and how much memory, as the fleet grows: judges that judge nothing.
+"""Time per row and memory of a fleet's driver as the fleet grows, with judges that judge nothing.
 
     python studies/fleet_size.py RUN [--judges 4,16,64] [--seconds 20] [--rate 20]
 

@@ -1,4 +1,4 @@
-"""What has to stay as it is while the code moves, frozen in one state and compared with the next.
+"""Gates of a refactoring: what has to stay the same, frozen in one state and compared with the next.
 
     python studies/gates.py freeze FOLDER [--only PART]... [--all]
     python studies/gates.py compare OLD NEW [--ignore COLUMN]...
@@ -109,9 +109,9 @@ def _digest(*lines: str) -> str:
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
     """Draw the (block, ids of its cases) of a run again. Internals of the suite are imported here and nowhere else."""
-    from poolproof.suites.running.plan_record import asked_again
+    from poolproof.suites.running.plan_record import redraw_questions
 
-    for _, block, questions in asked_again(record, wanted):
+    for _, block, questions in redraw_questions(record, wanted):
         yield block, [question.id for question in questions]
 
 
@@ -184,7 +184,7 @@ def freeze_help(folder: Path) -> None:
 
 
 def helps(*command: str) -> Iterator[tuple[str, str]]:
-    """The help of a command and of those below it."""
+    """Print the help of a command and of its subcommands."""
     text = poolproof(*command, "--help")[1]
     yield " ".join(("poolproof", *command)), text
     listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
@@ -203,7 +203,7 @@ def freeze_bundle(folder: Path) -> None:
 
 
 def verified(bundle: Path) -> str:
-    """What this state's `verify` says of a bundle, without what names the state and the bundle."""
+    """Return what this state's `verify` says of a bundle, without what names the state and the bundle."""
     output = poolproof("verify", bundle, status=range(4))[1]
     lines = [line for line in output.splitlines() if not re.search("judged by poolproof|^fingerprint", line)]
     return re.sub(r"\w+ \(exit status [02]\): ", "", "\n".join(lines))
@@ -300,7 +300,7 @@ def compare_costs(old: Path, new: Path, factor: float) -> Iterator[str]:
 
 
 def costs(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """The cases until a defect is found, None where it is not; or the figures of a benchmark, the smaller the better.
+    """Return the cases until a defect is found, None if it is not; or the figures of a benchmark, lower is better.
 
     A figure is the ratio to what stands beside it, or where there is nothing, what it is itself.
     """

@@ -1,4 +1,4 @@
-"""How soon seeded defects are found in the plan's order, and by --minutes, which gives every block as much time.
+"""Cases until seeded defects are found, in the plan's order and by --minutes, with equal time for every block.
 
     python studies/minutes.py [--seconds 20] [--every 4] [--seeds 0] [--contract] [--answers FILE]
 
@@ -114,7 +114,7 @@ def blocks_of(product: str, seed: int, aspects: Sequence[str]) -> list[Block]:
 
 
 def table(found: Sequence[Answer]) -> Iterator[str]:
-    """A line for each way, of the defects and seeds that all ways have sought."""
+    """Yield a line for each way, of the defects and seeds that all ways have sought."""
     by_way = {way: {(each.defect, each.seed): each for each in found if each.way == way} for way in WAYS}
     common = set.intersection(*(set(each) for each in by_way.values()))
     for way, answered in by_way.items():

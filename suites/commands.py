@@ -232,7 +232,7 @@ def _print_row(row: Row) -> None:
     )
     _console.print(f"judged: {checks}")
     if row.get("max_ulp") is not None:
-        exact = f"{row['n_bits_owed']} of {row['n']} cells with one admissible value"
+        exact = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
         _console.print(f"largest error {row['max_ulp']:.3g} ulp, {exact}, model {row['model']}")
 
 

@@ -69,7 +69,7 @@ class ProcessState:
         self._keep(self._look())
 
     def changes(self, form: Callable[[], Hashable]) -> list[StateChange]:
-        """What differs from the state before a call; ``form`` is asked what tells it from calls of other forms."""
+        """Compare with the state before a call; ``form`` identifies calls of its kind."""
         now = self._look()
         if now == self._state:
             return []
@@ -162,7 +162,7 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
 
 
 def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
-    """What sigaction(2) gives; its layout is the library's own."""
+    """Return the result of sigaction(2), whose layout is the library's own."""
     handler = ctypes.create_string_buffer(256)
     _LIBC.sigaction(number, None, handler)
     return handler
