@@ -75,9 +75,7 @@ def canonical(name: str) -> str:
 
 
 def python_of(name: str, environment: Mapping[str, str]) -> str | None:
-    """The interpreter that a backend is to be run by, where the variable for it names one: POOLPROOF_TORCH_CPU_PYTHON
-    for torch-cpu.
-    """
+    """Return the interpreter of a backend, if its variable names one: POOLPROOF_TORCH_CPU_PYTHON for torch-cpu."""
     words = re.sub(r"\W", "_", canonical(name)).upper()
     return environment.get(f"POOLPROOF_{words}_PYTHON")
 

@@ -1,4 +1,4 @@
-"""Large cases against torch's own forward and backward of them: time, and memory beside the tensors of the case.
+"""Large cases against torch's own forward and backward: time, and memory relative to the case's tensors.
 
     python benchmarks/large_cases.py OPERATOR ELEMENTS ROUNDS
 

@@ -1,4 +1,4 @@
-"""What all parts of the speed benchmark are made of: figures, medians of rounds, and the machine they hold on.
+"""Figures, medians of rounds and the description of the machine, for all parts of the speed benchmark.
 
 A figure is one row of the table: what was measured, how much of it ours took, how much the other did in the same
 minute, and the ratio of both. Whatever is compared is measured in turns, so that a busy machine is busy for both.
@@ -41,7 +41,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the bound is kept; None where there is none, or nothing to hold against it."""
+        """Whether the bound is kept; None without a bound or a value."""
         value = self.ours if self.ratio is None else self.ratio
         if not self.owed or value is None:
             return None
@@ -50,7 +50,7 @@ class Figure:
 
 
 def compared(part: str, what: str, unit: str, ours: Sequence[float], beside: str, other: Sequence[float]) -> Figure:
-    """The figure of rounds in which both were measured."""
+    """Make the figure of rounds in which both were measured."""
     ratio = statistics.median(mine / theirs for mine, theirs in zip(ours, other, strict=True))
     return Figure(part, what, unit, statistics.median(ours), beside, statistics.median(other), ratio)
 
@@ -82,7 +82,7 @@ def on_one_core() -> Iterator[None]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures hold on: processor, memory, versions, and how busy it was when they were begun."""
+    """Describe the machine of the figures: processor, memory, versions, and its load when they began."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),

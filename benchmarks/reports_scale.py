@@ -1,4 +1,4 @@
-"""How long the commands about finished runs take, and how much memory, on runs of a million rows.
+"""Time and memory of the commands about finished runs, on runs of a million rows.
 
     python benchmarks/reports_scale.py [--rows 1000000] [--runs 2000] [--broken] [--folder DIR]
 
@@ -39,7 +39,7 @@ FAILING = (LARGE.operators[1], "float32", "layouts")
 
 @dataclass(frozen=True)
 class Measure:
-    """What a command took; on a busy machine ``cpu_seconds`` say more."""
+    """The time and memory of a command; on a busy machine ``cpu_seconds`` say more."""
 
     seconds: float
     cpu_seconds: float

@@ -1,4 +1,4 @@
-"""Small cases a second, per operator: ours, the obvious way, and torch's own samples; and where our time goes.
+"""Small cases per second and operator: the suite, a naive test, and torch's own samples; with a profile by stage.
 
 The obvious way is what a careful person writes in an afternoon: Hypothesis draws the arrays, torch computes in float32
 and once more in float64, and ``torch.testing.assert_close`` compares. It is given the geometries of our own cases, so
@@ -98,7 +98,7 @@ def _rates_of(operator: Operator, ours: _Ours, cases: int, rounds: int) -> Itera
 
 
 def block_of(surveyed: Survey, operator: str, cases: int, seed: int) -> CaseBlock:
-    """A block of that many cases as a run would have it."""
+    """Make a block of so many cases, as in a run."""
     return CaseBlock(_subject(surveyed, operator), CASE_ASPECTS[ASPECT], 0, cases, derive_seed("speed", operator, seed))
 
 
@@ -128,8 +128,8 @@ class _Ours:
     def judge(self, operator: str, cases: int, seed: int) -> float:
         """Cases a second, drawn, judged with all usual checks and recorded."""
         started = time.perf_counter()
-        tally = self._runner.judge(block_of(self.surveyed, operator, cases, seed))
-        return tally.rows / (time.perf_counter() - started)
+        result = self._runner.judge(block_of(self.surveyed, operator, cases, seed))
+        return result.rows / (time.perf_counter() - started)
 
     def close(self) -> None:
         self._runner.close()
@@ -161,7 +161,7 @@ def _obvious_way(geometries: Sequence[Case], cases: int) -> float:
 
 @st.composite
 def _arrays(draw: Any, geometries: Sequence[Case]) -> tuple[Case, np.ndarray, np.ndarray]:
-    """A geometry, and float32 arrays of the shapes of self and grad_output."""
+    """Draw a geometry, and float32 arrays of the shapes of self and grad_output."""
     case = draw(st.sampled_from(geometries))
     values = draw(arrays(np.float32, case.shape, elements=_ELEMENTS))
     gradient = draw(arrays(np.float32, case.pooled_shape, elements=_ELEMENTS)) if case.api.is_backward else np.zeros(1)
@@ -172,7 +172,7 @@ _ELEMENTS = st.floats(-1000.0, 1000.0, width=32, allow_subnormal=False)
 
 
 def _compare(case: Case, values: torch.Tensor, gradient: torch.Tensor) -> None:
-    """The operator in float32 against the same in float64. Sums of many terms are not always close: false alarms."""
+    """Compare the operator in float32 and float64; sums of many terms are not always close: false alarms."""
     with suppress(AssertionError):
         _assert_close(_computed(case, values, gradient), _computed(case, values.double(), gradient.double()))
 
@@ -183,7 +183,7 @@ def _assert_close(outputs: Sequence[torch.Tensor], owed: Sequence[torch.Tensor])
 
 
 def _computed(case: Case, values: torch.Tensor, gradient: torch.Tensor) -> Sequence[torch.Tensor]:
-    """What the operator puts out; a backward is given the indices of its forward."""
+    """Compute the operator's outputs; a backward takes the indices of its forward."""
     aten, api = torch.ops.aten, case.api
     producer = OPERATORS[api.producer] if api.producer else api
     made = getattr(aten, str(producer.aten))(values, *producer.passed(case.attributes))
@@ -285,7 +285,7 @@ def measure_stages(operators: Sequence[str], cases: int, rounds: int) -> Iterato
 
 @contextmanager
 def _sampled() -> Iterator[Counter[str]]:
-    """How often each stage was met at work: the processor time that passes between two looks is that of the second."""
+    """Count samples by stage: the processor time between two samples counts for the second."""
     met: Counter[str] = Counter()
 
     def look(_signal: int, frame: FrameType | None) -> None:
@@ -304,7 +304,7 @@ _REST = "rest"
 
 
 def _stage_of(frame: FrameType | None) -> str:
-    """The stage of the innermost frame that belongs to one."""
+    """Return the stage of the innermost frame that belongs to one."""
     while frame is not None:
         stage = _stage_at(frame.f_code.co_filename, frame.f_code.co_name)
         if stage != _REST:

@@ -1,4 +1,4 @@
-"""How fast the suite is, beside what others do in the same minute: one command, one table of ratios.
+"""Speed of the suite relative to other tests in the same minute: one command, one table of ratios.
 
     python benchmarks/speed.py [--json FILE] [--large] [--find] [--part NAME]... [--operator NAME]...
 
@@ -27,7 +27,7 @@ from whole_runs import measure_finding, measure_start, measure_workers
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is measured. ``sizes`` are numbers of elements of large cases."""
+    """The extent of the measurements. ``sizes`` are numbers of elements of large cases."""
 
     operators: tuple[str, ...]
     cases: int

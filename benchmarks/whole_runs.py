@@ -1,4 +1,4 @@
-"""Runs as a person starts them: two workers beside one, the time until the first verdict, and what ``--help`` costs.
+"""Whole runs from the shell: two workers against one, time to the first verdict, and the cost of ``--help``.
 
 Each is a process of its own, started as from a shell.
 """
@@ -28,7 +28,7 @@ _POOLPROOF = (sys.executable, "-c", "from poolproof.suites.cli import main; main
 
 
 def measure_workers(operators: Sequence[str], cases: int, rounds: int) -> Iterator[Figure]:
-    """How fast runs of a small plan are with one worker and with two: from start to end, and while they judge."""
+    """Measure runs of a small plan with one worker and with two: from start to end, and while they judge."""
     spans: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
     chosen = [argument for name in operators for argument in ("--operator", name)]
     for number in range(rounds):

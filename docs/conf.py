@@ -50,7 +50,7 @@ html_copy_source = False
 
 
 def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
-    """The order of the pages is the site's: it stands in none of them."""
+    """Add the table of contents, which no page holds, to the root page."""
     if page == root_doc:
         source[0] += "\n".join(["\n```{toctree}", ":hidden:", *PAGES, "```\n"])
 
@@ -68,7 +68,7 @@ def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def open_at_readme(app: Sphinx, failed: Exception | None) -> None:
-    """A folder is opened at index.html."""
+    """Redirect index.html, which a browser opens first."""
     if failed is None and app.builder.name == "html":
         (Path(app.outdir) / "index.html").write_text(
             f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'

@@ -1,4 +1,4 @@
-"""The sdist and the wheel of the last commit, which anybody who builds it with the same tools gets byte for byte.
+"""The sdist and wheel of the last commit, reproducible byte for byte with the same tools.
 
     python release/build.py FOLDER
 
@@ -23,7 +23,7 @@ UMASKS = (0o022, 0o077)
 
 
 class Unfit(Exception):
-    """What was built cannot be released; the text says why."""
+    """A build that cannot be released; the text says why."""
 
 
 def git(*arguments: str) -> str:
@@ -36,7 +36,7 @@ def source_date() -> int:
 
 
 def check_out(folder: Path) -> Path:
-    """The files of the last commit, and no others."""
+    """List the files of the last commit."""
     archive, source = folder / "commit.tar", folder / "source"
     git("archive", f"--output={archive}", "HEAD")
     unpack(archive, source)

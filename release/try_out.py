@@ -1,4 +1,4 @@
-"""Whether what was built works where nothing else of this project is: in a fresh environment, from another folder.
+"""A trial of built files in a fresh environment and another folder.
 
     python release/try_out.py FOLDER
 

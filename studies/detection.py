@@ -1,4 +1,4 @@
-"""What others would have found: their case lists, and their standards, on the emulator's seeded defects.
+"""Detection by other tools: their case lists and standards on the emulator's seeded defects.
 
     python studies/detection.py [-n 2] [--defect ID]
 
@@ -109,7 +109,7 @@ def _operator_library(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _ttk(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """The other test tool's rows: kernel 2 equal to the stride, integers in [-128, 127] ahead of the forward."""
+    """Make the other test tool's rows: kernel 2 equal to the stride, integers in [-128, 127] ahead of the forward."""
     for channels, size in ((3, 16), (16, 32), (32, 56), (64, 14), (1, 64)):
         yield {
             "operator": "MaxPool2dWithIndicesBackward",
@@ -125,7 +125,7 @@ def _ttk(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _opinfo(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """Samples of a framework's operator database: small inputs, every attribute, a gradient of ones."""
+    """Make samples of a framework's operator database: small inputs, every attribute, a gradient of ones."""
     for kernel, stride, ceil_mode, dilation, padded in product((2, 3), (2, 1, 0), (False, True), (1, 2), (False, True)):
         for shape in ((1, 3, 6, 8), (3, 6, 8), (2, 1, 6, 6)):
             yield {
@@ -142,7 +142,7 @@ def _opinfo(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _benchdnn(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """A deep learning library's driver: small integers, overlapping and dilated windows, forward indices."""
+    """Make a deep learning library's cases: small integers, overlapping and dilated windows, forward indices."""
     for _ in range(96):
         rank = lots.choice((2, 2, 3))
         kernel = tuple(lots.randint(1, 5) for _ in range(rank))
@@ -222,13 +222,13 @@ def judge_by_others(
 
 
 def finds(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: tuple[str, str], judge: str) -> set[str]:
-    """The columns of ``judge`` that find a defect; what they hold against the honest emulator counts for nothing."""
+    """Return the columns of ``judge`` that find a defect and accept the honest emulator."""
     innocent = rejected[seeded[0], HONEST][judge]
     return {name for name, cases in rejected[seeded][judge].items() if cases - innocent[name]}
 
 
 def _columns(judge: str) -> list[str]:
-    """What the verdicts of a judge go by: a list by its own name, data by the standards that judge them."""
+    """Label a judge's verdicts: a list by its own name, data by the standards that judge them."""
     return [*STANDARDS, "interval"] if judge in DATA else [judge]
 
 
@@ -295,7 +295,7 @@ def _deviations(operands: CaseOperands, call: Call) -> Deviations:
 
 
 def our_cases(products: Sequence[str], workers: int) -> dict[str, list[Case]]:
-    """The backward cases of the smoke plan's first round, per product; of masks of bits nobody knows what is owed."""
+    """Return the smoke plan's first backward cases, per product; without masks of bits, which are undefined."""
     surveys = {product: survey(backend_name(product)) for product in products}
     first = next(rounds(surveys, PLANS["smoke"], 0, workers))
     return {
@@ -318,7 +318,7 @@ def _print_lists(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded
 
 
 def _print_standards(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: Sequence[tuple[str, str]]) -> int:
-    """The table of standards; how many outputs of the honest emulator the suite's own criterion fails."""
+    """Print the table of standards; return how many outputs of the honest emulator the suite's own criterion fails."""
     click.echo("| standard | " + " | ".join(f"{data}: finds | honest failed" for data in DATA) + " |")
     click.echo("|---|" + "--:|--:|" * len(DATA))
     honest = list(dict.fromkeys((product, HONEST) for product, _ in seeded))

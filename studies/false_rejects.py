@@ -1,4 +1,4 @@
-"""How often the criterion rejects a correct kernel: simulated kernels of every model, in every order.
+"""False rejects of the criterion: correct kernels simulated for every model, in every order.
 
     python studies/false_rejects.py [--elements 1000000] [--seed 0]
 
@@ -52,8 +52,8 @@ def main(elements: int, seed: int) -> None:
         for model in MODELS:
             judged, wrong, tolerant = measure(fmt, model, each, np.random.default_rng([seed, fmt.precision]))
             total, rejected = total + judged, rejected + wrong
-            owed = 1 - tolerant / judged
-            click.echo(f"{fmt.name:9} {model!s:28} {judged:9,} judged {wrong:6,} rejected, bits owed {owed:7.2%}")
+            single = 1 - tolerant / judged
+            click.echo(f"{fmt.name:9} {model!s:28} {judged:9,} judged {wrong:6,} rejected, one value {single:7.2%}")
     click.echo(f"{total:,} elements judged, {rejected:,} rejected, k up to {max(MULTIPLICITIES):,}")
     sys.exit(1 if rejected else 0)
 

@@ -1,4 +1,4 @@
-"""What the driver of a fleet takes for a row, and how much memory, as the fleet grows: judges that judge nothing.
+"""Time per row and memory of a fleet's driver as the fleet grows, with judges that judge nothing.
 
     python studies/fleet_size.py RUN [--judges 4,16,64] [--seconds 20] [--rate 20]
 
@@ -27,7 +27,7 @@ from poolproof.suites.fleet.dispatch import Dispatch
 from poolproof.suites.fleet.node import Batch, Judge, Node, Work
 from poolproof.suites.fleet.ray_pool import AUTO, Actor, RayPool
 from poolproof.suites.fleet.session import Recording
-from poolproof.suites.running.runner import Tally
+from poolproof.suites.running.runner import BlockResult
 
 AT_ONCE = 0.25
 """Seconds between two batches, as real judges have it."""
@@ -111,7 +111,7 @@ def told(judges: int, row: Row, rate: float | None, seconds: float) -> None:
     works = [Copies(f"block{number}", count, row, rate) for number in range(blocks)]
     ended: list[str] = []
 
-    def report(work: Work, _tally: Tally, _error: str, _judge: int, _seconds: float) -> None:
+    def report(work: Work, _result: BlockResult, _error: str, _judge: int, _seconds: float) -> None:
         ended.append(work.id)
 
     with TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""What it costs to judge a plan in other ways than in one session, and whether it comes to the same.
+"""The cost of judging a plan by workers and fleets instead of one session, and whether the results agree.
 
     python studies/fleets.py [--workers 2] [--ray-workers 2,4] [--kills 0] [--no-ways] -- OPTIONS
 
@@ -63,7 +63,7 @@ class Way:
 
 
 def judges(driver: int) -> list[int]:
-    """Processes that judge now on the Ray that a driver started."""
+    """List the processes that judge now on the Ray that a driver started."""
     said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     lines = [line.split(None, 2) for line in said.splitlines()[1:]]
     parents = {int(pid): int(parent) for pid, parent, _ in lines}

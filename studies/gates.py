@@ -1,4 +1,4 @@
-"""What has to stay as it is while the code moves, frozen in one state and compared with the next.
+"""Gates of a refactoring: what has to stay the same, frozen in one state and compared with the next.
 
     python studies/gates.py freeze FOLDER [--only PART]... [--all] [--recorded FILE]...
     python studies/gates.py compare OLD NEW [--ignore COLUMN]...
@@ -114,9 +114,9 @@ def _digest(*lines: str) -> str:
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
     """Draw the (block, ids of its cases) of a run again. Internals of the suite are imported here and nowhere else."""
-    from poolproof.suites.running.replanning import asked_again
+    from poolproof.suites.running.plan_record import redraw_questions
 
-    for _, block, questions in asked_again(record, wanted):
+    for _, block, questions in redraw_questions(record, wanted):
         yield block, [question.id for question in questions]
 
 
@@ -189,7 +189,7 @@ def freeze_help(folder: Path) -> None:
 
 
 def helps(*command: str) -> Iterator[tuple[str, str]]:
-    """The help of a command and of those below it."""
+    """Print the help of a command and of its subcommands."""
     text = poolproof(*command, "--help")[1]
     yield " ".join(("poolproof", *command)), text
     listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
@@ -208,7 +208,7 @@ def freeze_bundle(folder: Path) -> None:
 
 
 def verified(bundle: Path) -> list[str]:
-    """What this state's `verify` says of a bundle, without what names the state and the bundle."""
+    """Return what this state's `verify` says of a bundle, without what names the state and the bundle."""
     lines = poolproof("verify", bundle, status=range(4))[1].splitlines()
     kept = [line for line in lines if not re.search("judged by poolproof|^fingerprint", line)]
     return [re.sub(r"^.*\(exit status [02]\): ", "", line) for line in kept]
@@ -324,7 +324,7 @@ def compare_costs(old: Path, new: Path, factor: float) -> Iterator[str]:
 
 
 def costs(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """The cases until a defect is found, None where it is not; or the figures of a benchmark, the smaller the better.
+    """Return the cases until a defect is found, None if it is not; or the figures of a benchmark, lower is better.
 
     A figure is the ratio to what stands beside it, or where there is nothing, what it is itself.
     """

@@ -1,4 +1,4 @@
-"""How many cases of a plan an honest kernel violates, built in several ways: 0, or a check claims too much.
+"""Violations of an honest kernel, built in several ways: 0, or a check claims too much.
 
     python studies/honest_kernels.py [--minutes 10] [-n 2]
 

@@ -1,4 +1,4 @@
-"""A run whose processes are killed, and which is gone on with: has it the rows of one that nobody disturbs?
+"""Runs whose processes are killed and which are resumed, compared with the rows of an undisturbed run.
 
     python studies/kills.py [20] [--each 5] [--seed 0]
 
@@ -121,7 +121,7 @@ class Killed:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to: the exit status of its last session, and how often it has each (block, case id, verdict)."""
+    """The result of a run: the exit status of its last session, and the number of each (block, case id, verdict)."""
 
     status: int
     rows: Counter[tuple[str, ...]]
@@ -169,7 +169,7 @@ class Session:
         return self._process.poll() is not None
 
     def end(self) -> int:
-        """The exit status, when it has ended."""
+        """Return the exit status, when it has ended."""
         return self._process.wait(SESSION_SECONDS)
 
     def kill(self, kill: Kill, random: Random) -> Killed | None:
@@ -203,7 +203,7 @@ class Session:
         return self._gone(lambda family: family.keys() & doomed, GONE_SECONDS)
 
     def all_gone(self) -> bool:
-        """Whether nothing of an ended session stays."""
+        """Tell whether nothing of an ended session stays."""
         family = self.family()
         settled = self.gone(family.keys() - _starting(family)) is not None
         return settled and self._gone(lambda left: left.keys(), STARTING_SECONDS) is not None
@@ -222,7 +222,7 @@ class Session:
 
 
 def _seen(path: Path, mark: bytes) -> Seen | None:
-    """A process with a mark in its environment; the dead have none."""
+    """Tell whether a process has a mark in its environment; the dead have none."""
     try:
         if mark not in (path / "environ").read_bytes().split(b"\0"):
             return None
@@ -255,7 +255,7 @@ def _recorded(folder: Path) -> int:
 
 
 def drawn(roles: Sequence[str], rows: int, random: Random) -> list[Kill]:
-    """A kill of each of these roles, in the order in which a run with so many rows comes to them, before its end."""
+    """Plan a kill of each of these roles, in the order in which a run with so many rows comes to them."""
     moments = sorted(random.randrange(rows * 4 // 5) for _ in roles)
     return [Kill(role, moment, random.uniform(0.0, 0.3)) for role, moment in zip(roles, moments, strict=True)]
 
@@ -267,7 +267,7 @@ def undisturbed(folder: Path) -> Result:
 def disturbed(
     folder: Path, kills: Sequence[Kill], random: Random, say: Callable[[str], None]
 ) -> tuple[Result, list[str]]:
-    """What a run came to after these kills, and the roles of those for which it was too short.
+    """Return the result of a run with these kills, and the roles of those for which it was too short.
 
     RuntimeError where a process stays.
     """
@@ -300,7 +300,7 @@ def _require(holds: bool, otherwise: str) -> None:
 
 
 def result_of(status: int, folder: Path) -> Result:
-    """What the run in a folder came to, whose last session ended with this status."""
+    """Return the result of the run in a folder, whose last session ended with this status."""
     columns = ["block", "case_id", "verdict"]
     return Result(status, Counter(tuple(map(str, row.values())) for row in read_rows(folder, columns).to_pylist()))
 
@@ -313,15 +313,16 @@ def main(count: int, each: int, seed: int) -> None:
     random, made, differ = Random(seed), 0, 0
     roles = [[*ROLES][number % len(ROLES)] for number in range(count)]
     with TemporaryDirectory() as scratch:
-        owed = undisturbed(Path(scratch, "undisturbed"))
-        say(f"seed {seed}; undisturbed: {owed.rows.total()} rows, none oftener than {max(owed.rows.values())} times")
+        expected = undisturbed(Path(scratch, "undisturbed"))
+        most = max(expected.rows.values())
+        say(f"seed {seed}; undisturbed: {expected.rows.total()} rows, none oftener than {most} times")
         for number in range(MOST_RUNS):
             chosen, roles = roles[:each], roles[each:]
             random.shuffle(chosen)
-            kills = drawn(chosen, owed.rows.total(), random)
+            kills = drawn(chosen, expected.rows.total(), random)
             result, missed = disturbed(Path(scratch, f"run-{number}"), kills, random, say)
-            difference = owed.difference(result, len(chosen))
-            twice = len(owed.killed_twice(result))
+            difference = expected.difference(result, len(chosen))
+            twice = len(expected.killed_twice(result))
             made, differ, roles = made + len(chosen) - len(missed), differ + bool(difference), missed + roles
             say(f"{made} kills, resumed: {difference or SAME}; not run, for killed twice: {twice}")
             if not roles:

@@ -1,4 +1,4 @@
-"""How soon seeded defects are found in the plan's order, and by --minutes, which gives every block as much time.
+"""Cases until seeded defects are found, in the plan's order and by --minutes, with equal time for every block.
 
     python studies/minutes.py [--seconds 20] [--every 4] [--seeds 0] [--contract] [--answers FILE]
 
@@ -61,15 +61,15 @@ def portions(blocks: Sequence[Block], budget: Budget, folder: Path) -> Iterator[
 
     def given() -> Iterator[Portion]:
         for block in cheapest_first(blocks):
-            yield from allotment.first(block)
-        while (portion := allotment.next()) is not None:
+            yield from allotment.first_portions(block)
+        while (portion := allotment.next_portion()) is not None:
             yield portion
 
     for portion in given():
         begun = time.process_time()
         block, start, stop = portion
-        yield block, block.first(stop)[start:]
-        allotment.took(portion, stop - start, time.process_time() - begun)
+        yield block, block.prefix(stop)[start:]
+        allotment.record_time(portion, stop - start, time.process_time() - begun)
 
 
 def in_order(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Question]]]:
@@ -84,7 +84,7 @@ Sought = tuple[float, int, str, Question | None]
 def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: float) -> Sought:
     begun, cases = time.process_time(), 0
     with TemporaryDirectory() as folder, emulator(product, defect, PATIENCE) as sandbox:
-        budget = Budget(seconds, begun, goes_beyond=True)
+        budget = Budget(seconds, begun, extends_plan=True)
         for block, questions in in_order(blocks) if way != "--minutes" else portions(blocks, budget, Path(folder)):
             for question in questions:
                 cases += 1
@@ -114,7 +114,7 @@ def blocks_of(product: str, seed: int, aspects: Sequence[str]) -> list[Block]:
 
 
 def table(found: Sequence[Answer]) -> Iterator[str]:
-    """A line for each way, of the defects and seeds that all ways have sought."""
+    """Yield a line for each way, of the defects and seeds that all ways have sought."""
     by_way = {way: {(each.defect, each.seed): each for each in found if each.way == way} for way in WAYS}
     common = set.intersection(*(set(each) for each in by_way.values()))
     for way, answered in by_way.items():

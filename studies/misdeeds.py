@@ -29,7 +29,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.given import give_import_folders
+from poolproof.suites.running.replay_arguments import give_import_folders
 
 VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)

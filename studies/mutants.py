@@ -1,4 +1,4 @@
-"""How many small faults, seeded in this suite's own code, its tests notice: a score for each room.
+"""Mutation score of the tests, by room: how many small faults in this suite's own code they notice.
 
     python studies/mutants.py FILE [--count 300] [--seed 0] [--minutes CPU] [--room NAME]...
 
@@ -104,7 +104,7 @@ class Mutant:
     key: str
 
     def source(self) -> bytes:
-        """The file with the mutant in it."""
+        """Return the file with the mutant in it."""
         whole = (ROOT / self.file).read_bytes()
         return whole[: self.start] + self.after.encode() + whole[self.end :]
 
@@ -135,7 +135,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def parts(node: ast.AST) -> Iterator[ast.AST]:
-    """A node with all below it, but for annotations, decorators, docstrings and text that is put together."""
+    """Yield a node and its descendants, but for annotations, decorators, docstrings and f-strings."""
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     if not isinstance(node, ast.JoinedStr) and not is_docstring:
         yield node
@@ -176,7 +176,7 @@ def mutants(name: str, room: Room, seed: int) -> list[Mutant]:
 
 
 def copied(folder: Path) -> tuple[Path, str]:
-    """A copy of this clone and the Python of an environment in which it is installed, with all else of this one."""
+    """Copy this clone, with the Python of an environment in which the copy is installed."""
     tree, environment = folder / "tree", folder / "environment"
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", ".hypothesis"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -207,7 +207,7 @@ def run_tests(tree: Path, tests: Sequence[str], options: Sequence[str], seconds:
 
 
 def tried(tree: Path, tests: Sequence[str], options: Sequence[str], cpu: float, wall: float) -> dict[str, Any]:
-    """What the tests say of the copy as it is."""
+    """Run the tests on the unchanged copy."""
     (tree / "spent").unlink(missing_ok=True)
     shutil.rmtree(tree / ".hypothesis", ignore_errors=True)
     begun = time.monotonic()

@@ -1,10 +1,10 @@
-"""How well the contract predicts statuses that were observed on a library, and how well the emulator repeats them.
+"""Statuses observed on a library against those of the contract and of the emulator.
 
     python studies/observed_statuses.py FILE [--emulator]
 
 FILE holds one JSON object a line (.jsonl, or .jsonl.gz): ``product``, the fields of a call
 (`poolproof.references.contract.call`) and ``status``, what phase one returned, or ``crash:SIGNAL`` where the process
-died. Optional: ``artefact``, not null where the status is owed to the way it was observed and is not scored; and
+died. Optional: ``artefact``, not null where the status is due to the way it was observed and is not scored; and
 ``status_tiling`` with ``tiling`` (a list of [operator, 0 or 1, key]), the status of the same call with operators'
 tilings run inside phase one, and which of them refused. Exits with 1 where anything disagrees.
 
@@ -44,7 +44,7 @@ _CALL = ("api", "tensors", "lists", "ceilMode", "null_outputs")
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file, compressed or not."""
+    """Yield the rows of a file, compressed or not."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt") as lines:
         yield from map(json.loads, lines)
@@ -55,7 +55,7 @@ def read_call(row: Row) -> ContractCall:
 
 
 def disagreements(row: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
-    """(what was compared, whether it agrees, the two sides) of one row; nothing of an artefact."""
+    """Yield (what was compared, whether it agrees, the two sides) of one row; nothing of an artefact."""
     if row.get("artefact") is not None:
         return
     product, call = PRODUCTS[row["product"]], read_call(row)
@@ -125,7 +125,7 @@ def score(emulator: Emulator, row: Row, title: str) -> Iterator[str]:
 
 
 def status_with_tiling(row: Row) -> int:
-    """What phase one should return once its tilings run; the contract's word where the row's own is not about that."""
+    """Return the expected status of phase one once its tilings run; the contract's if the row's is of another."""
     recorded = row.get("status_tiling")
     if isinstance(recorded, int):
         return recorded
@@ -135,7 +135,7 @@ def status_with_tiling(row: Row) -> int:
 
 
 def compare_tiling(row: Row, route: str, title: str) -> Iterator[str]:
-    """Whether the branch is the recorded one. A key that the library itself never runs is no disagreement."""
+    """Tell whether the branch is the recorded one. A key that the library itself never runs is no disagreement."""
     op, refused, key = row["tiling"][-1]
     if refused:
         yield f"tiling refusal {'agrees' if route.startswith('refused') else 'disagrees'}"

@@ -1,4 +1,4 @@
-"""Two backends on the same cases: do they give the same bits wherever both owe bits?
+"""Bits of two backends on the same cases, compared where exactly one value is right for both.
 
     python studies/same_bits.py [--left torch-cpu] [--right emulator-a2] [--cases 40]
 
@@ -67,10 +67,10 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
     left, right = trials
     name = case.api.outputs[0]
     mine, theirs = (trial.baseline.output(name).astype(np.float64).ravel() for trial in trials)
-    owed = np.ones(mine.shape, bool)
+    single_valued = np.ones(mine.shape, bool)
     if case.api.is_backward:
-        owed = left.admissible.single_valued & right.admissible.single_valued
-    differ = owed & (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
+        single_valued = left.admissible.single_valued & right.admissible.single_valued
+    differ = single_valued & (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
     if differ.any():
         cell = int(differ.argmax())
         print(f"cell {cell} is {mine[cell]!r} and {theirs[cell]!r}: {case.to_json()}")
@@ -78,7 +78,7 @@ def compared(case: Case, backends: list[Backend]) -> Counter[str]:
         {
             "cases compared": 1,
             "cells": mine.size,
-            "cells that owe bits": int(owed.sum()),
+            "cells with one right value": int(single_valued.sum()),
             "cells that differ": int(differ.sum()),
         }
     )

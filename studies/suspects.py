@@ -1,11 +1,11 @@
-"""How many suspects one cause makes, and whether the first is named by what brings the defect about.
+"""Suspects per cause on seeded defects, and whether the first names the condition of the defect.
 
     python studies/suspects.py FOLDER [--diagnose 10] [--rounds 2] [--table FILE] [DEFECT...]
 
 Every seeded defect is asked the smoke plan on the product that it is at home on, with no stop at the first find and no
 smaller cases: a first share of all that a round asks, and of what is left what is about the operators that failed,
 until `MANY` cases have. The rounds after the first are for defects that have failed fewer than `ENOUGH`. Then
-further cases are asked, as at the end of a session. One cause owes one suspect, and a sentence that names what brings
+further cases are asked, as at the end of a session. One cause should make one suspect, whose sentence names what brings
 it about (`triggers`).
 
 FOLDER keeps the rows of each defect, and what was told of them, a line of JSON each: what is there is not done again.
@@ -78,7 +78,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Result:
-    """What the rows of one defect led to: ``before`` and after (``found``) so many ``further`` cases."""
+    """The suspects of one defect, ``before`` and after (``found``) so many ``further`` cases."""
 
     defect: str
     product: str
@@ -131,7 +131,7 @@ class Judged:
         return cluster_failures(pd.DataFrame(self.rows))
 
     def diagnose(self, found: tuple[FailureCluster, ...], seconds: float) -> tuple[FailureCluster, ...]:
-        """What is told of them after further cases."""
+        """Describe them after further cases."""
         known = found
 
         def inquiries() -> list[OpenCluster]:
@@ -252,7 +252,7 @@ def say(results: Sequence[Result], least: int) -> None:
 
 
 def markdown(results: Sequence[Result], least: int) -> Iterator[str]:
-    """A line for each defect that fails enough, in the order of their names."""
+    """Yield a line for each defect that fails enough, ordered by name."""
     yield "| defect | what brings it about | as a condition | failing | suspects | the first | named |\n"
     yield "|---|---|---|--:|--:|---|---|\n"
     for each in sorted(results, key=lambda one: one.defect):

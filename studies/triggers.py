@@ -1,4 +1,4 @@
-"""Which seeded defects are brought about by a condition on the call, the condition, and the words that name it.
+"""Conditions on calls that trigger seeded defects, with the words that name them.
 
 They were written down from the table of defects, before the first sentence about them was read. For four of them the
 table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
@@ -26,7 +26,7 @@ class Trigger:
     parts: tuple[str, ...]
 
     def is_named_by(self, terms: Sequence[str], fails: str) -> bool:
-        """Whether the terms of a condition have one of the words for each part.
+        """Tell whether the terms of a condition have one of the words for each part.
 
         That a call is a forward is said as well by a check that only forwards have, of those that ``fails`` names.
         """

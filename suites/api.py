@@ -1,6 +1,6 @@
-"""The suite as a library: its cases as strategies of Hypothesis, and its judgement as one function.
+"""The suite as a library for your own tests: cases as strategies of Hypothesis, and one function that judges.
 
-For tests of your own. Everything is drawn and judged in the process that asks; what may crash or hang is for a run.
+Everything is drawn and judged in the calling process; an implementation that may crash or hang needs a run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def cases(
     aspect: str = "values",
     abilities: Abilities | None = None,
 ) -> st.SearchStrategy[Case]:
-    """The cases of one of `CASE_ASPECTS`, for ``@given`` under Hypothesis' own engine, database and ``@example``.
+    """Return a strategy for the cases of one of `CASE_ASPECTS`.
 
-    ``operator`` is a name of aclnn or aten; ``abilities`` bound the calls to those that an implementation has. KeyError
-    names what there is where there is no such operator or aspect.
+    ``operator`` is a name of aclnn or aten; ``abilities`` restrict the calls to those that an implementation has.
+    KeyError lists the operators or aspects if there is no such one.
     """
     profile = CASE_ASPECTS[aspect].profile
     if abilities is not None:
@@ -50,7 +50,7 @@ def cases(
 
 
 class _Drawn(Draws):
-    """Draws as Hypothesis wants it, each case for itself: the same of the same answers, whatever was drawn before."""
+    """Draws from Hypothesis, each case independent of those before it."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__()
@@ -64,10 +64,10 @@ class _Drawn(Draws):
 
 
 def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
-    """The row of a case, or of the line of JSON that is one, on a backend or the one of that name.
+    """Judge a case, or a line of JSON, on a backend or the one of that name, and return its row.
 
     A row has the columns of `poolproof.reports.rows.schema`; its ``verdict`` is "conforms", "violates", ..., and
-    `failure_text` says of one that fails what was expected and what came. All checks are asked, or those of one of
+    `failure_text` says what a failed call should have returned and what it did. All checks judge it, or those of one of
     `CASE_ASPECTS`. Waivers are not applied.
     """
     judged = Case.from_json(case) if isinstance(case, str) else case

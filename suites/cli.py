@@ -1,4 +1,4 @@
-"""The ``poolproof`` command: the list of all commands, each of which is imported when it is called."""
+"""The command line ``poolproof``: all commands, each imported when it is called."""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ pytest --pyargs poolproof.suites --help   (group "poolproof")
 )
 @click.version_option(package_name="poolproof")
 def main() -> None:
-    """What ``poolproof`` does, command by command."""
+    """Run a command of ``poolproof``."""

@@ -1,4 +1,4 @@
-"""Commands that look before a run: what can run here, what would run, one case again, and cases for other tools."""
+"""Commands beside a run: the backends here, the content of a plan, one case again, and cases for other tools."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, check_lines, given_questions
-from poolproof.suites.running.culprit import settled
-from poolproof.suites.running.exporting import faults_told, listed_cases, planned_cases, spelled_cases, written
-from poolproof.suites.running.given import USUAL_TIMEOUT, give_import_folders, give_libraries
+from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, ad_hoc_questions, check_lines
+from poolproof.suites.running.attribution import attribute
+from poolproof.suites.running.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
 from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
+from poolproof.suites.running.replay_arguments import USUAL_TIMEOUT, set_import_folders, set_libraries
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -51,21 +51,21 @@ def backends() -> None:
         table.add_column(heading, overflow="fold")
     for name in names():
         try:
-            table.add_row(name, Text("yes", style="green"), Text(_in_short(survey(name).environment)))
+            table.add_row(name, Text("yes", style="green"), Text(_summary(survey(name).environment)))
         except (BackendUnavailable, UnknownBackend) as error:
             table.add_row(name, Text("no", style="red"), Text(str(error)))
     _console.print(table)
 
 
-def _in_short(environment: Mapping[str, str]) -> str:
-    """What a backend says of itself; all the files that it loaded have one name, and the page of a run lists them."""
-    said = {key: value for key, value in environment.items() if key.partition(" ")[0] not in _AT_LENGTH}
+def _summary(environment: Mapping[str, str]) -> str:
+    """Describe an environment in one line, with one name for all libraries."""
+    short = {key: value for key, value in environment.items() if key.partition(" ")[0] not in _LISTED}
     library = library_of(environment)
-    return ", ".join(f"{key} {value}" for key, value in (said | ({"library": library} if library else {})).items())
+    return ", ".join(f"{key} {value}" for key, value in (short | ({"library": library} if library else {})).items())
 
 
-_AT_LENGTH = ("library", "wheel", "abilities")
-"""What the page of a run tells in lists: how the entries of an environment begin."""
+_LISTED = ("library", "wheel", "abilities")
+"""First words of an environment's entries that only the page of a run lists."""
 
 
 @click.command(name="list")
@@ -107,7 +107,7 @@ def _aspect_table(counts: Counter[str]) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    """A plain table whose last column is numbers."""
+    """Make a plain table whose last column is numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings[:-1]:
         table.add_column(heading, overflow="fold")
@@ -116,7 +116,7 @@ def _table(*headings: str) -> Table:
 
 
 def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
-    """What a backend does not have, by why."""
+    """Group what a backend does not support by reason."""
     reasons: dict[str, list[Subject]] = {}
     for subject in subjects:
         if subject.unsupported:
@@ -175,8 +175,8 @@ def replay(
 ) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
     allow_free_memory()
-    give_libraries(libraries)
-    give_import_folders(folders)
+    set_libraries(libraries)
+    set_import_folders(folders)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     verdicts = []
@@ -194,12 +194,12 @@ def replay(
 
 
 def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path | None) -> list[tuple[Row, ...]]:
-    """What a backend answers, as often as it is asked: the row of the case, and that of a call to blame instead."""
+    """Judge a line so many times; return each time the rows of `_judged`."""
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
         try:
             check_lines([case])
-            (question,) = given_questions([case], sandbox.start().product)
+            (question,) = ad_hoc_questions([case], sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
             return [
                 _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
@@ -211,8 +211,8 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
 
 
 def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
-    """The row of the question, that of another call that is to blame instead, and those of deaths between calls."""
-    rows = settled(question, sandbox.judge_alone(question), sandbox.judge_alone)
+    """Return the question's row, that of an auxiliary call blamed instead, and those of deaths between calls."""
+    rows = attribute(question, sandbox.judge_alone(question), sandbox.judge_alone)
     return *rows, *sandbox.unplanned
 
 
@@ -232,8 +232,8 @@ def _print_row(row: Row) -> None:
     )
     _console.print(f"judged: {checks}")
     if row.get("max_ulp") is not None:
-        owed = f"{row['n_bits_owed']} of {row['n']} cells owed bits"
-        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {owed}, model {row['model']}")
+        exact = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
+        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {exact}, model {row['model']}")
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
@@ -304,13 +304,13 @@ def export(
     """
     check_replaceable(path)
     chosen = format_named(name)
-    cases = [*spelled_cases(lines), *listed_cases(lists)]
+    cases = [*parsed_cases(lines), *listed_cases(lists)]
     if not (lines or lists):
         plan = PLANS[plan_name]
         plan = plan if number is None else replace(plan, cases=number)
         cases = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
-    with faults_told(name):
-        rows, left_out = written(chosen, cases)
+    with format_errors(name):
+        rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
     for reason, count in left_out.most_common():
         click.echo(f"{count:>8,} left out: {reason}")
@@ -326,7 +326,8 @@ def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[st
     except KeyError as error:
         give_up(error.args[0])
     kept = set(dtypes) or set(DTYPES)
-    return [each for each in _survey_or_exit(backend).subjects if each.operator.name in wanted and each.dtype in kept]
+    subjects = _survey_or_exit(backend).subjects
+    return [subject for subject in subjects if subject.operator.name in wanted and subject.dtype in kept]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

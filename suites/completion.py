@@ -1,4 +1,4 @@
-"""What a shell completes where a command takes the name of a backend, an operator a dtype or a format.
+"""Shell completion of the names of backends, operators, dtypes and formats.
 
 Click completes commands, options, files and choices by itself.
 """
@@ -26,7 +26,7 @@ def _among(known: Callable[[], Iterable[str]]) -> Complete:
 
 
 class BackendName(click.ParamType):
-    """The name by which reports know a backend, for any that it has."""
+    """Any name of a backend, converted to the one that reports use."""
 
     name = "name"
 
@@ -41,4 +41,4 @@ BACKEND = BackendName()
 operators = _among(lambda: OPERATORS)
 dtypes = _among(lambda: DTYPES)
 formats = _among(lambda: FORMATS)
-"""Those of packages are not loaded for it."""
+"""Built-in formats alone: those of packages are not loaded for completion."""

@@ -1,7 +1,7 @@
-"""The end of a session that found something wrong: further cases are asked of it, in the process that controls it.
+"""Diagnosis at the end of a session with failures, in the process that controls it.
 
-Here who knows suspects (the reports) and who can ask cases (`poolproof.suites.running.diagnosis`) are brought together.
-Nothing of this is imported by a session that conforms.
+Connects the clusters of failures (reports) with the search for their conditions (`poolproof.suites.running.diagnosis`).
+A session that conforms imports nothing of this.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Subject
 
 Judge = Callable[[Question, str], Row]
-"""Gives the row of a question that is put to a backend."""
+"""Judges a question on a backend, and returns its row."""
 
 
 def diagnose(
     folder: Path, judge: Judge, subjects: Sequence[Subject], seconds: float, done: Done, say: Callable[[str], object]
 ) -> None:
-    """Narrow down what is wrong with the run in a folder, by cases that ``judge`` judges and records; an interrupt ends
-    that, and nothing else.
+    """Narrow down what is wrong with the run in a folder, by further cases that ``judge`` judges and records.
 
-    `CannotWrite` where a row cannot be recorded.
+    An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be recorded.
     """
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     first = True
 
-    def announced(suspects: int) -> None:
+    def announce(suspects: int) -> None:
         nonlocal first
         if first and suspects:
             about = count_of(suspects, "suspect")
@@ -47,7 +46,7 @@ def diagnose(
 
     try:
         with environment_errors():
-            Diagnosis(partial(open_clusters_of, folder), judge, subjects, seconds, announced, known).run()
+            Diagnosis(partial(open_clusters_of, folder), judge, subjects, seconds, announce, known).run()
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")

@@ -1,8 +1,8 @@
-"""The command ``merge``, which knows from the plan what a whole run owes."""
+"""The command ``merge``, which derives the mandatory groups of a whole run from its plan."""
 
 from __future__ import annotations
 
 from poolproof.reports.commands import merge_with
-from poolproof.suites.running.replanning import mandatory
+from poolproof.suites.running.plan_record import mandatory
 
 merge = merge_with(mandatory)

@@ -1,6 +1,6 @@
-"""How a session of conformance begins: its options become a selection, a folder and run.json.
+"""The opening of a session: its options become a selection, a folder and run.json.
 
-The process that controls the session asks the backends about themselves, once; all that it learned is in a `Session`.
+The controlling process surveys the backends once; a `Session` holds what it learned.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
-from poolproof.suites.plugged import each_once
+from poolproof.suites.plugged import unique_records
 from poolproof.suites.running import allotment
 from poolproof.suites.running.allotment import Budget
 from poolproof.suites.running.aspects import ASPECTS, check_lines
+from poolproof.suites.running.plan_record import to_record
 from poolproof.suites.running.plans import PLANS, Plan
-from poolproof.suites.running.replanning import to_record
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.sharding import Shard
 
@@ -46,23 +46,23 @@ if TYPE_CHECKING:
 
 
 LOADED = pytest.StashKey[dict[str, Sandbox]]()
-"""The sandboxes of the survey, by backend: the process that asked goes on with them where it judges itself."""
+"""The sandboxes of the survey, by backend, if this process judges."""
 
 FLEET = pytest.StashKey["RayPool"]()
-"""The devices that judge in the place of this process."""
+"""The devices that judge instead of this process."""
 
 UNAVAILABLE = (BackendUnavailable, UnknownBackend)
 BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
-"""What stops a run before it starts, each with a sentence that says why."""
+"""Errors that stop a run before it starts, each with a sentence that says why."""
 
 
-class CannotGoOn(BadInput):
-    """A run that options do not fit; the text says which do."""
+class CannotResume(BadInput):
+    """A run that cannot be resumed with these options; the text says which fit."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What every process of a run needs to know; made by the controlling process, pickled to the workers."""
+    """The settings of a run; made by the controlling process, pickled to the workers."""
 
     folder: Path
     selection: Selection
@@ -76,7 +76,7 @@ class Session:
 
 
 def begin(config: pytest.Config) -> Session:
-    """Check the options, ask the backends about themselves and open the run."""
+    """Check the options, survey the backends and open the run."""
     try:
         check_ranges(config)
         check_fleet(config)
@@ -94,7 +94,7 @@ def begin(config: pytest.Config) -> Session:
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
         plugins += records_of(PluginKind.BACKEND, selection.surveys)
-        record = _record(config, selection) | {"memory_budget": budget, "plugins": each_once(plugins)}
+        record = _record(config, selection) | {"memory_budget": budget, "plugins": unique_records(plugins)}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except (*UNAVAILABLE, *BAD_INPUT) as error:
@@ -105,7 +105,7 @@ def begin(config: pytest.Config) -> Session:
 
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
-    """How many cases of each aspect are left to do."""
+    """Count the cases left to judge, by aspect."""
     left = Counter(question.aspect.id for question, _ in selection.unanswered(done.recorded).values())
     for block in selection.blocks():
         if block.id not in done.blocks:
@@ -114,24 +114,23 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
 
 
 def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
-    """What run.json says of a budget that begins; without one, the whole plan is owed.
+    """Return what run.json says of a budget that begins; without one, the whole plan is expected.
 
-    `CannotGoOn` where an earlier session went beyond the plan, and this one would not.
+    `CannotResume` if an earlier session went beyond the plan, and this one would not.
     """
-    goes_beyond = budget is not None and budget.goes_beyond
-    if not goes_beyond and allotment.beyond(folder, selection.planned()):
-        raise CannotGoOn(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
+    if not (budget is not None and budget.extends_plan) and allotment.extension_counts(folder, selection.planned()):
+        raise CannotResume(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
-        allotment.forget(folder)
+        allotment.remove_journal(folder)
         return {}
     begun = {name for name, _ in done.cases}
-    allotment.begin(folder, (block for block in selection.blocks() if block.id in begun))
+    allotment.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
     return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
-    """What run.json says about what is asked of whom."""
+    """Return what run.json says about the plan and the backends."""
     return {
         "plan": config.getoption("plan"),
         "seed": config.getoption("seed"),
@@ -145,7 +144,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 
 
 def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Per backend what `poolproof.suites.probe` says about it."""
+    """Probe the backends."""
     from poolproof.suites.probe.command import all_accounts
 
     return {name: [account.to_record() for account in all_accounts(name)] for name in names}
@@ -156,7 +155,7 @@ def stop(reason: str) -> NoReturn:
 
 
 def _selection(config: pytest.Config) -> Selection:
-    """What the options ask for; the backends are asked about themselves last, for that takes time."""
+    """Read the selection from the options; the backends are surveyed last, for that takes time."""
     option = config.getoption
     plan, cases = PLANS[option("plan")], option("cases")
     listed = read_lists(option("case_list") or [])
@@ -175,7 +174,6 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
-    """The devices that judge in the place of this process."""
     from poolproof.suites.fleet.ray_pool import RayPool, resource_of
 
     option = config.getoption
@@ -185,7 +183,7 @@ def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
 
 
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """What each backend says about itself. What was loaded for that stays loaded where this process judges."""
+    """Survey the backends; they stay loaded if this process judges."""
     names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
     if config.getoption("ray") is not None:
         return _open_fleet(config, names).survey(names)

@@ -1,4 +1,4 @@
-"""The options of a conformance run, and which of their values mean something."""
+"""The options of a conformance run, with the checks of their values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.running.allotment import Budget, parse_time, seconds_of
+from poolproof.suites.running.allotment import Budget, parse_minutes, parse_time
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.given import USUAL_TIMEOUT
 from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
+from poolproof.suites.running.replay_arguments import USUAL_TIMEOUT
 
 USUAL_DIAGNOSIS = 30.0
-"""Seconds for further cases about one suspect."""
+"""Seconds for further cases about one failure cluster."""
 
 
 class OutOfRange(BadInput):
-    """An option whose value means nothing; the text names it."""
+    """An option with an invalid value; the text names it."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -148,7 +148,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:
-    """The budget of a session that begins ``now``, None without one; `BadInput` for what is none."""
+    """Return the budget of a session that begins ``now``, None without one; `BadInput` for an invalid one."""
     budget, minutes = config.getoption("budget"), config.getoption("minutes")
     if budget is None and minutes is None:
         return None
@@ -158,12 +158,12 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
     for option in ("case", "case_list"):
         if config.getoption(option):
             raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{_spelled(option)}")
-    seconds = seconds_of(minutes) if budget is None else parse_time(budget)
-    return Budget(seconds, now, goes_beyond=budget is None)
+    seconds = parse_minutes(minutes) if budget is None else parse_time(budget)
+    return Budget(seconds, now, extends_plan=budget is None)
 
 
 def check_fleet(config: pytest.Config) -> None:
-    """`OutOfRange` names what does not go with a fleet."""
+    """Raise `OutOfRange` for options that do not go with a fleet."""
     address, workers = config.getoption("ray"), config.getoption("ray_workers")
     if workers is not None and workers < 1:
         raise OutOfRange(f"--ray-workers {workers}: a fleet needs one at least")
@@ -181,7 +181,7 @@ def _spelled(option: str) -> str:
 
 
 def check_ranges(config: pytest.Config) -> None:
-    """`OutOfRange` names an option whose value means nothing."""
+    """Raise `OutOfRange` for an option with an invalid value."""
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")

@@ -1,7 +1,6 @@
-"""The objects that installed packages bring by their entry points, each loaded in a process of its own first.
+"""Plugins that installed packages bring by entry points, each first loaded in a process of its own.
 
-One that ends its process, hangs, or is not what it should be is left out, with one line that says why, and costs
-nothing else.
+A plugin that ends its process, hangs or is of the wrong type is left out, with one line that says why.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from typing import Generic, TypeVar
 from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 
 LOAD_SECONDS = 30
-"""How long the import of a plugin may take."""
+"""Time limit for the import of a plugin."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Plugged(Generic[T]):
-    """What is used, by name, and ``records`` of all plugins as run.json has them, those that are left out included."""
+class LoadedPlugins(Generic[T]):
+    """The plugins ``used``, by name, and the ``records`` of all plugins for run.json, used or not."""
 
     used: Mapping[str, T]
     records: tuple[Mapping[str, str], ...]
 
 
-def each_once(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The records of plugins, each once, however many processes have loaded them."""
+def unique_records(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Drop duplicate records: several processes load plugins."""
     kept: list[Mapping[str, str]] = []
     for record in records:
         if record not in kept:
@@ -38,38 +37,38 @@ def each_once(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
     return kept
 
 
-def load_plugins(kind: PluginKind, wanted: type[T], taken: Collection[str]) -> Plugged[T]:
-    """Every plugin of a kind: one object with a ``name``, or a tuple of them; ``taken`` are names that none may have.
+def load_plugins(kind: PluginKind, wanted: type[T], taken: Collection[str]) -> LoadedPlugins[T]:
+    """Load every plugin of a kind: an object with a ``name``, or a tuple of them; ``taken`` are names in use.
 
-    What counts is the ``name`` of the object, not that of the entry point.
+    The ``name`` of the object counts, not that of the entry point.
     """
     used: dict[str, T] = {}
     records = []
     for plugin in installed(kind):
         try:
-            _survive(plugin)
+            _check_loadable(plugin)
             used |= _named(plugin, wanted, {*taken, *used})
             records.append(to_record(plugin))
         except PluginFault as fault:
             records.append(to_record(plugin, str(fault)))
-    return Plugged(used, tuple(records))
+    return LoadedPlugins(used, tuple(records))
 
 
 def _named(plugin: Plugin, wanted: type[T], taken: set[str]) -> dict[str, T]:
-    given = plugin.load()
+    loaded = plugin.load()
     named: dict[str, T] = {}
-    for each in given if isinstance(given, tuple) else (given,):
-        name = getattr(each, "name", None)
-        if not isinstance(each, wanted) or not isinstance(name, str):
-            raise PluginFault(f"it names {each!r:.80}, no {wanted.__name__} with a name")
+    for entry in loaded if isinstance(loaded, tuple) else (loaded,):
+        name = getattr(entry, "name", None)
+        if not isinstance(entry, wanted) or not isinstance(name, str):
+            raise PluginFault(f"it names {entry!r:.80}, no {wanted.__name__} with a name")
         if name in taken or name in named:
             raise PluginFault(f"there is another {plugin.kind.word} called {name!r}")
-        named[name] = each
+        named[name] = entry
     return named
 
 
-def _survive(plugin: Plugin) -> None:
-    """`PluginFault` where loading a plugin ends its process or takes too long; what it raises, who loads it tells."""
+def _check_loadable(plugin: Plugin) -> None:
+    """Raise `PluginFault` if loading a plugin ends its process or takes too long; its exceptions are left to later."""
     child = os.fork()
     if not child:
         _load_and_end(plugin)
@@ -82,7 +81,7 @@ def _survive(plugin: Plugin) -> None:
 
 
 _SURVIVED = 79
-"""How a process ends that survived the loading of a plugin; no other is likely to."""
+"""Exit status of a process that survived loading a plugin, unlikely otherwise."""
 
 
 def _load_and_end(plugin: Plugin) -> None:

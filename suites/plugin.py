@@ -1,7 +1,7 @@
-"""Pytest plugin: the options of a conformance run, the blocks it consists of, and the runner that judges them.
+"""Pytest plugin: the options of a conformance run, its blocks, and the runner that judges them.
 
-The controlling process surveys the backends once and tells the workers what it learned; a worker loads a backend
-only when it has something to judge. Sessions that do not collect this package (a project's own tests in the same
+The controlling process surveys the backends once and passes the result to the workers; a worker loads a backend only
+when it has something to judge. Sessions that do not collect this package (a project's own tests in the same
 environment) are left alone.
 """
 
@@ -36,17 +36,17 @@ from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Sess
 from poolproof.suites.options import add_options
 from poolproof.suites.running import allotment
 from poolproof.suites.running.allotment import Allotment, cheapest_first
-from poolproof.suites.running.given import give_libraries
 from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.running.plans import Block, Subject, not_supported
-from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, Runner, Tally
-from poolproof.suites.running.spending import Spender
+from poolproof.suites.running.replay_arguments import set_libraries
+from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.running.spending import BudgetRunner
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
 
 _LEFT = pytest.StashKey[list[str]]()
-"""The ids that a selection of tests has left of the plan, where it left some out."""
+"""The ids that a selection of tests leaves of the plan, if it leaves some out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,9 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _stay_with(controller: int, host: str) -> None:
-    """Let this xdist worker end with the process that controls it, at once where that ended while this one started.
+    """Make this xdist worker end with its controlling process, at once if that is gone already.
 
-    One on another host, or behind another process, is left to xdist.
+    A worker on another machine, or behind another process, is left to xdist.
     """
     if os.getppid() == controller:
         die_with(controller)
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     worker = getattr(config, "workerinput", None)
     keep_interrupts()
-    give_libraries(config.getoption("aclnn_library") or ())
+    set_libraries(config.getoption("aclnn_library") or ())
     if worker is not None:
         _stay_with(*worker["poolproof_controller"])
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
@@ -88,26 +88,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Let a fleet judge, where there is one."""
+    """Have a fleet judge, if there is one."""
     config = session.config
     if FLEET not in config.stash or config.option.collectonly or not session.items:
         return None
-    from poolproof.suites.fleet.node import Given
+    from poolproof.suites.fleet.node import RunSettings
     from poolproof.suites.fleet.session import judge_all
 
     run, pool = config.stash[_SESSION], config.stash[FLEET]
-    given = Given(
+    settings = RunSettings(
         waive=run.waive,
         timeout=config.getoption("case_timeout"),
         shrinks=not config.getoption("no_shrink"),
         most_evidence=max(1, MOST_EVIDENCE // pool.size),
         memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
         judged=run.done.cases,
-        led_to=run.done.unplanned,
+        unplanned=run.done.unplanned,
     )
     try:
-        pool.begin(given)
-        judge_all(session, pool, run.folder, recorder.rows_of(config), given.timeout)
+        pool.begin(settings)
+        judge_all(session, pool, run.folder, recorder.rows_of(config), settings.timeout)
     except (*UNAVAILABLE, *BAD_INPUT) as error:
         stop(error.args[0])
     return True
@@ -122,7 +122,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the session to an xdist worker."""
+    """Pass the session to an xdist worker."""
     session = node.config.stash.get(_SESSION, None)
     if session is not None:
         node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
@@ -132,7 +132,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Where the session is interrupted, so are its workers: SIGTERM reaches the controlling process alone."""
+    """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
     if _SESSION not in session.config.stash:
         return
     ignore_termination()
@@ -141,7 +141,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
-        process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # one that is elsewhere is told by xdist
+        process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
         if process is not None and process.poll() is None:
             process.terminate()
 
@@ -155,12 +155,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
         to_do = cheapest_first(to_do) if session.budget else sorted(to_do, key=lambda block: block.aspect.id)
         metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
-    if "turn" in metafunc.fixturenames:
+    if "time_slice" in metafunc.fixturenames:
         workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
-        metafunc.parametrize("turn", range(session.budget.turns * workers) if session.budget else ())
+        metafunc.parametrize("time_slice", range(session.budget.slices * workers) if session.budget else ())
     if "question" in metafunc.fixturenames:
-        asked = selection.unanswered(session.done.recorded)
-        metafunc.parametrize(("question", "backend_name"), asked.values(), ids=asked)
+        unanswered = selection.unanswered(session.done.recorded)
+        metafunc.parametrize(("question", "backend_name"), unanswered.values(), ids=unanswered)
     if "unsupported" in metafunc.fixturenames:
         missing = selection.unsupported()
         metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
@@ -168,22 +168,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Leave out what a selection emptied: pytest would otherwise report one skipped item for each.
+    """Leave out empty parametrizations, for each of which pytest would report a skipped item.
 
-    What spends the rest of a budget comes last; no ``-k`` leaves it out.
+    Time slices of a budget come last; ``-k`` does not deselect them.
     """
     if _SESSION not in config.stash:
         return (yield)
     kept = [item for item in items if "NOTSET" not in item.name]
-    turns = [item for item in kept if _spends(item)]
-    items[:] = [item for item in kept if not _spends(item)]
+    slices = [item for item in kept if "time_slice" in getattr(item, "fixturenames", ())]
+    items[:] = [item for item in kept if item not in slices]
     yield
-    items += turns
+    items += slices
     return None
-
-
-def _spends(item: pytest.Item) -> bool:
-    return "turn" in getattr(item, "fixturenames", ())
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -192,12 +188,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """The process that controls xdist workers collects nothing itself; they all collect the same."""
+    """Take the ids from a worker: the process that controls them collects nothing itself."""
     _narrow(node.config, ids)
 
 
 def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
-    """Let the run owe no more than what a selection of tests has left of the plan."""
+    """Reduce what is mandatory to what a selection of tests leaves of the plan."""
     session = config.stash.get(_SESSION, None)
     if session is None or hasattr(config, "workerinput"):
         return
@@ -213,7 +209,7 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
 
 
 def _allot(config: pytest.Config) -> None:
-    """Let the run owe what its budget was enough for."""
+    """Reduce what is mandatory to what was judged within the budget."""
     session = config.stash[_SESSION]
     if session.budget is None or hasattr(config, "workerinput"):
         return
@@ -223,15 +219,15 @@ def _allot(config: pytest.Config) -> None:
         for block in session.selection.blocks()
         if block.id not in session.done.blocks and (left is None or block.id in left)
     ]
-    parts = allotment.asked(session.folder, blocks)
+    parts = allotment.partial_counts(session.folder, blocks)
     asked = {name: part for name, (part, _) in parts.items()}
-    beyond = allotment.beyond(session.folder, blocks)
-    owed = replace(session.selection, beyond=beyond).mandatory(left, asked)
-    recorder.allot(config, parts, beyond, owed, time.time() - session.budget.began)
+    extensions = allotment.extension_counts(session.folder, blocks)
+    mandatory = replace(session.selection, extensions=extensions).mandatory(left, asked)
+    recorder.allot(config, parts, extensions, mandatory, time.time() - session.budget.began)
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:
-    """Have further cases narrow down what is wrong, where this process controls the run and all of it was asked."""
+    """Judge further cases to narrow down what is wrong, if this process controls the run and all of it was judged."""
     session = config.stash[_SESSION]
     resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
     if hasattr(config, "workerinput") or not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
@@ -251,13 +247,13 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
 
 @contextmanager
 def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Question, str], Row]]:
-    """Who judges further cases: the fleet, where there is one, else a runner of this process."""
+    """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
     rows = recorder.rows_of(config)
     if FLEET in config.stash:
-        from poolproof.suites.fleet.session import Further
+        from poolproof.suites.fleet.session import FurtherJudge
 
         timeout = config.getoption("case_timeout")
-        yield Further(config.stash[FLEET], config.stash[_SESSION].folder, rows, timeout, say).judge
+        yield FurtherJudge(config.stash[FLEET], config.stash[_SESSION].folder, rows, timeout, say).judge
         return
     runner = _runner(config, rows, "diagnosis", most_evidence=1, shrinks=False, loaded={})
     try:
@@ -268,7 +264,6 @@ def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Call
 
 @pytest.fixture(scope="session")
 def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
-    """The runner of this process."""
     config = request.config
     worker = getattr(config, "workerinput", {})
     most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
@@ -284,7 +279,7 @@ def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
 def _runner(
     config: pytest.Config, rows: RowWriter, name: str, most_evidence: int, shrinks: bool, loaded: dict[str, Sandbox]
 ) -> Runner:
-    """A runner of this process, by whose ``name`` its processes and files go."""
+    """Make a runner; ``name`` is part of the names of its files."""
     session = config.stash[_SESSION]
     return Runner(
         session.folder,
@@ -294,62 +289,62 @@ def _runner(
         timeout=config.getoption("case_timeout"),
         shrinks=shrinks,
         already_judged=session.done.cases,
-        already_led_to=session.done.unplanned,
+        already_unplanned=session.done.unplanned,
         most_evidence=most_evidence,
         loaded=loaded,
-        shrink_seconds=min(SHRINK_SECONDS, session.budget.turn if session.budget else SHRINK_SECONDS),
+        shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
     )
 
 
 @pytest.fixture(scope="session")
-def spender(request: pytest.FixtureRequest, runner: Runner) -> Spender | None:
-    """Who judges within the budget in this process, None where there is none."""
+def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunner | None:
+    """Make the runner within the budget; None without a budget."""
     session = request.config.stash[_SESSION]
     if session.budget is None:
         return None
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-    return Spender(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
+    return BudgetRunner(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
 
 
 @pytest.fixture
 def examine(
-    runner: Runner, spender: Spender | None, rows: RowWriter, conclude: Callable[[Tally], None]
+    runner: Runner, budget_runner: BudgetRunner | None, rows: RowWriter, conclude: Callable[[BlockResult], None]
 ) -> Callable[[Block], None]:
-    """Judge a block, or within a budget its first cases; the test fails with every failure's reproducer."""
+    """Judge a block, or within a budget its first cases; fail the test with the failures' reproducers."""
 
     def examine_block(block: Block) -> None:
         with environment_errors():
-            tally = spender.begin(block) if spender else runner.judge(block)
-        if spender is None:
+            result = budget_runner.judge_first(block) if budget_runner else runner.judge(block)
+        if budget_runner is None:
             rows.finish_block(block.id)
-        conclude(tally)
+        conclude(result)
 
     return examine_block
 
 
 @pytest.fixture
-def spend(spender: Spender | None, conclude: Callable[[Tally], None]) -> Callable[[], None]:
-    """Judge more of all blocks for a part of the budget; the test fails as that of a block does."""
+def examine_slice(budget_runner: BudgetRunner | None, conclude: Callable[[BlockResult], None]) -> Callable[[], None]:
+    """Judge more of all blocks for a time slice; fail the test with the failures' reproducers."""
 
-    def spend_a_turn() -> None:
-        assert spender is not None
+    def examine_portions() -> None:
+        assert budget_runner is not None
         with environment_errors():
-            tally = spender.go_on()
-        conclude(tally)
+            result = budget_runner.judge_slice()
+        conclude(result)
 
-    return spend_a_turn
+    return examine_portions
 
 
 @pytest.fixture
-def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[Tally], None]:
-    """Report a tally; the test fails with its failures."""
+def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[BlockResult], None]:
+    """Report a result; fail the test with its failures."""
 
-    def conclude_from(tally: Tally) -> None:
-        count_cases(tally.aspects, len(tally.failures))
-        if tally.failures:
-            pytest.fail(tally.text(), pytrace=False)
+    def conclude_from(result: BlockResult) -> None:
+        count_cases(result.aspects, len(result.failures))
+        if result.failures:
+            pytest.fail(result.message(), pytrace=False)
 
     return conclude_from
 
@@ -358,7 +353,7 @@ def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[
 def examine_one(
     runner: Runner, count_cases: Callable[[Mapping[str, int], int], None]
 ) -> Callable[[Question, str], None]:
-    """Judge a single question; the test fails with its reproducer, or skips with its reason."""
+    """Judge a single question; fail the test with its reproducer, or skip it with the reason."""
 
     def examine_question(question: Question, backend: str) -> None:
         with environment_errors():
@@ -375,12 +370,12 @@ def examine_one(
 
 @pytest.fixture
 def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callable[[Subject], None]:
-    """Put on record what the backend does not have, and skip."""
-    noted = request.config.stash[_SESSION].done.unsupported
+    """Record what the backend does not support, and skip."""
+    recorded = request.config.stash[_SESSION].done.unsupported
 
     def note(subject: Subject) -> None:
         assert subject.unsupported is not None
-        if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in noted:
+        if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in recorded:
             rows.append(not_supported(subject))
         pytest.skip(without_commands(visible(subject.unsupported)))
 

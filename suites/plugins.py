@@ -1,4 +1,4 @@
-"""The command ``poolproof plugins``: what installed packages add, and what of it cannot be used, and why."""
+"""The command ``poolproof plugins``: what installed packages add, and why some of it cannot be used."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ LISTED: Mapping[PluginKind, Callable[[], list[Record]]] = {
     PluginKind.STANDARD: lambda: list(plugged().records),
     PluginKind.CASE_LIST: lambda: list(formats_of_packages().records),
 }
-"""By kind of plugins: how their records are made."""
+"""The function that makes the records, by kind of plugin."""

@@ -1,7 +1,7 @@
 """A counterparty's test of a bundle: some of its cases, drawn at random, judged again on another machine.
 
-Verdicts must agree; where a call gives the same bits every time, other bits than in the bundle are counted. A deviation
-is shown as the case's own failure is: with its cause and the line that judges it once more.
+Verdicts must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like
+a failure: with its cause and the line that replays it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from poolproof.suites import completion
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.diagnosis import asked_by
-from poolproof.suites.running.given import give_libraries
-from poolproof.suites.running.replanning import asked_again
+from poolproof.suites.running.diagnosis import further_question_of
+from poolproof.suites.running.plan_record import redraw_questions
+from poolproof.suites.running.replay_arguments import set_libraries
 
 _COMPARED = (
     "backend",
@@ -60,10 +60,10 @@ class NothingToSample(BadInput):
 
 
 @dataclass(frozen=True)
-class Again:
-    """One case judged a second time: its row in the bundle and here; ``differs`` says how, empty if the verdicts agree.
+class Rejudged:
+    """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if the verdicts agree.
 
-    ``other_bits`` is whether a call that owes the same bits every time gave others than in the bundle.
+    ``other_bits``: whether a deterministic call gave other bits than in the bundle.
     """
 
     before: Row
@@ -73,7 +73,7 @@ class Again:
 
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
-    """So many of the judged rows, or all if there are fewer, each as likely as any other; by block."""
+    """Draw so many of the judged rows, or all if there are fewer, uniformly; ordered by block."""
     rows = read_rows(digest.folder, list(_COMPARED), having("verdict", JUDGED))
     if not rows.num_rows:
         raise NothingToSample("the run in the bundle has judged no case")
@@ -81,8 +81,8 @@ def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     return rows.take(sorted(chosen)).to_pylist()
 
 
-def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float) -> Iterator[Again]:
-    """The rows against what is found here, on ``backend`` or on those that the run names."""
+def rejudge(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float) -> Iterator[Rejudged]:
+    """Judge rows again, on ``backend`` or on those that the run names."""
     waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
     by_backend: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -95,15 +95,15 @@ def judge_again(digest: Digest, rows: Sequence[Row], backend: str | None, timeou
                 questions = _questions(digest.run, theirs)
                 for before, now in zip(theirs, sandbox.judge(questions), strict=True):
                     now = waivers.apply(now, environment) if backend is None else now
-                    yield Again(before, now, _difference(before, now), _has_other_bits(before, now))
+                    yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
             finally:
                 sandbox.close()
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
-    """The questions that the rows are about, drawn again, but for further ones; in the rows' order."""
+    """Return the questions of rows, in their order; planned ones are redrawn."""
     planned = [row for row in rows if row["aspect"] != DIAGNOSIS]
-    found = _drawn_again(run, planned) | {_key(row): asked_by(row) for row in rows if row["aspect"] == DIAGNOSIS}
+    found = _redrawn(run, planned) | {_key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS}
     return [found[_key(row)] for row in rows]
 
 
@@ -111,11 +111,11 @@ def _key(row: Row) -> tuple[str, str, str]:
     return row["backend"], row["block"], row["case_id"]
 
 
-def _drawn_again(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Question]:
+def _redrawn(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Question]:
     wanted = set(map(_key, rows))
     found = {
         (backend, block, question.id): question
-        for backend, block, questions in asked_again(run, {(row["backend"], row["block"]) for row in rows})
+        for backend, block, questions in redraw_questions(run, {(row["backend"], row["block"]) for row in rows})
         for question in questions
         if (backend, block, question.id) in wanted
     }
@@ -126,21 +126,20 @@ def _drawn_again(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str,
 
 
 def _difference(before: Row, now: Row) -> str:
-    """In what the second judgement differs, empty where it agrees."""
-    violated = list(before["checks_violated"] or ()), list(now.get("checks_violated") or ())
-    if (before["verdict"], violated[0]) != (now["verdict"], violated[1]):
-        return f"{_said(before['verdict'], violated[0])} in the bundle, {_said(now['verdict'], violated[1])} here"
-    return ""
+    """Describe how the second verdict differs, empty if it agrees."""
+    there, here = _verdict_text(before), _verdict_text(now)
+    return f"{there} in the bundle, {here} here" if there != here else ""
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:
     digests = before["output_digest"], now.get("output_digest")
-    owes_bits = "repeat" in (before["checks_judged"] or ()) and "repeat" in (now.get("checks_judged") or ())
-    return owes_bits and None not in digests and digests[0] != digests[1]
+    repeats = "repeat" in (before["checks_judged"] or ()) and "repeat" in (now.get("checks_judged") or ())
+    return repeats and None not in digests and digests[0] != digests[1]
 
 
-def _said(verdict: str, violated: Sequence[str]) -> str:
-    return f"{verdict} ({', '.join(violated)})" if violated else verdict
+def _verdict_text(row: Row) -> str:
+    violated = ", ".join(row.get("checks_violated") or ())
+    return f"{row['verdict']} ({violated})" if violated else row["verdict"]
 
 
 @click.command()
@@ -158,20 +157,20 @@ def rerun(
     Exits with 0 when all verdicts agree, with 1 when one does not.
     """
     allow_free_memory()
-    give_libraries(libraries)
+    set_libraries(libraries)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:
         try:
-            judged = list(judge_again(digest, sample(digest, number, seed), backend, timeout))
+            judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout))
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
-    _tell(judged, seed)
+    _report(judged, seed)
 
 
-def _tell(judged: Sequence[Again], seed: int) -> NoReturn:
-    """Print what differs, and end with what it amounts to.
+def _report(judged: Sequence[Rejudged], seed: int) -> NoReturn:
+    """Print what differs, and exit with the overall verdict.
 
-    Other bits are told, and are no disagreement: another machine may add in another order, within what is admissible.
+    Other bits are counted, but are no disagreement: another machine may add in another admissible order.
     """
     out = console()
     differing = [again for again in judged if again.differs]

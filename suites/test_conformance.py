@@ -1,4 +1,4 @@
-"""Every aspect of conformance, block by block; ``--aspect`` and ``-k`` choose among them by the names they go by."""
+"""All aspects of conformance, block by block; ``--aspect`` and ``-k`` choose among them by name."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a backend cannot be asked at all: skipped in the open, with the backend's own reason."""
+"""Operators and dtypes that a backend does not support: skipped, with the backend's own reason."""
 
 from collections.abc import Callable
 

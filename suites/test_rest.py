@@ -1,7 +1,7 @@
-"""What is left of a ``--budget`` when every block was asked its first cases: all blocks go on, turn by turn."""
+"""The rest of a ``--budget`` once the first cases of every block are judged: all blocks continue, slice by slice."""
 
 from collections.abc import Callable
 
 
-def test_rest(turn: int, spend: Callable[[], None]) -> None:  # noqa: ARG001
-    spend()
+def test_rest(time_slice: int, examine_slice: Callable[[], None]) -> None:  # noqa: ARG001
+    examine_slice()

@@ -1,9 +1,9 @@
-"""The command ``verify``, which draws the questions of an archive's run again as this suite does."""
+"""The command ``verify``, which redraws the questions of an archive's run."""
 
 from __future__ import annotations
 
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.commands import verify_with
-from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw, redraw_further
 
-verify = verify_with(Redraw(drawn_again, mandatory, plan_cases, further_again))
+verify = verify_with(Redraw(redraw, mandatory, plan_cases, redraw_further))

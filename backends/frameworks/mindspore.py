@@ -91,6 +91,6 @@ def _pool(call: ArrayCall) -> Callable[..., Any]:
 
 
 def _results(function: Callable[..., Any], *arrays: NDArray) -> tuple[NDArray, ...]:
-    """The arrays that a function returns; asking for them makes it compute them."""
+    """Compute the arrays that a function returns."""
     returned = function(*map(mindspore.Tensor, arrays))
     return tuple(each.asnumpy() for each in (returned if isinstance(returned, tuple) else (returned,)))

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.host.protocol import Change
+from poolproof.backends.host.protocol import StateChange
 
 _LIBM, _LIBC = ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
 _LIBC.setlocale.restype = ctypes.c_char_p
@@ -68,8 +68,8 @@ class ProcessState:
         self._grown: set[Hashable] = set()
         self._keep(self._look())
 
-    def changes(self, form: Callable[[], Hashable]) -> list[Change]:
-        """What differs from the state before a call; ``form`` is asked what tells it from calls of other forms."""
+    def changes(self, form: Callable[[], Hashable]) -> list[StateChange]:
+        """Compare with the state before a call; ``form`` identifies calls of its kind."""
         now = self._look()
         if now == self._state:
             return []
@@ -86,7 +86,7 @@ class ProcessState:
         changed = [what for what in changed if what not in _FIRST_CALL or self._is_repeated(what, form())]
         self._keep(self._look())
         settled = _in_words(self._state)
-        return [Change(what, before[what], after[what], settled[what] == before[what]) for what in changed]
+        return [StateChange(what, before[what], after[what], settled[what] == before[what]) for what in changed]
 
     def _look(self) -> tuple[Any, ...]:
         """Everything that is compared, as it comes."""
@@ -162,7 +162,7 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
 
 
 def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
-    """What sigaction(2) gives; its layout is the library's own."""
+    """Return the result of sigaction(2), whose layout is the library's own."""
     handler = ctypes.create_string_buffer(256)
     _LIBC.sigaction(number, None, handler)
     return handler

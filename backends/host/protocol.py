@@ -52,7 +52,7 @@ _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def to_frame(message: Mapping[str, Any]) -> bytes:
-    """The bytes of a frame; `ProtocolError` where it would be too long."""
+    """Encode a frame; `ProtocolError` if it would be too long."""
     text = _ENCODE(message).encode()
     if len(text) > MAX_FRAME:
         raise ProtocolError(f"a message of {len(text)} bytes is longer than {MAX_FRAME}")
@@ -80,7 +80,7 @@ class Channel:
         self.connection.sendall(to_frame(message))
 
     def receive(self) -> dict[str, Any]:
-        """The next message, however long it takes; EOFError where the peer hung up, `ProtocolError` for garbage."""
+        """Receive the next message, without a time limit; EOFError if the peer hung up, `ProtocolError` for garbage."""
         message = self.take()
         while message is None:
             message = self.advance()
@@ -97,7 +97,7 @@ class Channel:
         return self.take()
 
     def take(self) -> dict[str, Any] | None:
-        """The next message if all of it has been received."""
+        """Return the next message if all of it has been received."""
         received = self._received
         if len(received) < _HEADER:
             return None
@@ -151,7 +151,7 @@ def _windows_record(windows: Windows) -> dict[str, Any]:
 
 
 def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Call, list[tuple[int, int]]]:
-    """A call on tensors in ``memory``, and (first byte, bytes) of what may not be touched while it is made."""
+    """Read a call on tensors in ``memory``, and the (first byte, bytes) that must not be touched meanwhile."""
     operator = OPERATORS[record["operator"]]
     tensors, fences = {}, []
     for name, told in record["tensors"].items():
@@ -181,7 +181,7 @@ class NotAllowed(Exception):
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """Something of the host's process that a call left otherwise than it was, and whether the host put it right."""
 
     what: str
@@ -352,7 +352,7 @@ def _fields(kind: Any) -> list[tuple[str, str, Any]]:
 
 
 def write_flat(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass of the protocol that are not at their defaults."""
+    """Convert a dataclass of the protocol to a record, without fields at their defaults."""
     record = {}
     for name, kind, default in _fields(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
@@ -373,7 +373,7 @@ def write_given(value: Any, kind: Any, method: str) -> dict[str, Any]:
 
 
 def read_flat(kind: type[_Record], record: Any) -> _Record:
-    """What `write_flat` gave, of that class; `ProtocolError` for anything else."""
+    """Read a record of `write_flat`; `ProtocolError` for anything else."""
     kinds = {name: type_ for name, type_, _ in _fields(kind)}  # type: ignore[arg-type]
     try:
         return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
@@ -400,10 +400,10 @@ def read_outcome(record: Any, call: Call) -> Outcome:
     return outcome
 
 
-def read_changes(record: Any) -> tuple[Change, ...]:
+def read_changes(record: Any) -> tuple[StateChange, ...]:
     if not isinstance(record, list):
         raise ProtocolError(f"{record!r:.80} is no list of changes")
-    return tuple(read_flat(Change, change) for change in record)
+    return tuple(read_flat(StateChange, change) for change in record)
 
 
 DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
@@ -418,7 +418,7 @@ def write_declaration(name: str, value: Any) -> Any:
 
 
 def read_declarations(record: Any) -> dict[str, Any]:
-    """What each of `DECLARATIONS` returned, or the `Raised` that it did not."""
+    """Read what each of `DECLARATIONS` returned or raised (`Raised`)."""
     if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
         raise ProtocolError(f"{record!r:.80} are no declarations")
     return {name: _read_declaration(name, value) for name, value in record.items()}

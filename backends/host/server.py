@@ -52,10 +52,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def serve(control: int, arena: int, size: int) -> None:
     """Answer requests on a socket about tensors in shared memory until the judge hangs up."""
-    Host(Channel(socket.socket(fileno=control)), mmap.mmap(arena, size)).answer_all()
+    RequestServer(Channel(socket.socket(fileno=control)), mmap.mmap(arena, size)).answer_all()
 
 
-class Host:
+class RequestServer:
     """One backend, which `describe` makes, and the state of the process that it is in."""
 
     backend: Backend
@@ -161,7 +161,7 @@ class Host:
         return {"pid": pid}
 
     def work(self, descriptor: int, zygote: int) -> NoReturn:
-        """What a fork does, until the judge hangs up; it dies with its zygote."""
+        """Serve as a worker until the judge hangs up; die with the zygote."""
         status = 1
         try:
             os.setpgid(0, 0)
@@ -196,7 +196,7 @@ class Host:
         return read_call(record, self.memory)
 
     def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:
-        """What ``work`` returns, while the pages behind some buffers can be neither read nor written."""
+        """Do ``work`` while the pages behind some buffers can be neither read nor written."""
         if not fences:
             return work()
         try:
@@ -229,14 +229,14 @@ _PLACES = ("at", "bytes", "guard", "fence", "declare")
 
 
 def _form(request: Any) -> str:
-    """A request but for the places of its tensors."""
+    """Describe a request without the places of its tensors."""
     if isinstance(request, dict):
         return str([(name, _form(value)) for name, value in request.items() if name not in _PLACES])
     return str(request)
 
 
 def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Description:
-    """What a backend says of itself; `UnknownBackend` where that is something that it may not."""
+    """Describe a backend; `UnknownBackend` for an invalid declaration."""
     unsupported = {}
     for operator in OPERATORS.values():
         for key in ((operator.name, dtype, stored) for stored in operator.indices.dtypes for dtype in FORMATS):
@@ -265,7 +265,7 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
 
 
 def mapped_libraries() -> frozenset[str]:
-    """The real paths of the shared libraries in this process but Python's own; none where the system does not tell."""
+    """Return the real paths of this process's shared libraries, without Python's; none if the system has no maps."""
     pythons = get_path("platstdlib")
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -277,7 +277,7 @@ def mapped_libraries() -> frozenset[str]:
 
 
 def import_folders() -> list[str]:
-    """The folders that only this session imports from, its own and those of PYTHONPATH, as far as a module is there.
+    """Return the folders that only this session imports from, its own and those of PYTHONPATH, if they hold a module.
 
     This project's own modules are wherever it is installed, and whoever replays has it.
     """

@@ -19,4 +19,5 @@ row = judge(CASE, sys.argv[1])
 if row["verdict"] == "violates":
     print(failure_text(row))
 else:
-    print(f"{row['verdict']}: {len(row['checks_judged'])} checks, {row['n_bits_owed']} of {row['n']} cells owed bits")
+    single_valued = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
+    print(f"{row['verdict']}: {len(row['checks_judged'])} checks, {single_valued}")

@@ -16,7 +16,7 @@ from poolproof.suites.running.plans import PLANS, blocks, subjects
 def rows(backend: Backend, *aspects: str, count: int = 12) -> list[Row]:
     chosen = [subject for subject in subjects("arrays", backend) if subject.unsupported is None]
     asked = blocks(chosen, [CASE_ASPECTS[name] for name in aspects], PLANS["smoke"], 1)
-    return [answer(question, backend) for block in asked for question in block.first(count)]
+    return [answer(question, backend) for block in asked for question in block.prefix(count)]
 
 
 @pytest.mark.parametrize("framework", [Arrays, OfTensor, ChannelsLast])

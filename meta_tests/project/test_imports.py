@@ -1,8 +1,12 @@
-"""Imports run one way: between rooms, between the wings of the reports, and from suites to reports through one door."""
+"""Imports run one way: between rooms, between the wings of the reports, and from suites to reports through one door.
+
+A class has one name in all rooms.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -72,3 +76,15 @@ def test_suites_reach_the_reports_through_their_rows_alone() -> None:
     through = [(path, module) for path, module in imports("suites") if module[0] == "reports"]
     assert len(through) > 10
     assert not [(path, module) for path, module in through if path.name not in DOORS and module[1] != "rows"]
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places = defaultdict(list)
+    for room in ROOMS:
+        root = Path(str(files(f"poolproof.{room}")))
+        for path in root.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name].append(f"{room}/{path.relative_to(root)}:{node.lineno}")
+    assert len(places) > 200
+    assert not {name: found for name, found in places.items() if len(found) > 1}

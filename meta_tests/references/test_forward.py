@@ -208,7 +208,7 @@ def questions(aspect: str = "special_values") -> list[CaseQuestion]:
         if not subject.operator.is_backward and (subject.dtype, subject.index_dtype) == ("float16", "int64")
     ]
     asked = blocks(chosen, [CASE_ASPECTS[aspect]], PLANS["smoke"], 1)
-    return [question for block in asked for question in block.first(40)]
+    return [question for block in asked for question in block.prefix(40)]
 
 
 def violated(picks: ForwardRule, declared: ForwardRule, aspect: str = "special_values") -> set[str]:

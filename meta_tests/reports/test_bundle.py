@@ -26,7 +26,7 @@ from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw
 from reports_made_up import Recipe, make_run
 
 ROWS = "rows/main-0000.parquet"
@@ -35,11 +35,11 @@ Files = dict[str, bytes]
 
 @cache
 def _everything(asked: str) -> list[DrawnBlock]:
-    return list(drawn_again(json.loads(asked)))
+    return list(redraw(json.loads(asked)))
 
 
 def drawn_once(run: Mapping[str, Any]) -> list[DrawnBlock]:
-    """What `drawn_again` draws, once for all records that ask the same."""
+    """What `redraw` draws, once for all records that ask the same."""
     return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed", "budget") if name in run}))
 
 
@@ -66,7 +66,7 @@ def problems(bundle: Path) -> str:
 
 
 def test_a_bundle_stands(bundle: Path) -> None:
-    found = verify(bundle, draw=Redraw(drawn_again, mandatory, plan_cases))
+    found = verify(bundle, draw=Redraw(redraw, mandatory, plan_cases))
     assert found.overall is Overall.CONFORMS, found.steps
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")

@@ -1,1 +1,1 @@
-"""How good the suite is: a plan put to an emulator with one seeded defect at a time, and how soon each is found."""
+"""The score of the suite: which seeded defects of an emulator a plan finds, and how soon."""

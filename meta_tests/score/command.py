@@ -1,4 +1,4 @@
-"""``poolproof score``: how many seeded defects a plan finds, how soon, and by which check."""
+"""The command ``poolproof score``: how many seeded defects a plan finds, how soon, and by which check."""
 
 from __future__ import annotations
 

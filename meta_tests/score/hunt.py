@@ -1,4 +1,4 @@
-"""Hunts: one process per defect puts a plan's questions to an emulator that has it until an answer is a violation.
+"""Hunts: a process per defect judges a plan's questions on an emulator with it, until one is violated.
 
 The process that organises the hunts holds the questions, and forks one for each hunt. What a hunt finds counts only
 when the honest emulator passes the same question.
@@ -40,7 +40,7 @@ HONEST = ""
 
 @dataclass
 class Result:
-    """What became of one defect on one product.
+    """The result for one defect on one product.
 
     ``cases`` were asked and ``seconds`` spent until it was found, or in all; ``cpu_seconds`` is the work of its
     processes, shrinking included. ``row`` is the violation; ``shrunk`` the smallest case found that shows it, and
@@ -82,7 +82,7 @@ class _Hunt:
         return self.asked.questions[self.result.product]
 
     def __call__(self) -> _Found:
-        """What a process of its own finds."""
+        """Hunt in a process of its own."""
         row, smaller, position, begun = None, None, self.position, time.monotonic()
         with emulator(self.result.product, self.result.defect, self.timeout) as sandbox:
             for row in _rows(sandbox, self.questions[position:]):
@@ -96,7 +96,7 @@ class _Hunt:
         return _Found(position, row, smaller, seconds, _cpu_seconds())
 
     def _smaller(self, sandbox: Sandbox, question: Question, row: Row) -> Question | None:
-        """The smallest question found that still breaks the same check."""
+        """Seek the smallest question that still breaks the same check."""
         first = set(row["checks_violated"][:1])
 
         def still_fails(asked: Question) -> bool:
@@ -107,7 +107,7 @@ class _Hunt:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a hunt came to: the violation that the last of the questions up to ``position`` showed, if one did."""
+    """The result of a hunt: the violation that the last of the questions up to ``position`` showed, if one did."""
 
     position: int
     row: Row | None
@@ -179,18 +179,18 @@ class Hunts:
             result.replays = not self._passes(result.product, result.defect, question)
 
     def _is_honest_about(self, product: str, question: Question) -> bool:
-        """Whether the honest emulator passes: it is asked once, for one question finds many defects."""
+        """Tell whether the honest emulator passes, once per question: one question finds many defects."""
         if (product, question) not in self._honest and self._passes(product, HONEST, question):
             self._honest.add((product, question))
         return (product, question) in self._honest
 
     def _passes(self, product: str, defect: str, question: Question) -> bool:
-        """Whether a fresh process gives an answer to this one question that is no violation."""
+        """Tell whether this question alone gives no violation in a fresh process."""
         return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
 
 
 def answers(product: str, defect: str, questions: Sequence[Question], timeout: float) -> Iterator[Row]:
-    """Rows of an emulator in a process of its own, one per question in order."""
+    """Yield the rows of an emulator in a process of its own, one per question in order."""
     with emulator(product, defect, timeout) as sandbox:
         yield from _rows(sandbox, questions)
 
@@ -205,7 +205,7 @@ def _rows(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
 
 @contextmanager
 def emulator(product: str, defect: str, timeout: float) -> Iterator[Sandbox]:
-    """The emulator with a defect, which it reads once, when it is loaded."""
+    """Open the emulator with a defect, which it reads once, when it is loaded."""
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend_name(product), Path(scratch), "score", timeout)
         try:
@@ -241,7 +241,7 @@ def _do(number: int, product: str, defect: str, function: Callable[[Backend], An
 
 
 def in_forks(tasks: deque[_T], workers: int) -> Iterator[tuple[_T, Any]]:
-    """Each task with what it returns in a fork of this process, as they end; further ones may be added meanwhile.
+    """Yield each task with its result from a fork of this process, as they end; tasks may be added meanwhile.
 
     `OwnFault` where one raises.
     """
@@ -281,6 +281,6 @@ def _say_what(task: Callable[[], Any], connection: Connection) -> None:
 
 
 def _cpu_seconds() -> float:
-    """The work of this process and of those that it started and that have ended."""
+    """Measure the processor time of this process and of its ended children."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)

@@ -1,4 +1,4 @@
-"""What a plan asks, in an order that finds defects early: a little of every block before more of any.
+"""The questions of a plan in an order that finds defects early: a few of every block before more of any.
 
 Cases depend on operator, dtypes, aspect and seed alone, never on a backend or a defect. So they are drawn once, in a
 few rounds of growing size, and serve every product and every defect that is still at large when a round begins.
@@ -53,7 +53,7 @@ class Round:
 
 
 def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
-    """The rounds of a plan on products, each named with what its backend says of itself."""
+    """Yield the rounds of a plan on products, by the surveys of their backends."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
     phases = {product: list(blocks(survey.subjects, [PHASES], plan, seed)) for product, survey in surveys.items()}
     ways = {product: _phase_questions(found, seed) for product, found in phases.items()}
@@ -85,7 +85,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
 
 
 def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) -> Iterator[dict[str, list[Question]]]:
-    """The calls of the contract that are varied and drawn, some blocks at a time.
+    """Yield the varied and drawn calls of the contract, some blocks at a time.
 
     There are tens of thousands, which would keep what finds most waiting, and each takes microseconds: so they come
     between the first rounds and the large ones.
@@ -104,7 +104,7 @@ def _shuffled(planned: Sequence[ContractBlock], seed: int) -> list[ContractBlock
 
 @dataclass(frozen=True)
 class _Part:
-    """What of a plan of ``size`` cases one round asks: from where ``start`` cases are over to where ``end`` are."""
+    """The part of a plan of ``size`` cases that one round asks, from its ``start``-th to its ``end``-th case."""
 
     start: int
     end: int
@@ -115,7 +115,7 @@ class _Part:
         return self.end == min(self.size, _FIRST_ROUNDS[-1])
 
     def of_block(self, block: _OfCases, plan: Plan) -> tuple[int, int]:
-        """Numbers of the cases of a block, first and past the last: a hunt begins as a smaller plan would.
+        """Return the bounds of a block's cases: a hunt begins as a smaller plan would.
 
         Cases that are listed, not drawn, come first unless they cost much.
         """
@@ -131,18 +131,18 @@ class _Part:
         return questions[slice(*self._bounds(len(questions), self._contract_over))]
 
     def _bounds(self, count: int, share_over: Callable[[int], float]) -> tuple[int, int]:
-        """Rounded upwards, so that whatever has a case has one in its first round."""
+        """Round upwards, so that whatever has a case has one in its first round."""
         return ceil(count * share_over(self.start)), ceil(count * share_over(self.end))
 
     def _drawn_over(self, cases: int) -> float:
         return cases / self.size
 
     def _contract_over(self, cases: int) -> float:
-        """Every plan asks the whole contract, in its first rounds."""
+        """Return the part of the contract that is asked: all of it in the first rounds."""
         return min(cases / min(self.size, _FIRST_ROUNDS[-1]), 1.0)
 
     def _costly_over(self, cases: int) -> float:
-        """What costs much comes in one piece, once the first rounds have left few defects at large."""
+        """Return 0 until the first rounds are over, then 1: costly cases come last, when few defects are left."""
         return float(cases > _FIRST_ROUNDS[-1] or cases == self.size)
 
 
@@ -153,32 +153,32 @@ def _parts(size: int) -> Iterator[_Part]:
 
 
 def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[ContractQuestion]:
-    """What is asked of each clause of a product's contract: a call for each of each block, then a second for any."""
+    """Order the calls of a product's contract: one of each clause and block, then a second of each."""
     asked = [question for block in planned if block.is_counted_by_clause for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    turns: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     placed = []
     for question in asked:
-        placed.append((turns[question.block, question.clause], question))
-        turns[question.block, question.clause] += 1
+        placed.append((seen[question.block, question.clause], question))
+        seen[question.block, question.clause] += 1
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQuestion]:
-    """Everything that is asked of a product's phases: each way once for each operator, then a second time for any."""
+    """Order the calls of a product's phases: each scenario once for each operator, then a second time."""
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    turns: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     placed = []
     for question in asked:
         key = question.case.operator, question.scenario.id
-        placed.append((turns[key], question))
-        turns[key] += 1
+        placed.append((seen[key], question))
+        seen[key] += 1
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:
-    """The cases of every block between two shares of its plan.
+    """Draw the cases of every block between two shares of its plan.
 
     The processes that draw end before the round begins: a process that has threads should not fork hunts.
     """
@@ -197,7 +197,7 @@ def _key(block: _OfCases) -> _Drawn:
 
 
 def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
-    return [(asked.case, asked.repeats) for asked in block.first(end)[start:]]
+    return [(asked.case, asked.repeats) for asked in block.prefix(end)[start:]]
 
 
 def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Question]]:
@@ -206,7 +206,7 @@ def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -
 
 
 def _spread(groups: Sequence[Sequence[Question]], seed: int) -> list[Question]:
-    """All groups merged, each of them spread evenly over the whole, and backwards: Hypothesis draws the least of a
+    """Merge groups, each spread evenly over the whole, and backwards: Hypothesis draws the least of a
     block's cases first, which shows the least.
     """
     lots = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A score as a table, a Parquet file and a page: which defects a plan found, by which checks, and how soon.
+"""The score as a table, a Parquet file and a page: which defects a plan found, by which checks, and how soon.
 
 Rows are defects, one column each for what a defect is and what became of it; ``checks`` lists the checks that the case
 which found it violated.
@@ -46,7 +46,7 @@ def summarise(frame: pd.DataFrame) -> Summary:
 
 
 def needs(frame: pd.DataFrame, checks: Sequence[str]) -> dict[str, str]:
-    """How much each check is needed.
+    """The need for each check.
 
     ``alone``: some defect was found by nothing else. ``shared``: others found the same ones. ``none``: never violated.
     """

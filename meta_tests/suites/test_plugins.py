@@ -27,9 +27,9 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugged import LoadedPlugins, load_plugins
 from poolproof.suites.plugins import LISTED
-from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw
 from scatter import Scatter
 from sessions import run_session
 
@@ -62,7 +62,7 @@ expires = {expires}
 SOON = date.today() + timedelta(days=90)
 
 
-DRAW = Redraw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(redraw, mandatory, plan_cases)
 
 Package = Callable[..., Path]
 
@@ -90,7 +90,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
     sys.modules.pop("theirs", None)
 
 
-def standards(package: Package, module: str) -> Plugged:
+def standards(package: Package, module: str) -> LoadedPlugins:
     package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + module})
     return plugged_standards.plugged()
 

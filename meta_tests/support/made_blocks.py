@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from poolproof.suites.running.allotment import Allotment, Budget, Portion
-from poolproof.suites.running.plans import Block, beyond_id, root_of
+from poolproof.suites.running.plans import Block, extension_id, root_of
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Made:
     id: str
     count: int
     seconds: float
-    least: int = 1
-    grain: int = 1
+    min_cases: int = 1
+    min_batch: int = 1
     endless: bool = False
-    turn: int = 0
+    index: int = 0
 
     @property
     def subject(self) -> SimpleNamespace:
@@ -32,27 +32,27 @@ class Made:
     def aspect(self) -> SimpleNamespace:
         return SimpleNamespace(id="values")
 
-    def beyond(self) -> Made | None:
-        root, turn = root_of(self.id), self.turn + 1
-        return replace(self, id=beyond_id(root, turn), turn=turn) if self.endless else None
+    def extension(self) -> Made | None:
+        root, index = root_of(self.id), self.index + 1
+        return replace(self, id=extension_id(root, index), index=index) if self.endless else None
 
-    def of(self, count: int) -> Made:
+    def with_count(self, count: int) -> Made:
         return replace(self, count=count)
 
 
 class Clock:
     """Processes that take turns: each has a time of its own, and whose is least goes on."""
 
-    def __init__(self, folder: Path, made: list[Made], seconds: float, workers: int, goes_beyond: bool = False):
+    def __init__(self, folder: Path, made: list[Made], seconds: float, workers: int, extends_plan: bool = False):
         self.times = [0.0] * workers
         self.now = 0.0
         self.portions: list[Portion] = []
         given = cast(list[Block], made)
         self.allotments = [
-            Allotment(folder, given, Budget(seconds, 0.0, goes_beyond), workers, lambda: self.now) for _ in self.times
+            Allotment(folder, given, Budget(seconds, 0.0, extends_plan), workers, lambda: self.now) for _ in self.times
         ]
         for number, block in enumerate(given):
-            for portion in self.allotments[number % workers].first(block):
+            for portion in self.allotments[number % workers].first_portions(block):
                 self._judge(number % workers, portion)
 
     def spend(self) -> None:
@@ -60,7 +60,7 @@ class Clock:
         while len(idle) < len(self.times):
             worker = min(set(range(len(self.times))) - idle, key=self.times.__getitem__)
             self.now = self.times[worker]
-            portion = self.allotments[worker].next()
+            portion = self.allotments[worker].next_portion()
             if portion is None:
                 idle.add(worker)
             else:
@@ -71,7 +71,7 @@ class Clock:
         seconds = cases * block.seconds
         self.times[worker] += seconds
         self.now = self.times[worker]
-        self.allotments[worker].took(portion, cases, seconds)
+        self.allotments[worker].record_time(portion, cases, seconds)
         self.portions.append(portion)
 
     def taken(self) -> Counter[str]:

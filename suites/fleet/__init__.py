@@ -1,5 +1,5 @@
-"""Judging on the devices of many machines: a driver deals out blocks, judges on the nodes hand their rows back.
+"""Judging on the devices of many machines: a driver assigns blocks, judges on the nodes return rows.
 
-`node` is what runs on a device, `dispatch` who gets what and what becomes of it when somebody dies, `ray_pool` the
-only module that knows Ray, and `session` where a session of pytest uses them in the place of its own loop.
+`node` runs on a device; `dispatch` assigns work, again if a judge dies; `ray_pool` alone knows Ray; `session` replaces
+pytest's own loop.
 """

@@ -1,7 +1,7 @@
-"""Who of a fleet judges what: work goes to whoever is idle, and what a judge that died had not judged to another.
+"""Dispatch of work in a fleet: work goes to idle judges, and what a dead judge left to another.
 
-Rows are handed on as they come, so that of a judge that dies no more is judged again than what it was at. What judges
-are, and how they are reached, is not known here: a `Pool` says.
+Rows are passed on as they come, so when a judge dies, only the case in progress is judged again. A `Pool` knows what
+judges are and how to reach them.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from poolproof.suites.isolation.supervision import START_SECONDS
 from poolproof.suites.judging.question import Question
 
 MOST_DEATHS = 5
-"""Of judges at one case, which gets no other: judges that are killed from outside die at any."""
+"""Deaths of judges at one case before it is given up: judges that are killed from outside die at any case."""
 
 
 @dataclass(frozen=True)
-class Came:
-    """Rows have come from a judge."""
+class RowsArrived:
+    """Rows arrived from a judge."""
 
     judge: int
     batch: Batch
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A judge has judged all that it was given; ``error`` says what it raised instead, empty if nothing."""
+class WorkFinished:
+    """A judge finished its work; ``error`` is what it raised instead, empty if nothing."""
 
     judge: int
     error: str = ""
 
 
 @dataclass(frozen=True)
-class Died:
-    """A judge is gone; ``why`` ends a sentence about it."""
+class JudgeDied:
+    """A judge is gone; ``reason`` completes a sentence about it."""
 
     judge: int
-    why: str
+    reason: str
 
 
-Event = Came | Ended | Died
+Event = RowsArrived | WorkFinished | JudgeDied
 
 
 class Pool(Protocol):
@@ -55,38 +55,36 @@ class Pool(Protocol):
     def judges(self) -> Sequence[int]: ...
 
     def takes(self, judge: int, work: Work) -> bool:
-        """Whether the work is for this judge, where there is another that is idle."""
+        """Tell whether a judge should get some work, if there are others."""
 
     def give(self, judge: int, work: Work, judged: frozenset[str]) -> None:
-        """Let an idle judge judge what of the work is not ``judged`` yet, by the ids of its cases."""
+        """Have an idle judge judge the work, but for cases whose ids are in ``judged``."""
 
     def wait(self, seconds: float) -> Iterable[Event]:
-        """What happened, as soon as something did."""
+        """Wait for events; return as soon as there are some."""
 
     def replace(self, judge: int) -> None:
-        """Put a new judge in the place of one that died, or that is to be ended. `BadInput` where there is none."""
+        """Replace a judge that died or hangs; `BadInput` if there is no other."""
 
 
 class Sink(Protocol):
-    """What becomes of what is judged."""
+    """The consumer of what a fleet judges."""
 
     def take(self, batch: Batch) -> None: ...
 
     def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
-        """All of the work has its rows, the last ones from that judge, that long after it got it; ``error`` says why
-        not.
-        """
+        """Finish work that a judge ended, so many seconds after it got it; ``error`` says why rows are missing."""
 
-    def note_death(self, work: Work, case: Question | None, why: str) -> None:
-        """A judge died at some work, most likely at that case; it is judged by another."""
+    def note_death(self, work: Work, case: Question | None, reason: str) -> None:
+        """Report that a judge died at some work, most likely at that case; another continues."""
 
     def give_up(self, work: Work, case: Question) -> Row:
-        """The row of a case that nobody survives."""
+        """Make the row of a case that no judge survives."""
 
 
 @dataclass
-class _Share:
-    """What one judge is at."""
+class _Assignment:
+    """The work that a judge is at."""
 
     work: Work
     began: float
@@ -94,65 +92,75 @@ class _Share:
 
 
 class Dispatch:
-    """Deals out works, the first first. A judge that says nothing for ``patience`` seconds is ended."""
+    """Assigns works in order. A judge that is silent for ``silence_timeout`` seconds is ended."""
 
-    def __init__(self, pool: Pool, sink: Sink, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, pool: Pool, sink: Sink, silence_timeout: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._pool = pool
         self._sink = sink
-        self._patience = patience
+        self._silence_timeout = silence_timeout
         self._clock = clock
-        self._shares: dict[int, _Share] = {}
+        self._assignments: dict[int, _Assignment] = {}
         self._rows: dict[str, list[Row]] = {}
         self._deaths: Counter[tuple[str, str]] = Counter()
 
     def run(self, works: Iterable[Work], goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Until all works have ended, or nothing is to be dealt out any more and what was dealt has ended."""
+        """Run until all works have ended; once ``goes_on`` returns false, no more are assigned."""
         left = deque(works)
-        while left or self._shares:
+        while left or self._assignments:
             if not goes_on():
                 left.clear()
-            self._deal(left)
+            self._assign(left)
             for event in self._pool.wait(1.0):
-                self._happened(event, left)
-            for judge, share in list(self._shares.items()):
-                if self._clock() - share.heard > self._patience:
-                    self._lost(Died(judge, f"said nothing for {self._patience:,.0f} s and was ended"), left)
+                self._handle(event, left)
+            for judge, assignment in list(self._assignments.items()):
+                if self._clock() - assignment.heard > self._silence_timeout:
+                    self._lose_judge(
+                        JudgeDied(judge, f"said nothing for {self._silence_timeout:,.0f} s and was ended"), left
+                    )
 
-    def _deal(self, left: deque[Work]) -> None:
+    def _assign(self, left: deque[Work]) -> None:
         for judge in self._pool.judges:
-            if judge in self._shares or not left:
+            if judge in self._assignments or not left:
                 continue
             work = next((work for work in left if self._pool.takes(judge, work)), None)
-            if work is None and not self._shares:
-                work = left[0]  # nobody is left that it would rather go to
+            if work is None and not self._assignments:
+                work = left[0]  # no better judge is left
             if work is not None:
                 left.remove(work)
                 self._pool.give(judge, work, self._judged(work))
                 now = self._clock()
-                self._shares[judge] = _Share(work, now, now)
+                self._assignments[judge] = _Assignment(work, now, now)
 
     def _judged(self, work: Work) -> frozenset[str]:
         return frozenset(row["case_id"] for row in self._rows.get(work.id, ()))
 
-    def _happened(self, event: Event, left: deque[Work]) -> None:
-        share = self._shares.get(event.judge)
-        if share is None:
+    def _handle(self, event: Event, left: deque[Work]) -> None:
+        assignment = self._assignments.get(event.judge)
+        if assignment is None:
             return
-        share.heard = self._clock()
+        assignment.heard = self._clock()
         match event:
-            case Came(_, batch):
+            case RowsArrived(_, batch):
                 self._sink.take(batch)
-                self._rows.setdefault(share.work.id, []).extend(batch.rows)
-            case Ended(judge, error):
-                del self._shares[judge]
-                self._sink.end(share.work, self._rows.pop(share.work.id, []), error, judge, share.heard - share.began)
-            case Died():
-                self._lost(event, left)
+                self._rows.setdefault(assignment.work.id, []).extend(batch.rows)
+            case WorkFinished(judge, error):
+                del self._assignments[judge]
+                self._sink.end(
+                    assignment.work,
+                    self._rows.pop(assignment.work.id, []),
+                    error,
+                    judge,
+                    assignment.heard - assignment.began,
+                )
+            case JudgeDied():
+                self._lose_judge(event, left)
 
-    def _lost(self, death: Died, left: deque[Work]) -> None:
-        work = self._shares.pop(death.judge).work
+    def _lose_judge(self, death: JudgeDied, left: deque[Work]) -> None:
+        work = self._assignments.pop(death.judge).work
         case = self._case_at(work)
-        self._sink.note_death(work, case, death.why)
+        self._sink.note_death(work, case, death.reason)
         if case is not None:
             self._deaths[work.id, case.id] += 1
             if self._deaths[work.id, case.id] >= MOST_DEATHS:
@@ -162,7 +170,7 @@ class Dispatch:
         self._pool.replace(death.judge)
 
     def _case_at(self, work: Work) -> Question | None:
-        """The first case behind all that have rows: what a judge was at, or was about to begin."""
+        """Return the first case behind all that have rows: the one in progress, or the next."""
         questions = [work.question] if isinstance(work, Single) else work.questions()
         judged = self._judged(work)
         last = max((number for number, asked in enumerate(questions) if asked.id in judged), default=-1)
@@ -170,11 +178,11 @@ class Dispatch:
         return next(behind, next((asked for asked in questions if asked.id not in judged), None))
 
 
-def patience(timeout: float) -> float:
-    """Seconds after which a judge that says nothing hangs itself: loading, and a case that is asked in all ways."""
+def silence_timeout(timeout: float) -> float:
+    """Return the seconds after which a silent judge counts as hung: loading, and a case with all its variants."""
     return START_SECONDS + 20.0 * timeout
 
 
 def by_cost(works: Iterable[Work], costs: Mapping[str, float]) -> list[Work]:
-    """The costly first, so that all end at about the same time."""
+    """Sort works, the costly first, so that all judges end at about the same time."""
     return sorted(works, key=lambda work: -costs.get(work.id, 1.0))

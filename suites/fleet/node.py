@@ -1,4 +1,4 @@
-"""What judges on a device of a fleet: a runner, whose rows and evidence are handed over as they come."""
+"""The judge on a device of a fleet: a runner whose rows and evidence are sent as they come."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from poolproof.suites.running.plans import Block
 from poolproof.suites.running.runner import Runner
 
 HOLD_SECONDS = 0.25
-"""How long rows are held back to be handed over together."""
+"""Seconds for which rows are collected before they are sent."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """Who judges: the machine, the suite that is installed there, and the bytes that are free."""
+    """The machine of a judge, the suite that is installed there, and its free bytes of memory."""
 
     name: str
     suite: dict[str, str]
@@ -36,9 +36,10 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a judge of a run is told. ``memory`` is what the run may take on a machine in bytes, 0 for what is free, and
-    ``sharing`` how many judges share it; the rest is as `Runner` says.
+class RunSettings:
+    """The settings of a run for its judges, most as in `Runner`.
+
+    ``memory`` is what the run may take on a machine in bytes, 0 for what is free; ``sharing`` judges share it.
     """
 
     waive: Callable[[Row], Row]
@@ -47,13 +48,13 @@ class Given:
     most_evidence: int
     memory: int
     judged: frozenset[tuple[str, str]] = frozenset()
-    led_to: frozenset[tuple[str, str]] = frozenset()
+    unplanned: frozenset[tuple[str, str]] = frozenset()
     sharing: int = 1
 
 
 @dataclass(frozen=True)
 class Single:
-    """A single question and the backend that it is put to; a ``further`` one is asked once, whatever comes."""
+    """A single question and its backend; a ``further`` one is judged once, whatever its verdict."""
 
     id: str
     question: Question
@@ -66,83 +67,82 @@ Work = Block | Single
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows, and by its path in the folder of a run the content of each file of evidence that they left."""
+    """Rows, and the contents of their evidence files, by path in the folder of the run."""
 
     rows: list[Row] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
 
 
 class Judge:
-    """Judges what it is given, one after the other, as the process of a session would.
+    """Judges works one after the other, as the process of a session would.
 
-    ``number`` tells it from the others of its run, counted from 0: backends may choose a device by it
-    (`WORKER_VARIABLE`).
+    ``number`` counts the judges of a run from 0: backends may choose a device by it (`WORKER_VARIABLE`).
     """
 
     def __init__(self, number: int) -> None:
         os.environ[WORKER_VARIABLE] = str(number)
         self._name = f"fleet{number}"
         self._folder = scratch_folder()
-        self._said: dict[str, Survey] = {}
+        self._surveys: dict[str, Survey] = {}
         self._loaded: dict[str, Sandbox] = {}
         self._rows: SimpleQueue[Row] = SimpleQueue()
-        # one thread for all: what guards a process ends it when the thread is gone that started it
+        # one thread for all: a process is ended with the thread that started it
         self._thread = ThreadPoolExecutor(1)
 
     def node(self) -> Node:
         return Node(platform.node(), suite_identity(), free_memory())
 
     def survey(self, backend: str) -> Survey:
-        """What a backend says about itself on this machine, as the function of that name; it stays loaded."""
+        """Survey a backend on this machine; it stays loaded."""
         return self._thread.submit(self._survey, backend).result()
 
-    def join(self, backends: Iterable[str], given: Given) -> tuple[Node, dict[str, dict[str, str]]]:
-        """Be ready to judge; who that is, and what the backends run on here."""
+    def join(self, backends: Iterable[str], settings: RunSettings) -> tuple[Node, dict[str, dict[str, str]]]:
+        """Prepare to judge; return the node and the environments of the backends."""
         environments = {backend: self.survey(backend).environment for backend in backends}
         node = self.node()
-        share(given.memory or node.free, given.sharing)
-        self._thread.submit(self._begin, given).result()
+        share(settings.memory or node.free, settings.sharing)
+        self._thread.submit(self._begin, settings).result()
         return node, environments
 
     def _survey(self, backend: str) -> Survey:
-        if backend not in self._said:
-            self._said[backend], self._loaded[backend] = surveyed(backend)
-        return self._said[backend]
+        if backend not in self._surveys:
+            self._surveys[backend], self._loaded[backend] = surveyed(backend)
+        return self._surveys[backend]
 
-    def _begin(self, given: Given) -> None:
+    def _begin(self, settings: RunSettings) -> None:
         self._runner = Runner(
             self._folder,
             name=self._name,
-            waive=given.waive,
+            waive=settings.waive,
             record=self._rows.put,
-            timeout=given.timeout,
-            shrinks=given.shrinks,
-            already_judged=given.judged,
-            already_led_to=given.led_to,
-            most_evidence=given.most_evidence,
+            timeout=settings.timeout,
+            shrinks=settings.shrinks,
+            already_judged=settings.judged,
+            already_unplanned=settings.unplanned,
+            most_evidence=settings.most_evidence,
             loaded=self._loaded,
         )
 
     def judge(self, work: Work, judged: frozenset[str]) -> Iterator[Batch]:
-        """The rows of all that is not ``judged`` yet, by the ids of its cases, `HOLD_SECONDS` behind at most."""
+        """Yield the rows of all cases whose ids are not in ``judged``, at most `HOLD_SECONDS` late."""
         ended = self._thread.submit(self._judge, work, judged)
         while not ended.done() or not self._rows.empty():
-            batch = self._collected(ended)
+            batch = self._collect(ended)
             if batch.rows:
                 yield batch
         ended.result()
 
     def _judge(self, work: Work, judged: frozenset[str]) -> None:
         if isinstance(work, Single):
-            ask = self._runner.judge_further if work.further else self._runner.judge_one
+            judge = self._runner.judge_further if work.further else self._runner.judge_one
             if work.question.id not in judged:
-                ask(work.question, work.backend)
+                judge(work.question, work.backend)
         else:
             self._runner.leave_out((work.id, case_id) for case_id in judged)
             self._runner.judge(work)
 
-    def _collected(self, ended: Future[None]) -> Batch:
-        """What comes until it is time to hand something over."""
+    def _collect(self, ended: Future[None]) -> Batch:
+        """Collect rows until it is time to send them."""
         batch, until = Batch(), time.monotonic() + HOLD_SECONDS
         while (left := until - time.monotonic()) > 0 and not (ended.done() and self._rows.empty()):
             try:
@@ -154,7 +154,7 @@ class Judge:
         return batch
 
     def _evidence_of(self, row: Row) -> Iterator[tuple[str, bytes]]:
-        """What a row left behind, which is not kept here."""
+        """Take the evidence files of a row, which are removed here."""
         if not row.get("case_id"):
             return
         for path_of in (evidence_path, shrunk_path):

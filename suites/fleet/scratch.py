@@ -1,4 +1,4 @@
-"""The folder of a judge: nobody removes it while the judge lives, and another judge does once that was killed."""
+"""The scratch folder of a judge, kept while the judge lives; other judges remove it if that was killed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pathlib import Path
 _PREFIX = "poolproof-judge-"
 
 _YOUNG = 5.0
-"""Seconds in which a folder may be made and not locked yet."""
+"""Age in seconds below which a folder may not be locked yet."""
 
 
 def scratch_folder() -> Path:
-    """A new folder of this process, locked until it ends, however it ends; those of judges that were killed go.
+    """Make a folder, locked until this process ends, and remove those of judges that were killed.
 
-    Where the file system knows no locks, none is taken, and none of these folders is removed by another.
+    On a file system without locks, folders of killed judges stay.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another judge removes it, too, or it is another user's
-            _remove_if_left(folder)
+        with suppress(OSError):  # removed by another judge, or another user's
+            _remove_if_unlocked(folder)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     with suppress(OSError):
         fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
     return folder
 
 
-def _remove_if_left(folder: Path) -> None:
-    """OSError where its judge lives, or where the file system knows no locks."""
+def _remove_if_unlocked(folder: Path) -> None:
+    """Remove a folder; OSError if its judge lives, or if the file system has no locks."""
     if time.time() - folder.stat().st_mtime < _YOUNG:
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""A session of pytest whose blocks are judged by a fleet: its loop in the place of pytest's own, and of xdist's."""
+"""The loop of a pytest session whose blocks are judged by a fleet, instead of pytest's own or xdist's."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, patience
+from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, silence_timeout
 from poolproof.suites.fleet.node import Batch, Single, Work
 from poolproof.suites.judging.question import Question, verdict
-from poolproof.suites.running.runner import Tally
+from poolproof.suites.running.runner import BlockResult
 
-Report = Callable[[Work, Tally, str, int, float], None]
-"""Takes some work, what became of it, the error that ended it, the judge, and the seconds that it took."""
+Report = Callable[[Work, BlockResult, str, int, float], None]
+"""Takes some work, its result, the error that ended it, the judge, and the seconds that it took."""
 
 
 class Recording:
-    """Where rows and evidence of a fleet go: the folder of a run; ``report`` tells pytest, ``say`` prints a line."""
+    """Records rows and evidence of a fleet in the folder of a run; ``report`` tells pytest, ``say`` prints a line."""
 
     def __init__(
         self,
@@ -39,26 +39,26 @@ class Recording:
         self._rows = rows
         self._report = report
         self._say = say
-        self._led_to: set[tuple[str, str]] = set()
+        self._unplanned: set[tuple[str, str]] = set()
         self._has_programs = False
 
     def take(self, batch: Batch) -> None:
         for name, content in batch.files.items():
-            self._keep(self._folder / name, content)
+            self._write(self._folder / name, content)
         for row in batch.rows:
-            if not self._is_known(row):
+            if not self._is_duplicate(row):
                 self._rows.append(row)
 
-    def _is_known(self, row: Row) -> bool:
-        """Whether another judge was led to the same call: it belongs to no block, and has one row in a run."""
+    def _is_duplicate(self, row: Row) -> bool:
+        """Tell whether an unplanned call, which belongs to no block, has a row from another judge."""
         if row["block"]:
             return False
         key = row["backend"], row["case_id"]
-        known = key in self._led_to
-        self._led_to.add(key)
-        return known
+        is_duplicate = key in self._unplanned
+        self._unplanned.add(key)
+        return is_duplicate
 
-    def _keep(self, path: Path, content: bytes) -> None:
+    def _write(self, path: Path, content: bytes) -> None:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -67,12 +67,12 @@ class Recording:
             self._has_programs = True
 
     def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
-        tally = Tally()
+        result = BlockResult()
         for row in rows:
-            tally.add(row)
+            result.add(row)
         if not isinstance(work, Single) and not error:
             self._rows.finish_block(work.id)
-        self._report(work, tally, error, judge, seconds)
+        self._report(work, result, error, judge, seconds)
 
     def note_death(self, work: Work, case: Question | None, why: str) -> None:
         at = "" if case is None else f", at case {case.id}"
@@ -87,29 +87,29 @@ class Recording:
         return row
 
 
-class Further:
-    """Has further cases judged by a pool, one after the other, and recorded with the others of a run."""
+class FurtherJudge:
+    """Judges further cases by a pool, one after the other, and records them with the others of a run."""
 
     def __init__(self, pool: Pool, folder: Path, rows: RowWriter, timeout: float, say: Callable[[str], None]) -> None:
         self._pool = pool
-        self._patience = patience(timeout)
+        self._silence_timeout = silence_timeout(timeout)
         self._recording = Recording(folder, rows, self._note, say)
         self._error = ""
 
     def judge(self, question: Question, backend: str) -> Row:
-        """Its row. `BackendUnavailable` where a judge raised an exception instead."""
-        kept = _Kept(self._recording)
-        Dispatch(self._pool, kept, self._patience).run([Single(question.id, question, backend, further=True)])
+        """Judge a question; `BackendUnavailable` if the judge raised an exception."""
+        kept = _CollectingSink(self._recording)
+        Dispatch(self._pool, kept, self._silence_timeout).run([Single(question.id, question, backend, further=True)])
         if self._error:
             raise BackendUnavailable(self._error.strip().splitlines()[-1])
         return next(row for row in kept.rows if (row["case_id"], row["block"]) == (question.id, question.block))
 
-    def _note(self, work: Work, tally: Tally, error: str, judge: int, seconds: float) -> None:  # noqa: ARG002
+    def _note(self, work: Work, result: BlockResult, error: str, judge: int, seconds: float) -> None:  # noqa: ARG002
         self._error = error
 
 
-class _Kept:
-    """Records, and keeps the rows."""
+class _CollectingSink:
+    """A sink that records rows, and collects them."""
 
     def __init__(self, recording: Recording) -> None:
         self.rows: list[Row] = []
@@ -124,7 +124,7 @@ class _Kept:
 
 
 def works_of(items: Iterable[pytest.Item]) -> dict[str, tuple[Work, pytest.Item]]:
-    """What the tests of a session ask for, by id, with the test; those that ask for nothing are left out."""
+    """Return the works of a session's tests, by id, each with its test; other tests are left out."""
     found: dict[str, tuple[Work, pytest.Item]] = {}
     for item in items:
         parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
@@ -137,19 +137,19 @@ def works_of(items: Iterable[pytest.Item]) -> dict[str, tuple[Work, pytest.Item]
 
 
 def judge_all(session: pytest.Session, pool: Pool, folder: Path, rows: RowWriter, timeout: float) -> None:
-    """Have all that the tests of a session ask for judged by a pool; other tests run here."""
+    """Have the works of a session's tests judged by a pool; other tests run here."""
     works = works_of(session.items)
     judged = {item.nodeid for _, item in works.values()}
     here = [item for item in session.items if item.nodeid not in judged]
     for number, item in enumerate(here):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=here[number + 1] if number + 1 < len(here) else None)
 
-    def report(work: Work, tally: Tally, error: str, judge: int, seconds: float) -> None:
-        _tell(works[work.id][1], tally, error, judge, seconds)
+    def report(work: Work, result: BlockResult, error: str, judge: int, seconds: float) -> None:
+        _report_test(works[work.id][1], result, error, judge, seconds)
 
     recording = Recording(folder, rows, report, session.config.get_terminal_writer().line)
     costs = {name: _cost(work) for name, (work, _) in works.items()}
-    dispatch = Dispatch(pool, recording, patience(timeout))
+    dispatch = Dispatch(pool, recording, silence_timeout(timeout))
     dispatch.run(by_cost([work for work, _ in works.values()], costs), lambda: not _is_over(session))
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
@@ -165,9 +165,9 @@ def _cost(work: Work) -> float:
     return 1.0 if isinstance(work, Single) else work.count * usual_cost(work.aspect.id)
 
 
-def _tell(item: pytest.Item, tally: Tally, error: str, judge: int, seconds: float) -> None:
-    """Tell pytest how a test ended that a judge ran."""
-    text = error or (tally.text() if tally.failures else None)
+def _report_test(item: pytest.Item, result: BlockResult, error: str, judge: int, seconds: float) -> None:
+    """Report a test that a judge ran to pytest."""
+    text = error or (result.message() if result.failures else None)
     stop = time.time()
     report = pytest.TestReport(
         item.nodeid,
@@ -176,7 +176,7 @@ def _tell(item: pytest.Item, tally: Tally, error: str, judge: int, seconds: floa
         "passed" if text is None else "failed",
         text,
         "call",
-        user_properties=[("poolproof", (dict(tally.aspects), len(tally.failures)))],
+        user_properties=[("poolproof", (dict(result.aspects), len(result.failures)))],
         start=stop - seconds,
         stop=stop,
         duration=seconds,

@@ -1,7 +1,7 @@
-"""Memory that the judge and the hosts of its backends map together: the tensors of every call lie in it.
+"""The arena: memory that the judge and the hosts of its backends share, in which all tensors lie.
 
-One sealed file without a name backs all of it, as large as the machine's memory, and takes no page that nobody writes.
-Only the judge allocates. What is freed is used again; large regions go back to the system until then.
+One sealed anonymous file backs it, as large as the machine's memory; pages that are never written take no memory. Only
+the judge allocates. Freed regions are reused; large ones go back to the system until then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ALIGNMENT = 64
-"""Bytes of which every region's address is a multiple: what the allocators of frameworks guarantee."""
+"""Alignment of regions in bytes, as the allocators of frameworks guarantee it."""
 
 _SMALL = 1 << 16
 """Bytes up to which freed regions are kept by size."""
@@ -28,15 +28,15 @@ _SMALL = 1 << 16
 _CHUNK = 1 << 22
 """Bytes that are divided into small regions at a time."""
 
-_GIVEN_BACK = 1 << 23
-"""Bytes from which a freed region is given back to the system."""
+_LARGE = 1 << 23
+"""Bytes from which a freed region goes back to the system."""
 
 _HEADROOM = 8
-"""Of a limited address space, the arena takes one part of so many."""
+"""The arena takes one part of so many of a limited address space."""
 
 
 class _Lease(weakref.ref[NDArray[np.uint8]]):
-    """Of an array to its region: which bytes are free again when it and all arrays made of it are gone."""
+    """The region of an array, freed when the array and all its views are gone."""
 
     __slots__ = ("key", "place", "size", "start")
     key: int
@@ -46,7 +46,7 @@ class _Lease(weakref.ref[NDArray[np.uint8]]):
 
 
 class Arena:
-    """Allocates regions of ``size`` bytes of shared memory; ``descriptor`` is the file that a host maps."""
+    """``size`` bytes of shared memory; ``descriptor`` is the file that a host maps."""
 
     def __init__(self, size: int) -> None:
         self.size, self._owner = size, os.getpid()
@@ -58,7 +58,7 @@ class Arena:
         self._leases: dict[int, _Lease] = {}
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
-        """So many bytes, of any content; the pages that begin behind them, of ``beyond`` bytes, are to be a fence."""
+        """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
         fence, size = 0, _rounded(max(nbytes, 1), ALIGNMENT)
         if beyond:
             inside, fence = _rounded(nbytes, mmap.PAGESIZE), _rounded(beyond + _SMALL, mmap.PAGESIZE)
@@ -80,18 +80,18 @@ class Arena:
         return array
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
-        """Where bytes lie that were allocated here, and how many behind them are to be a fence."""
+        """Return the place of allocated bytes, and the number of bytes behind them that are to be a fence."""
         return self._leases[id(array)].place
 
     def _free(self, lease: _Lease) -> None:
         del self._leases[lease.key]
         start, size = lease.start, lease.size
         if os.getpid() != self._owner:
-            return  # in a fork, where the memory is still the other process's
+            return  # in a fork: the memory is its parent's
         if size <= _SMALL:
             self._small[size].append(start)
             return
-        if size >= _GIVEN_BACK:
+        if size >= _LARGE:
             self._map.madvise(mmap.MADV_REMOVE, start, size)
         place = bisect_left(self._large, (start, size))
         if place < len(self._large) and self._large[place][0] == start + size:
@@ -102,7 +102,7 @@ class Arena:
         insort(self._large, (start, size))
 
     def _cut(self, size: int) -> int:
-        """The first byte of a small region that is new."""
+        """Cut a new small region; return its first byte."""
         start, left = self._chunk
         if left < size:
             start, left = self._take_large(_CHUNK), _CHUNK
@@ -110,7 +110,7 @@ class Arena:
         return start
 
     def _take_large(self, size: int) -> int:
-        """The first byte of whole pages; MemoryError where there are not so many in a row."""
+        """Take whole pages; return their first byte, MemoryError if there are not so many in a row."""
         for place, (start, length) in enumerate(self._large):
             if length >= size:
                 self._large[place : place + 1] = [(start + size, length - size)] if length > size else []
@@ -120,7 +120,7 @@ class Arena:
 
 @cache
 def shared_arena() -> Arena:
-    """The arena of this process: one for all the backends that it judges."""
+    """Return the arena of this process, one for all its backends."""
     size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return Arena(size if limit == resource.RLIM_INFINITY else _rounded(min(size, limit // _HEADROOM), mmap.PAGESIZE))
@@ -130,12 +130,12 @@ os.register_at_fork(after_in_child=shared_arena.cache_clear)
 
 
 def allocate(nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
-    """`Arena.allocate` in the arena of this process."""
+    """Allocate in the arena of this process, as `Arena.allocate`."""
     return shared_arena().allocate(nbytes, beyond)
 
 
 def _file(size: int) -> int:
-    """A file without a name that nobody can make shorter or longer."""
+    """Make an anonymous file that cannot be resized."""
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile(dir="/dev/shm") as file:
             file.truncate(size)

@@ -1,9 +1,9 @@
-"""The process between a session and one of its servers: what a backend starts is gone soon after the session is.
+"""The guardian process between a session and a host: it ends all that a backend started soon after the session ends.
 
 Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command and
-ends as that ends. When the command ends, when it is asked to end (SIGTERM), or when the process SESSION, its parent,
-is gone, however that went, it kills all that descends from it: what backends fork comes to it when its parents die,
-whatever session and group it is in and whatever signals it blocks.
+ends as that ends. When the command ends, on SIGTERM, or when the process SESSION, its parent, is gone for any reason,
+it kills all its descendants: as a subreaper it adopts what backends fork, whatever session and group that is in and
+whatever signals it blocks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 
 LOOK_SECONDS = 0.25
-"""Time between two looks at whether the session is there."""
+"""Time between two checks that the session is alive."""
 
 KILL_SECONDS = 1.0
-"""How long killed processes are waited for: one that the system holds in a driver's call goes when that returns."""
+"""Time limit for killed processes to go: one in a driver's call goes when that returns."""
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with(parent: int) -> None:
-    """Let this process be killed when the thread of its parent that started it ends; at once if that is gone."""
+    """Have this process killed when the thread of its parent that started it ends; at once if that is gone."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -50,7 +50,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _start(command: list[str], mask: Iterable[int]) -> int:
-    """The id of the process that runs a command, with the descriptors of this one, which keeps only its own three."""
+    """Start a command with all descriptors of this process, which keeps only the standard three; return its id."""
     guardian = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -63,20 +63,20 @@ def _start(command: list[str], mask: Iterable[int]) -> int:
 
 
 def _watch(session: int, server: int) -> int:
-    """How the server ended, as `subprocess` counts it; killed, where it is not waited for any longer."""
+    """Wait for the server's end; return its status as `subprocess` does, that of SIGKILL if it is to be killed."""
     while os.getppid() == session:
-        told = signal.sigtimedwait(_SIGNALS, LOOK_SECONDS)
+        received = signal.sigtimedwait(_SIGNALS, LOOK_SECONDS)
         ended = _reap()
         if server in ended:
             return ended[server]
         _kill_orphans(server)
-        if told is not None and told.si_signo == signal.SIGTERM:
+        if received is not None and received.si_signo == signal.SIGTERM:
             break
     return -signal.SIGKILL
 
 
 def _reap() -> dict[int, int]:
-    """Those that ended, the adopted included, with their statuses."""
+    """Wait for children that have ended, adopted ones included; return their statuses."""
     ended = {}
     try:
         while (found := os.waitpid(-1, os.WNOHANG))[0]:

@@ -1,4 +1,4 @@
-"""A backend that lives in a host: to whoever judges, one like any other."""
+"""The judge's proxy of a backend that lives in a host."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _T = TypeVar("_T")
 
 
 class RemoteBackend(Backend):
-    """``ask`` puts a request to the host; ``distrust`` says that it sent what is no reply, by an exception.
+    """A backend whose calls are requests to a host, sent by ``ask``; ``distrust`` makes the error for an invalid reply.
 
-    ``in_flight`` is the last call that was to be made. ``is_spoiled``: a call left its process otherwise than it was,
-    and the host could not put that right.
+    ``in_flight`` is the last call that was requested. ``is_spoiled``: a call changed the state of its process, and the
+    host could not restore that.
     """
 
     def __init__(self, said: Description, ask: Callable[[Message], Message], distrust: Callable[[], Exception]) -> None:
@@ -52,12 +52,12 @@ class RemoteBackend(Backend):
         self.streams = None if said.hazards is None else _RemoteStreams(self, said.hazards)
         self.phases = _RemotePhases(self) if said.phases else None
 
-    def asking(self, ask: Callable[[Message], Message]) -> RemoteBackend:
-        """The same backend in another process."""
+    def with_host(self, ask: Callable[[Message], Message]) -> RemoteBackend:
+        """Return a proxy of the backend in another process."""
         return RemoteBackend(self._said, ask, self._distrust)
 
     def renew(self) -> None:
-        """There is another process, to which nothing has happened."""
+        """Reset the state for a fresh process."""
         self._is_usable, self.is_spoiled, self.in_flight = True, False, None
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -68,8 +68,9 @@ class RemoteBackend(Backend):
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         self.in_flight = call
-        likeness = call.operator, call.attributes, call.deterministic, *(each.strides for each in call.tensors.values())
-        declares = not mode and likeness != self._last_declared  # of a call's repetitions nothing is asked
+        strides = [tensor.strides for tensor in call.tensors.values()]
+        likeness = call.operator, call.attributes, call.deterministic, *strides
+        declares = not mode and likeness != self._last_declared  # repetitions declare nothing new
         request = {"do": "run", "call": write_call(call, shared_arena().place), "mode": mode, "declare": declares}
         self._last_declared = likeness
         return self.ask(request, lambda done: self._read_run(done, call))
@@ -80,7 +81,7 @@ class RemoteBackend(Backend):
         return self.changed(read_outcome(done["outcome"], call), done)
 
     def changed(self, outcome: Outcome, done: Message) -> Outcome:
-        """The outcome, with what the call left behind in its process."""
+        """Add to an outcome what the call changed in its process."""
         return replace(outcome, changed=self.changes(done))
 
     def changes(self, done: Message) -> tuple[tuple[str, str, str], ...]:
@@ -128,7 +129,7 @@ class RemoteBackend(Backend):
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
 
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
-        """What is read of the host's reply; `AdapterError` where its adapter raised."""
+        """Send a request and read the reply; `AdapterError` if the adapter raised."""
         reply = self._ask_host(request)
         try:
             if "raised" in reply:
@@ -177,7 +178,7 @@ class _RemotePhases:
 
 
 def adapter_error(record: Any) -> AdapterError:
-    """The error that a host tells of."""
+    """Return the error that a host reports."""
     return _error(read_flat(Raised, record))
 
 

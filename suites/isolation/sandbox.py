@@ -1,8 +1,8 @@
-"""Questions to a backend that may die of them: an implementation that crashes or hangs costs one case.
+"""The sandbox of a backend: an implementation that crashes or hangs costs one case.
 
 A `Sandbox` judges in this process, on a backend whose calls are made in another (`Host`), which is replaced when it
-dies, and when an implementation broke a claim in a way that may have damaged its memory. Before every question the case
-is noted on disk: after a power cut the case in flight is still known.
+dies or its memory may be damaged. Every case is written to disk before it is judged: after a power cut the case in
+flight is still known.
 """
 
 from __future__ import annotations
@@ -43,58 +43,59 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
-from poolproof.suites.running.given import given_words, timeout_words
 from poolproof.suites.running.identity import identify
 from poolproof.suites.running.plans import Subject, subjects
+from poolproof.suites.running.replay_arguments import replay_arguments, timeout_arguments
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
 _MOST_STARTS = 3
-"""How often a host is started in a row that does not come to answer."""
+"""Starts of a host in a row that does not reply."""
 
 _GARBAGE = 5000
-"""After how many new objects cycles of garbage are looked for: a case makes hundreds, and next to no cycles."""
+"""New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 _WARM_UP_SECONDS = 20.0
-"""How long the calls of a warm-up may take."""
+"""Time limit for the calls of a warm-up."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend says about itself: versions and devices, what it can be asked about, and `Backend.product`.
+    """What a backend declares: its environment, what it supports, and `Backend.product`.
 
-    ``given`` are the words of `poolproof.suites.running.given`. ``plugins`` are the records of those that judge
-    besides.
+    ``replay_arguments`` are those of `poolproof.suites.running.replay_arguments`; ``plugins`` are the records of
+    standards that judge besides.
     """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
-    given: tuple[str, ...] = ()
+    replay_arguments: tuple[str, ...] = ()
     plugins: tuple[Mapping[str, str], ...] = ()
 
 
 def survey(backend: str) -> Survey:
-    """Ask a backend about itself; `BackendUnavailable` or `UnknownBackend` when it cannot run here.
+    """Survey a backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here.
 
-    Its environment then tells its libraries by their content, too.
+    Its environment includes the identity of its libraries.
     """
-    said, sandbox = surveyed(backend)
+    found, sandbox = surveyed(backend)
     sandbox.close()
-    return said
+    return found
 
 
 def surveyed(backend: str) -> tuple[Survey, Sandbox]:
-    """What `survey` says, and the sandbox that was asked, in which the backend is loaded: it has to be closed, or to be
-    given a folder (`Sandbox.take`) before it is asked anything.
+    """Survey a backend, as `survey`, and keep its sandbox, with the backend loaded.
+
+    The sandbox has to be closed, or given a folder (`Sandbox.take`) before it judges.
     """
     check_name(backend)
     sandbox = Sandbox(backend, Path(tempfile.gettempdir()), "survey", timeout=0.0)
     try:
-        said = sandbox.start()
-        return replace(said, environment=said.environment | identify(sandbox.libraries)), sandbox
+        found = sandbox.start()
+        return replace(found, environment=found.environment | identify(sandbox.libraries)), sandbox
     except BaseException:
         sandbox.close()
         raise
@@ -103,9 +104,8 @@ def surveyed(backend: str) -> tuple[Survey, Sandbox]:
 class Sandbox:
     """Judges questions on one backend, surviving whatever the implementation does.
 
-    ``timeout`` is the most seconds that the calls of one case may take. ``scratch`` is a folder for the note of the
-    case in flight; ``name`` keeps those of several sandboxes apart. ``unplanned`` are rows that nobody asked for: of
-    processes that died between two calls, until somebody takes them.
+    The calls of a case may take ``timeout`` seconds. ``scratch`` is a folder for the file of the case in flight, whose
+    name contains ``name``. ``unplanned`` are rows of processes that died between two calls, for the caller to take.
     """
 
     def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
@@ -113,7 +113,7 @@ class Sandbox:
         self.libraries: frozenset[str] = frozenset()
         self.labels: Row = {"backend": backend, "product": "", "worker": name}
         self.unplanned: list[Row] = []
-        self._given: tuple[str, ...] = ()
+        self._replay_arguments: tuple[str, ...] = ()
         self._host = Host(backend, shared_arena())
         self._remote: RemoteBackend | None = None
         self._asked: list[Question] = []
@@ -123,23 +123,23 @@ class Sandbox:
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
-        """Go on with another folder, name and time limit; whatever is loaded stays."""
+        """Continue with another folder, name and time limit; the backend stays loaded."""
         self._timeout = timeout
-        self._note = _Note(scratch / f"in-flight-{name}.json", self.backend)
+        self._in_flight = _InFlightFile(scratch / f"in-flight-{name}.json", self.backend)
         self.labels["worker"] = name
-        self._label_given()
+        self._label_arguments()
 
-    def _label_given(self) -> None:
-        self.labels["given"] = [*self._given, *timeout_words(self._timeout)] or None
+    def _label_arguments(self) -> None:
+        self.labels["given"] = [*self._replay_arguments, *timeout_arguments(self._timeout)] or None
 
     def start(self) -> Survey:
-        """Load the backend; `BackendUnavailable` or `UnknownBackend` when it cannot run here."""
-        prepare(self.backend, _say_aside)
+        """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        prepare(self.backend, _print_error)
         compile_all()
         gc.freeze()
         memory.allocator = allocate
         try:
-            said = self._described(self._host.load())
+            said = self._read_description(self._host.load())
         except HostDied as death:
             how = f"{death.how.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
@@ -150,15 +150,19 @@ class Sandbox:
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
         self.libraries = frozenset(said.libraries)
-        self._given = given_words(self.backend, os.environ, said.import_folders)
-        self._label_given()
-        asked = subjects(self.backend, self._remote)
-        _check_declared(asked)
+        self._replay_arguments = replay_arguments(self.backend, os.environ, said.import_folders)
+        self._label_arguments()
+        found = subjects(self.backend, self._remote)
+        _check_declared(found)
         environment = {visible(name): visible(text) for name, text in said.environment.items()}
-        environment |= {f"abilities of {name}": able for name, able in _declared(asked).items()}
-        return Survey(environment, asked, said.product, self._given, plugged().records)
+        environment |= {
+            f"abilities of {subject.operator.name}": str(subject.abilities)
+            for subject in found
+            if subject.abilities != ALL
+        }
+        return Survey(environment, found, said.product, self._replay_arguments, plugged().records)
 
-    def _described(self, reply: Message) -> Description:
+    def _read_description(self, reply: Message) -> Description:
         if "done" not in reply:
             self.close()
         match reply:
@@ -173,23 +177,23 @@ class Sandbox:
         raise ProtocolError(f"it says {reply!r:.300}")
 
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
-        """One row per question, in order."""
+        """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
         try:
             for question in questions:
                 yield self._row(question)
         finally:
-            self._note.clear()
+            self._in_flight.clear()
 
     def judge_alone(self, question: Question) -> Row:
-        """The row of a question that is the first to be put to its process."""
+        """Judge a question in a fresh process."""
         if self._asked:
             self._host.end_worker()
         (row,) = self.judge([question])
         return row
 
     def backend_within(self, seconds: float) -> Backend:
-        """The backend in a process of its own, for calls of so much time; it raises `HostDied`."""
+        """Return the backend in a process of its own, with a time limit for calls; it raises `HostDied`."""
         self._have_worker()
         assert self._remote is not None
         self._host.allow(seconds)
@@ -207,7 +211,7 @@ class Sandbox:
             self._host.end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
         if isinstance(found, HostDied) and found.how == KILLED:
-            return self._row_asked_again(question)
+            return self._retry(question)
         if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
             death, found = found, self._answer(question)
             if not isinstance(found, HostDied):
@@ -228,10 +232,10 @@ class Sandbox:
             found["reason"] = visible(found["reason"])
         return found
 
-    def _row_asked_again(self, question: Question) -> Row:
-        """The row of a question whose process was killed: it is asked alone before anything is blamed.
+    def _retry(self, question: Question) -> Row:
+        """Judge a question again, alone, whose process was killed from outside.
 
-        Killed once more, it kills itself, unless the system ran out of memory meanwhile, or does not tell.
+        If it is killed once more, it is blamed, unless the system ran out of memory meanwhile, or does not say.
         """
         ran_out = self._system_ran_out
         found = self._answer(question)
@@ -244,12 +248,12 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answer(self, question: Question) -> Row | HostDied:
-        """What a process gives, which is replaced where it may be damaged."""
+        """Judge a question in the worker, which is ended if its memory may be damaged."""
         self._have_worker()
         assert self._remote is not None
         self._asked.append(question)
         self._remote.in_flight = None
-        self._note.name(question)
+        self._in_flight.write(question)
         self._host.allow(self._timeout * question.timeout_scale)
         try:
             row = answer(question, self._remote)
@@ -261,7 +265,7 @@ class Sandbox:
         return row
 
     def _is_alive(self) -> bool:
-        """Whether there is a worker; one that has died since it was asked last is told of."""
+        """Tell whether there is a worker; report one that has died since its last call."""
         try:
             self._host.check_alive()
         except HostDied as death:
@@ -275,7 +279,7 @@ class Sandbox:
         self.unplanned.append(row | self.labels)
 
     def _have_worker(self) -> None:
-        """`BackendUnavailable` where no process comes to answer."""
+        """Start a worker if there is none; `BackendUnavailable` if that fails."""
         for _ in range(_MOST_STARTS):
             if self._host.worker:
                 return
@@ -287,15 +291,15 @@ class Sandbox:
             raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
     def _begin_worker(self) -> None:
-        """Have a worker that has made first calls, and loaded what they load; `HostDied` where it does not come to it.
+        """Start a worker and make first calls, which load what calls need; `HostDied` if it does not survive them.
 
-        Once a worker has survived them, the zygote makes them, too, before it forks the next. An implementation that
-        dies of them is left cold: it must cost cases, not the run.
+        Once a worker has survived them, the zygote makes them, too, before the next fork. An implementation that dies
+        of them starts without: it must cost cases, not the run.
         """
         assert self._remote is not None
         if self._remote.survives_fork:
             if self._survives_first_calls and not self._zygote_is_warm:
-                self._make_first_calls(self._remote.asking(self._host.ask_zygote))
+                self._make_first_calls(self._remote.with_host(self._host.ask_zygote))
                 self._zygote_is_warm = True
             self._host.fork()
         else:
@@ -315,13 +319,13 @@ class Sandbox:
 
     @property
     def _system_ran_out(self) -> bool:
-        """Whether the system may have killed processes for their memory since the worker began."""
+        """Whether the system may have killed processes for memory since the worker began."""
         now = _oom_kills()
         return now is None or now != self._oom_kills
 
 
-class _Note:
-    """The file that says which question is in flight; `CannotWrite` where it cannot be written."""
+class _InFlightFile:
+    """The file that names the question in flight; `CannotWrite` if it cannot be written."""
 
     def __init__(self, path: Path, backend: str) -> None:
         self._path = path
@@ -329,8 +333,8 @@ class _Note:
         self._length = 0
         self._file: BinaryIO | None = None
 
-    def name(self, question: Question) -> None:
-        """In the place of what it said, of which blanks cover the rest: cutting a file off takes the system longer."""
+    def write(self, question: Question) -> None:
+        """Overwrite the file, padded with blanks: truncating it would take longer."""
         line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
         data = line.encode().ljust(self._length)
         with writing(self._path):
@@ -346,11 +350,10 @@ class _Note:
 
 
 def may_be_damaged(row: Row) -> bool:
-    """Whether the memory of the process may be that made the calls of a row.
+    """Tell whether a row's calls may have damaged the memory of their process.
 
-    Not where every output was written, nothing beside the outputs was but what is accounted for, and, of a backward, no
-    gradient is missing from its plane: values that are merely wrong, or stand elsewhere, tell of no write that went
-    astray.
+    They did not if every output was written, every write beside the outputs is accounted for, and, for a backward, no
+    gradient is missing from its plane: values that are merely wrong or misplaced are no stray writes.
     """
     if row["verdict"] not in FAILED:
         return False
@@ -364,12 +367,12 @@ def may_be_damaged(row: Row) -> bool:
 
 
 def _is_accounted(row: Row) -> bool:
-    """Whether what was written outside of the outputs' elements is."""
+    """Tell whether every write outside of the outputs' elements is accounted for."""
     return any(found["check"] == "memory_untouched" and found["accounted"] for found in json.loads(row["findings"]))
 
 
 _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
-"""Checks that hold of a call that wrote what it had to, and nothing else."""
+"""Checks that hold if a call wrote its outputs and nothing else."""
 
 _ABOUT_VALUES = frozenset(
     {
@@ -377,34 +380,29 @@ _ABOUT_VALUES = frozenset(
         *("empty_window", "process_untouched"),
     }
 )
-"""Checks that are broken by wrong values in the outputs, or by what a host sees and puts right itself."""
+"""Checks that are violated by wrong values in the outputs, or by changes that a host restores itself."""
 
 _NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
-"""Checks of which either hold where no gradient was lost."""
+"""Checks of which either holds if no gradient was lost."""
 
 
-def _check_declared(asked: Sequence[Subject]) -> None:
-    """`UnknownBackend` where the backend declares for what it can do less than its contract wants."""
-    for subject in asked:
+def _check_declared(found: Sequence[Subject]) -> None:
+    """Raise `UnknownBackend` if the backend declares abilities although its contract prescribes them."""
+    for subject in found:
         if subject.product is not None and subject.abilities != ALL:
             said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
             raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
-def _declared(asked: Sequence[Subject]) -> dict[str, str]:
-    """By operator: what its calls are without."""
-    return {subject.operator.name: str(subject.abilities) for subject in asked if subject.abilities != ALL}
-
-
 def _oom_kills() -> int | None:
-    """How many processes the system has killed because it ran out of memory; None where it does not tell."""
+    """Count the processes that the system has killed because it ran out of memory; None if it does not say."""
     with suppress(OSError):
         if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text("ascii"), re.MULTILINE):
             return int(found[1])
     return None
 
 
-def _say_aside(sentence: str) -> None:
-    """Tell whoever waits at a terminal; what a command prints stays as it is."""
+def _print_error(sentence: str) -> None:
+    """Print to stderr, which leaves the output of commands as it is."""
     sys.stderr.write(f"poolproof: {sentence}\n")
     sys.stderr.flush()

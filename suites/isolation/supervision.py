@@ -1,8 +1,7 @@
-"""The host of a backend: the processes that make its calls, heard to their end, whatever that is, and replaced.
+"""Supervision of a backend's host: its processes are started, given time limits, replaced and ended.
 
-A `Host` asks and is answered, or says how its process died. Nothing here knows what is asked, nor what becomes of an
-answer; processes are ended with all that descends from them, soon after this one is gone, however that went
-(`poolproof.suites.isolation.guardian`).
+A `Host` returns the reply to a request, or raises how its process died; it does not know what requests mean. Processes
+end with all their descendants soon after this one ends, for any reason (`poolproof.suites.isolation.guardian`).
 """
 
 from __future__ import annotations
@@ -30,33 +29,33 @@ from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Overdue
 Message = dict[str, Any]
 
 START_SECONDS = 300.0
-"""How long a backend may take to load: importing a framework from a cold disk is slow."""
+"""Time limit for loading a backend: importing a framework from a cold disk is slow."""
 
 FORK_SECONDS = 20.0
-"""How long a process may take to fork itself."""
+"""Time limit for a fork."""
 
 _END_SECONDS = 1.0
-"""How long a process that hung up may take to end by itself."""
+"""Time limit for a process that hung up to end by itself."""
 
 _SEND_SECONDS = 60
-"""How long a process may leave a request unread that is too long for a socket to hold."""
+"""Time limit for sending a request that is too long for a socket to hold."""
 
 _MOST_OUTPUT = 1 << 16
-"""Bytes of what is printed that are kept: the last ones."""
+"""Last bytes of the output that are kept."""
 
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
-"""What every host has in its environment: a process that has threads cannot be forked."""
+"""Variables of every host: a process with threads cannot be forked."""
 
 PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
-"""Where the packages lie that a host imports, which need not be installed for its interpreter."""
+"""Folders of the packages that a host imports: they need not be installed for its interpreter."""
 
 _LONGEST_WAIT = 1e6
-"""Seconds that the system can be asked to wait at once, about."""
+"""About the most seconds that poll(2) takes."""
 
 
 class _Output:
-    """The last of what the processes of a host print; it is read while they are waited for."""
+    """The last output of a host's processes, read while they are waited for."""
 
     def __init__(self) -> None:
         self.descriptor, self.end = os.pipe()
@@ -64,7 +63,7 @@ class _Output:
         self._kept = b""
 
     def read(self) -> bool:
-        """Take what is there, and of much no more than a part; whether there was anything."""
+        """Read what is there, at most `_MOST_OUTPUT` bytes; return whether there was anything."""
         try:
             data = os.read(self.descriptor, _MOST_OUTPUT) if self.descriptor >= 0 else b""
         except BlockingIOError:
@@ -73,13 +72,13 @@ class _Output:
         return bool(data)
 
     def read_all(self) -> None:
-        """Take what is there, unless it never ends."""
+        """Read what is there, unless it never ends."""
         for _ in range(64):
             if not self.read():
                 break
 
     def last_words(self) -> str:
-        """The last line, as the end of a sentence."""
+        """Return the last line, as the end of a sentence."""
         self.read_all()
         lines = self._kept.decode(errors="replace").strip().splitlines()
         return f": {visible(lines[-1][:300])}" if lines else ""
@@ -95,14 +94,14 @@ class _Output:
 
 
 def _socket_pair() -> tuple[socket.socket, socket.socket]:
-    """The judge's end, on which nothing is sent for ever, and a host's."""
+    """Make the judge's end, with a time limit for sending, and a host's."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
     return ours, theirs
 
 
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
-    """The id of the guardian of a zygote, which prints to ``output``."""
+    """Start a zygote that prints to ``output``; return the id of its guardian."""
     python = python_of(backend, os.environ) or sys.executable
     program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
     popen = Popen(
@@ -121,8 +120,8 @@ def launched(backend: str, control: int, arena: Arena, output: int) -> int:
 class Host:
     """The processes of one backend: a zygote that has loaded it, behind a guardian, and the worker that it forked.
 
-    Where the backend does not survive forks, the zygote is the worker, too. ``worker`` is the id of the process that
-    answers, 0 where there is none.
+    If the backend does not survive forks, the zygote is the worker, too. ``worker`` is the id of the worker, 0 if there
+    is none.
     """
 
     def __init__(self, backend: str, arena: Arena) -> None:
@@ -139,7 +138,7 @@ class Host:
         return self._zygote is not None
 
     def load(self) -> Message:
-        """Start a zygote; what it answers when it is asked to describe its backend."""
+        """Start a zygote; return its description of the backend."""
         ours, theirs = _socket_pair()
         self._output = _Output()
         with theirs:
@@ -149,7 +148,7 @@ class Host:
         return self._exchange(self._zygote, {"do": "describe", "backend": self._backend})
 
     def fork(self) -> None:
-        """Let a fork of the zygote be the worker; `HostDied` where there comes none."""
+        """Fork the zygote for a worker; `HostDied` if that fails."""
         assert self._zygote is not None
         ours, theirs = _socket_pair()
         self.allow(FORK_SECONDS)
@@ -159,39 +158,39 @@ class Host:
         self._output.forget()
 
     def serve_unforked(self) -> None:
-        """Let the zygote itself be the worker."""
+        """Make the zygote itself the worker."""
         self._channel, self.worker = self._zygote, self._guardian
         self._output.forget()
 
     def allow(self, seconds: float) -> None:
-        """Give the process so much time for all that it is asked from here on."""
+        """Set the time limit for all requests from now on."""
         self._left = self._allowed = seconds
 
     def ask(self, request: Message) -> Message:
-        """What the worker answers; `HostDied` where it does not, and then there is none any more."""
+        """Send a request to the worker and return its reply; `HostDied` if there is none, nor a worker any more."""
         assert self._channel is not None
         return self._exchange(self._channel, request)
 
     def ask_zygote(self, request: Message) -> Message:
-        """The same of the zygote."""
+        """Send a request to the zygote, as `ask` does to the worker."""
         assert self._zygote is not None
         return self._exchange(self._zygote, request)
 
     def check_alive(self) -> None:
-        """`HostDied` where the worker is gone, or says what it was not asked."""
+        """Raise `HostDied` if the worker is gone, or sent an unexpected message."""
         if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
             self.end_worker()
             self._is_waited_for = False
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
-            raise self._died(self._channel, _what_came(self._channel))
+            raise self._died(self._channel, _unexpected(self._channel))
 
     def distrust(self) -> HostDied:
-        """End the worker, which sent what is no reply."""
+        """End the worker, which sent an invalid reply."""
         assert self._channel is not None
         return self._died(self._channel, ProtocolError())
 
     def end_worker(self) -> None:
-        """Have no worker; the zygote stays, where it is another process."""
+        """End the worker; the zygote stays, if it is another process."""
         if self._channel is not None and self._channel is self._zygote:
             self.close()
         elif self._channel is not None:
@@ -224,7 +223,7 @@ class Host:
             self._left -= time.monotonic() - began
 
     def _received(self, channel: Channel, seconds: float) -> Message:
-        """The next message; meanwhile what is printed is read."""
+        """Receive the next message; read the output meanwhile."""
         deadline = time.monotonic() + seconds
         arrivals = select.poll()
         arrivals.register(channel.fileno(), select.POLLIN)
@@ -232,7 +231,7 @@ class Host:
         message = channel.take()
         while message is None:
             left = deadline - time.monotonic()
-            ready = [one for one, _ in arrivals.poll(1000 * min(left, _LONGEST_WAIT))] if left > 0 else []
+            ready = [descriptor for descriptor, _ in arrivals.poll(1000 * min(left, _LONGEST_WAIT))] if left > 0 else []
             if not ready:
                 raise TimeoutError
             if self._output.descriptor in ready:
@@ -242,15 +241,15 @@ class Host:
         return message
 
     def _died(self, channel: Channel, error: Exception) -> HostDied:
-        """What becomes of the process at the other end, which is gone from here on: killed, if it has not ended."""
+        """End the process at the other end, if it has not ended, and describe its death."""
         self._is_waited_for = False
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError) else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
-        how = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)
-        return HostDied(how, self._output.last_words())
+        death = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)
+        return HostDied(death, self._output.last_words())
 
     def _end_fork(self, seconds: float) -> int | None:
-        """How the worker ended; None: not by itself."""
+        """End the worker; return its status, None if it did not end by itself."""
         assert self._channel is not None
         assert self._zygote is not None
         self._channel.close()
@@ -265,9 +264,9 @@ class Host:
         return None if status == KILLED.status and time.monotonic() - began > seconds else status
 
     def _end_all(self, seconds: float) -> int | None:
-        """The status of the zygote, once nothing is left of any process; None: it did not end within that time."""
+        """End all processes; return the zygote's status, None if it did not end by itself within that time."""
         by_itself = self._has_ended(seconds)
-        for number in (signal.SIGTERM, signal.SIGKILL):  # the guardian kills all that it guards, and is killed itself
+        for number in (signal.SIGTERM, signal.SIGKILL):  # the guardian kills its descendants; then it is killed
             if not self._has_ended(0.0):
                 os.kill(self._guardian, number)
                 self._has_ended(guardian.KILL_SECONDS + 1.0)
@@ -280,7 +279,7 @@ class Host:
         return os.waitstatus_to_exitcode(status) if by_itself else None
 
     def _has_ended(self, seconds: float) -> bool:
-        """Whether the guardian ends within so many seconds."""
+        """Tell whether the guardian ends within so many seconds."""
         deadline = time.monotonic() + seconds
         while os.waitid(os.P_PID, self._guardian, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > deadline:
@@ -290,8 +289,8 @@ class Host:
         return True
 
 
-def _what_came(channel: Channel) -> Exception:
-    """What is wrong with a process that says something before it is asked."""
+def _unexpected(channel: Channel) -> Exception:
+    """Return the error of a process that sent something unasked."""
     try:
         channel.advance()
     except (OSError, EOFError, ProtocolError) as error:

@@ -105,7 +105,7 @@ def _raised(error: BaseException) -> str:
 
 
 def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:
-    """A row that accuses nobody; its finding holds the traceback."""
+    """Make a row that blames no implementation; its finding holds the traceback."""
     finding = Finding(str(kind), Mismatch(whole))
     nobody = {"checks_violated": [], "checks_judged": [], "judged_at": time.time()}
     return question.describe() | verdict(kind, reason, [finding]) | nobody

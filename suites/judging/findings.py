@@ -64,7 +64,7 @@ class Finding:
         return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {explanation}"))
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record of the column ``findings``, in which what was expected is called ``owed``."""
+        """Return the record of the column ``findings``, which names the expected value ``owed``."""
         record = {"check": self.check} | asdict(self.mismatch)
         return {("owed" if name == "expected" else name): value for name, value in record.items()}
 

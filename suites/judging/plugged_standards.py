@@ -12,12 +12,12 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.standards import STANDARDS
 from poolproof.references.standards.base import Standard
 from poolproof.reports.rows.plugins import PluginKind, raised
-from poolproof.suites.plugged import Plugged, load_plugins
+from poolproof.suites.plugged import LoadedPlugins, load_plugins
 
 
 @cache
-def plugged() -> Plugged[Standard]:
-    """What the packages that are installed bring, loaded once in each process that judges."""
+def plugged() -> LoadedPlugins[Standard]:
+    """Load the standards of installed packages, once in each process that judges."""
     return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
 
 
@@ -31,7 +31,7 @@ class Opinions:
 
 
 def opinions(deviations: Deviations) -> Opinions:
-    """What the standards of plugins say of an output; those that do not apply are nowhere."""
+    """Apply the standards of plugins to an output, as far as they apply."""
     said = Opinions([], [], [])
     for name, standard in plugged().used.items():
         try:

@@ -147,5 +147,5 @@ _OVERLAPPING = per_kind(
 
 
 def place(landing: Landing) -> np.ndarray:
-    """Number each gradient's position in its cell, counted from one that moves on from cell to cell."""
+    """Count each gradient's position in its cell, from one that moves on from cell to cell."""
     return (landing.rank - landing.rotation) % landing.multiplicity

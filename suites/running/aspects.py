@@ -1,7 +1,7 @@
-"""The aspects of conformance: what is asked, what is claimed about it, and which checks hold it; the list of all.
+"""The aspects of conformance: what is drawn, what is claimed about it, and which checks judge that.
 
-A line of JSON that a failure printed is turned back into its question here, too: such a question belongs to no block,
-and is held against all that any aspect claims.
+Lines of JSON become questions here, too: an ad-hoc question belongs to no block, and is judged by the claims of all
+aspects.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ CASE_ASPECTS = {
             "examples",
             "the examples of the published pages give what they should",
             weight=0,
-            least=0,
+            min_cases=0,
             directions=("backward",),
             listed=examples,
         ),
@@ -109,7 +109,7 @@ CASE_ASPECTS = {
             "targets",
             "calls at the limits of known kernels give what they should",
             weight=0,
-            least=0,
+            min_cases=0,
             listed=targets,
         ),
         CaseAspect(
@@ -172,7 +172,7 @@ CASE_ASPECTS = {
             "two thousand calls leave no device memory behind",
             profile=Profile(values=("normal",), budgets=(256,)),
             weight=1 / 1600,
-            least=0,
+            min_cases=0,
             costly=True,
             repeats=2000,
             checks=("interval", "maximum", "memory_kept"),
@@ -194,7 +194,7 @@ CASE_ASPECTS = {
             "models",
             "the pooling layers of well-known networks at training sizes, on data like theirs, give what they should",
             weight=0,
-            least=0,
+            min_cases=0,
             listed=models,
             costly=True,
         ),
@@ -203,7 +203,7 @@ CASE_ASPECTS = {
             "planes, tensors and kernels past what 8, 16, 20, 24 and 31 bits count behave like small ones",
             profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
             weight=1 / 1600,
-            least=0,
+            min_cases=0,
             listed=huge,
             costly=True,
             checks=("written", "interval", "unreached", "maximum", "index_rule", "index_points"),
@@ -241,52 +241,51 @@ ASPECTS: dict[str, CaseAspect | ContractAspect | PhaseAspect] = {
     CONTRACT.id: CONTRACT,
     PHASES.id: PHASES,
 }
-"""All aspects, in the order in which they are told."""
+"""All aspects, in the order of reports."""
 
 ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
-"""Whatever can be violated."""
+"""All checks."""
 
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
-"""What a single case named on the command line is held against."""
+"""Claims about a single case that is named on the command line."""
 
 LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL, standards=True)
-"""What the rows of case lists are held against."""
+"""Claims about the rows of case lists."""
 
-GIVEN = "case"
-"""In place of a block: the question was given by itself. Rows without any block are of calls that were not planned."""
+AD_HOC = "case"
+"""The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
 
 
 IndexDtypes = Callable[[Case], tuple[str, ...]]
 """The dtypes of indices that a backend takes for the operator and dtype of a case."""
 
 
-def given_questions(
+def ad_hoc_questions(
     lines: Iterable[str], product: Product | None, index_dtypes: IndexDtypes = lambda _: ()
 ) -> list[Question]:
-    """The questions of some lines of JSON, cases, rows of lists or low-level calls, for a backend of ``product`` (None:
-    of none).
+    """Read lines of JSON (cases, rows of lists or low-level calls) for a backend of ``product``, which may have none.
 
-    `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract to ask about.
+    `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract.
     """
-    return [_given_question(line, product, index_dtypes) for line in lines]
+    return [_ad_hoc_question(line, product, index_dtypes) for line in lines]
 
 
 def check_lines(lines: Iterable[str]) -> None:
-    """Tell of a wrong line before a backend is loaded: `CaseError` or `ContractError` says what is wrong with it."""
+    """Check lines before a backend is loaded; `CaseError` or `ContractError` says what is wrong with one."""
     for line in lines:
         if read_entry(line) is None and read_call(line) is None and read_phase_question(line, PHASES.alone) is None:
             Case.from_json(line)
 
 
-def _given_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Question:
+def _ad_hoc_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Question:
     entry = read_entry(line)
     if entry is not None:
         return listed_question(entry.within(index_dtypes(entry.case)) if entry.case else entry, LISTED)
-    gone = read_phase_question(line, PHASES.alone)
-    call = None if gone else read_call(line)
-    if gone is None and call is None:
-        return CaseQuestion(Case.from_json(line), EVERYTHING, GIVEN)
+    phases = read_phase_question(line, PHASES.alone)
+    call = None if phases else read_call(line)
+    if phases is None and call is None:
+        return CaseQuestion(Case.from_json(line), EVERYTHING, AD_HOC)
     if product is None:
         raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
     call = cast(ContractCall, call)
-    return replace(gone, block=GIVEN) if gone else contract_question(call, product, CONTRACT.alone, GIVEN)
+    return replace(phases, block=AD_HOC) if phases else contract_question(call, product, CONTRACT.alone, AD_HOC)

@@ -22,27 +22,26 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.plans import Group, Plan, Subject, beyond_id, one_of_each_first
+from poolproof.suites.running.plans import Group, Plan, Subject, extension_id, one_of_each_first
 
 Listed = Callable[[Operator, str, str], list[Target]]
-"""Gives the cases that are listed for an operator, a dtype and a dtype of indices."""
+"""Lists the cases of an operator, a dtype and a dtype of indices."""
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
 
 CALLS_AT_ONCE = 250
-"""Of calls that are varied or drawn, which takes longer than asking them and has to be done anew."""
+"""Contract calls that are judged together: making them takes longer than judging them."""
 
 
 @dataclass(frozen=True)
 class CaseAspect(Aspect):
-    """An aspect about cases: what is drawn for it and why.
+    """An aspect about cases.
 
-    ``weight`` scales a plan's number of drawn cases; ``least`` is how many of them even the smallest plan has.
-    ``listed`` gives cases that are not drawn. ``on_streams``: only of devices with streams; ``on_layouts``: only of
-    implementations that other layouts than the contiguous one reach. ``costly``: who looks for
-    defects asks everything else first.
+    ``weight`` scales a plan's number of drawn cases; ``min_cases`` is the number in even the smallest plan. ``listed``
+    gives cases that are not drawn. ``on_streams``: only for devices with streams; ``on_layouts``: only for
+    implementations that are reached by layouts other than contiguous. ``costly``: judged last by the score.
     """
 
     checks: tuple[str, ...] = USUAL
@@ -50,7 +49,7 @@ class CaseAspect(Aspect):
     weight: float = 1.0
     directions: tuple[str, ...] = ("backward", "forward")
     listed: Listed | None = None
-    least: int = 1
+    min_cases: int = 1
     on_streams: bool = False
     on_layouts: bool = False
     costly: bool = False
@@ -61,9 +60,7 @@ class CaseAspect(Aspect):
         return subject.operator.direction in self.directions and self._is_possible(subject)
 
     def _is_possible(self, subject: Subject) -> bool:
-        """Not every kind of windows can miss its input, nor has every backward a forward; few interfaces have format
-        tags, and a CPU has no streams.
-        """
+        """Tell whether the subject has what the aspect is about: tags, streams, windows that can miss their input."""
         tagged = self.profile.tagged
         if not self.profile.is_possible_within(subject.abilities):
             return False
@@ -76,16 +73,16 @@ class CaseAspect(Aspect):
         return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
-        """How many cases are drawn for each subject."""
-        return max(self.least, round(plan.cases * self.weight))
+        """Count the cases that are drawn for each subject."""
+        return max(self.min_cases, round(plan.cases * self.weight))
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
-        """The cases that are listed for a subject, in a plan of so many cases."""
+        """Return the listed cases of a subject in a plan of so many cases."""
         listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
         return [target for target in listed if target.plan_cases <= plan_cases and has_call(subject, target.case)]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
-        """Those of drawn cases, then one with the listed."""
+        """Yield the blocks of drawn cases, then one of the listed."""
         number, count = 0, self.count(plan)
         for start in range(0, count, BLOCK_SIZE):
             name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
@@ -99,7 +96,7 @@ class CaseAspect(Aspect):
 class CaseBlock:
     """``count`` cases of one aspect of one subject from the ``number``-th seed.
 
-    The ``turn``-th of those that go on where one of a plan ends has a seed that derives from its.
+    The seed of its ``index``-th extension derives from its own.
     """
 
     subject: Subject
@@ -107,26 +104,26 @@ class CaseBlock:
     number: int
     count: int
     seed: int = field(compare=False)
-    turn: int = 0
-    least: int = field(default=1, init=False)
-    grain: int = field(default=1, init=False)
+    index: int = 0
+    min_cases: int = field(default=1, init=False)
+    min_batch: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
-        return beyond_id(f"{self.subject.id}-{self.aspect.id}-{self.number}", self.turn)
+        return extension_id(f"{self.subject.id}-{self.aspect.id}-{self.number}", self.index)
 
     @property
     def make(self) -> Make[Case]:
-        """How its cases are drawn."""
+        """The strategy of its cases."""
         subject = self.subject
         profile = self.aspect.profile.within(subject.abilities)
         return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
 
     def questions(self) -> list[CaseQuestion]:
-        return self.first(self.count)
+        return self.prefix(self.count)
 
-    def first(self, count: int) -> list[CaseQuestion]:
-        """So many of its questions, or of those of a longer block."""
+    def prefix(self, count: int) -> list[CaseQuestion]:
+        """Return its first questions, or those of a longer block."""
         aspect, block = self.aspect.alone, self.id
         return [CaseQuestion(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
 
@@ -136,7 +133,7 @@ class CaseBlock:
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> CaseQuestion | None:
-        """Draws the block again, to shrink that failure."""
+        """Redraw the block to shrink a failure."""
         from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
 
         aspect = replace(self.aspect.alone, standards=False)
@@ -150,27 +147,27 @@ class CaseBlock:
         )
         return CaseQuestion(found, aspect, self.id)
 
-    def beyond(self) -> CaseBlock:
-        return replace(self, turn=self.turn + 1, count=BLOCK_SIZE)
+    def extension(self) -> CaseBlock:
+        return replace(self, index=self.index + 1, count=BLOCK_SIZE)
 
-    def of(self, count: int) -> CaseBlock:
+    def with_count(self, count: int) -> CaseBlock:
         return replace(self, count=count)
 
     @property
     def _own_seed(self) -> int:
-        return derive_seed(self.seed, self.turn) if self.turn else self.seed
+        return derive_seed(self.seed, self.index) if self.index else self.seed
 
 
 @dataclass(frozen=True)
 class ListedBlock:
-    """The cases that an aspect lists for one subject in a plan of ``plan_cases`` cases."""
+    """The listed cases of an aspect and a subject in a plan of ``plan_cases`` cases."""
 
     subject: Subject
     aspect: CaseAspect
     number: int
     plan_cases: int
-    least: int = field(default=1, init=False)
-    grain: int = field(default=1, init=False)
+    min_cases: int = field(default=1, init=False)
+    min_batch: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -181,10 +178,9 @@ class ListedBlock:
         return len(self._targets)
 
     def questions(self) -> list[CaseQuestion]:
-        return self.first(self.count)
+        return self.prefix(self.count)
 
-    def first(self, count: int) -> list[CaseQuestion]:
-        """So many of its questions."""
+    def prefix(self, count: int) -> list[CaseQuestion]:
         aspect, block = self.aspect.alone, self.id
         return [CaseQuestion(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
 
@@ -192,11 +188,11 @@ class ListedBlock:
         return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
     def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:  # noqa: ARG002
-        """None: listed cases are what they are for a reason."""
+        """Return None: listed cases are as small as their purpose allows."""
         return
 
-    def beyond(self) -> None:
-        """There are no others."""
+    def extension(self) -> None:
+        """Return None: there are no other listed cases."""
 
     @property
     def _targets(self) -> list[Target]:
@@ -205,8 +201,9 @@ class ListedBlock:
 
 @dataclass(frozen=True)
 class ContractAspect(Aspect):
-    """The contract of an API: every clause broken alone, in pairs and in every way, and every legal boundary, whatever
-    the plan; and drawn calls, of which a larger plan has more.
+    """The contract of an API: every clause broken alone, in pairs and in every way, every legal boundary, drawn calls.
+
+    Only the number of drawn calls depends on the plan.
     """
 
     def covers(self, subject: Subject) -> bool:
@@ -238,26 +235,26 @@ class ContractBlock:
         return contract_questions(self._product, _api(self.subject), self.part, self.aspect.alone, self.id)
 
     @property
-    def least(self) -> int:
-        return len(self._by_clause) or min(self.grain, self.count)
+    def min_cases(self) -> int:
+        return len(self._by_clause) or min(self.min_batch, self.count)
 
     @property
-    def grain(self) -> int:
+    def min_batch(self) -> int:
         return 1 if self.is_counted_by_clause else CALLS_AT_ONCE
 
-    def first(self, count: int) -> list[ContractQuestion]:
-        """So many of its questions; of those that are counted by clause, one of each, then a second."""
+    def prefix(self, count: int) -> list[ContractQuestion]:
+        """Return its first questions; where they are counted by clause, one of each clause, then a second."""
         questions = self.questions()
         if self.is_counted_by_clause:
             questions = one_of_each_first(questions, _clause_of)
         return questions[:count]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
-        """A group for each clause of the block, or one for all its calls where they are not counted by clause."""
+        """Return a group for each clause, or one for all calls if they are not counted by clause."""
         group = (*self.subject.group(self.aspect), ("block", self.id))
         clauses = self._by_clause
         if asked is not None and clauses:
-            clauses = Counter(map(_clause_of, self.first(asked)))
+            clauses = Counter(map(_clause_of, self.prefix(asked)))
         by_clause = {(*group, ("clause", clause)): count for clause, count in clauses.items()}
         return by_clause or {group: self.count if asked is None else asked}
 
@@ -268,13 +265,13 @@ class ContractBlock:
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> ContractQuestion | None:
-        """The call with the fewest and simplest changes of a legal one that breaks the same clause."""
+        """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
         return None if small == call else self._question(small)
 
-    def beyond(self) -> None:
-        """A larger plan draws more calls."""
+    def extension(self) -> None:
+        """Return None: only a larger plan draws more calls."""
 
     def _question(self, call: ContractCall) -> ContractQuestion:
         return contract_question(call, self._product, self.aspect.alone, self.id)
@@ -291,7 +288,7 @@ class ContractBlock:
 
 @cache
 def _listed(listed: Listed, operator: Operator, dtype: str, index_dtype: str) -> tuple[Target, ...]:
-    """What is listed, made once: a session counts it several times before it begins."""
+    """Cache a list: a session counts it several times before it begins."""
     return tuple(listed(operator, dtype, index_dtype))
 
 
@@ -300,7 +297,7 @@ def _clause_of(question: ContractQuestion) -> str:
 
 
 def has_call(subject: Subject, case: Case) -> bool:
-    """Whether a listed case is a call that the backend has, on indices that it takes, in layouts that reach it."""
+    """Tell whether the backend has a case's call, takes its indices, and is reached by its layouts."""
     able = subject.abilities
     if able == ALL:
         return True

@@ -1,9 +1,8 @@
-"""Further cases at the end of a run, which narrow down what is wrong with it.
+"""Further cases at the end of a run, which narrow down the conditions of its failures.
 
-Around a failing case others are made that differ from it in one respect or a few, and are judged: on both sides of a
-threshold, halving the distance between what was seen to fail and to conform; at random, such as meet the condition, and
-such as miss it by one term. What the condition is, an `Inquiry` knows. What the cases say of it follows from their
-rows, as of all others.
+Cases that differ from a failing one in a few respects are judged: on both sides of a threshold, halving the distance
+between values that fail and conform; at random, some that meet the condition of the failures and some that miss it by
+one term. The condition itself comes with a `SuspectedCondition`; it is refined from the rows of all cases.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from poolproof.suites.running.blocks import has_call
 from poolproof.suites.running.plans import Subject
 
 ROUNDS = (120, 50, 30)
-"""Most cases that are asked about one suspect in turn: between two rounds the suspects are told anew."""
+"""Most cases for one condition in each round; between two rounds the conditions are found anew."""
 
 _AROUND: Sequence[Callable[[int], int]] = (
     lambda value: value + 1,
@@ -38,35 +37,35 @@ _AROUND: Sequence[Callable[[int], int]] = (
     lambda value: 2 * value,
     lambda value: value // 2,
 )
-"""Where else a number is looked at that a condition names."""
+"""Other values to try of a number that a condition names."""
 
 _ANY = 1 << 62
 
 _BESIDE = 4
-"""How far beside its value a length is tried in steps of 1: a remainder goes no one way."""
+"""How far around its value a length is tried in steps of 1: remainders, for one, do not grow with it."""
 
 _TRIES = 40
-"""Changes that are tried until a case is as it is wanted."""
+"""Random changes that are tried to draw a case."""
 
 _OF_EACH, _WITHOUT_TERMS = 8, 60
-"""Cases that are drawn to meet a condition, and to miss each of its terms: they all lie near one case, and as many as
-others are would be taken for what is usual. Where there is no condition yet, cases near one tell what it may be."""
+"""Cases drawn that meet a condition, and that miss each of its terms: few, since they all lie near one case. More if
+there is no condition yet."""
 
 _MOST_CHANGES = 3
-"""Of one case at once, where cases are drawn."""
+"""Changes of one case at once."""
 
 _FEWEST_TO_CONFORM = 2
-"""Cases of other seeds that have to conform at a value of a threshold, of which one that fails is enough."""
+"""Seeds that have to conform at a value of a threshold; one failure is enough to fail."""
 
 _CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: AUXILIARY}
 
 
 class NoFurtherCase(BadInput):
-    """A row is none of a further case; the text says why."""
+    """A row that is not that of a further case; the text says why."""
 
 
 class Threshold(Protocol):
-    """Between two values of a feature: cases fail at one and conform at the other."""
+    """Two values of a feature: cases fail at one and conform at the other."""
 
     @property
     def feature(self) -> str: ...
@@ -78,15 +77,15 @@ class Threshold(Protocol):
     def conforms(self) -> int | None: ...
 
 
-class Inquiry(Protocol):
-    """What is suspected of a ``backend``, as rows tell it."""
+class SuspectedCondition(Protocol):
+    """The suspected condition of failures on a ``backend``, a conjunction of terms."""
 
     @property
     def backend(self) -> str: ...
 
     @property
     def name(self) -> str:
-        """The same of the same condition."""
+        """Equal for equal conditions."""
 
     @property
     def failing(self) -> Row:
@@ -94,38 +93,38 @@ class Inquiry(Protocol):
 
     @property
     def lines(self) -> Sequence[str]:
-        """Cases to begin with, the smallest first."""
+        """Failing cases, the smallest first."""
 
     @property
     def features(self) -> Sequence[str]:
-        """What its terms are about."""
+        """The feature of each term."""
 
     @property
     def fails_always(self) -> bool:
-        """Whether every case failed so far that meets the condition."""
+        """Whether every case failed that meets the condition."""
 
     @property
     def thresholds(self) -> Sequence[tuple[int, Threshold]]:
-        """(number of a term, what was seen beside its threshold)."""
+        """(number of a term, the values around its threshold)."""
 
     def met(self, row: Row) -> tuple[bool, ...]:
-        """Which terms a row meets, judged or not."""
+        """Evaluate the terms on a row, judged or not."""
 
     def value(self, row: Row, feature: str) -> int | None: ...
 
 
 Ask = Callable[[CaseQuestion, str], Row]
-"""Has a question judged on a backend, and recorded."""
+"""Judges a question on a backend, and records its row."""
 
 
 def further_question(case: Case, aspect: str) -> CaseQuestion:
-    """A further case, held to the claims of an aspect; KeyError for one that is not about cases."""
+    """Make the question of a further case, with the claims of an aspect; KeyError for one that is not about cases."""
     claims = _CLAIMS[aspect]
     return CaseQuestion(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
 
 
-def asked_by(row: Row) -> CaseQuestion:
-    """The question that the row of a further case answers; `NoFurtherCase` where it answers none."""
+def further_question_of(row: Row) -> CaseQuestion:
+    """Return the question of a further case's row; `NoFurtherCase` if it has none."""
     try:
         return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
     except (CaseError, KeyError, TypeError, AttributeError) as error:
@@ -134,49 +133,50 @@ def asked_by(row: Row) -> CaseQuestion:
 
 @dataclass
 class Diagnosis:
-    """Asks about whatever ``find`` finds, ``seconds`` each; ``subjects`` are what the backends can be asked about.
+    """The diagnosis of a run: further cases for the conditions that ``find`` returns, ``seconds`` for each.
 
-    ``tell`` is told in each round how many suspects there are to ask about. ``known`` are ids of cases not to ask.
+    ``subjects`` are what the backends support. ``on_round`` takes the number of conditions in each round. ``known`` are
+    ids of cases not to be judged.
     """
 
-    find: Callable[[], Sequence[Inquiry]]
+    find: Callable[[], Sequence[SuspectedCondition]]
     ask: Ask
     subjects: Sequence[Subject]
     seconds: float
-    tell: Callable[[int], None]
+    on_round: Callable[[int], None]
     known: set[str] = field(default_factory=set)
 
     def run(self) -> None:
-        """Round by round, each about conditions that were not asked about yet."""
-        heard: set[str] = set()
+        """Search round by round, each for conditions that are new."""
+        searched: set[str] = set()
         until = 0.0
         for cases in ROUNDS:
-            found = [inquiry for inquiry in self.find() if inquiry.name not in heard]
-            begun = [(inquiry, case) for inquiry in found if (case := self._start(inquiry)) is not None]
-            self.tell(len(begun))
+            found = [condition for condition in self.find() if condition.name not in searched]
+            begun = [(condition, case) for condition in found if (case := self._start(condition)) is not None]
+            self.on_round(len(begun))
             until = until or time.monotonic() + self.seconds * len(begun)
-            for inquiry, case in begun:
-                heard.add(inquiry.name)
+            for condition, case in begun:
+                searched.add(condition.name)
                 end = min(until, time.monotonic() + self.seconds)
-                Asking(inquiry, case, self.subjects, self.ask, cases, end, self.known).all()
+                ConditionSearch(condition, case, self.subjects, self.ask, cases, end, self.known).run()
 
-    def _start(self, inquiry: Inquiry) -> Case | None:
-        """The smallest case that meets a condition; None for what is no case, or about none."""
-        aspect = held_to(inquiry.failing["aspect"], inquiry.failing["block"] or "")
+    def _start(self, condition: SuspectedCondition) -> Case | None:
+        """Return the smallest case that meets a condition; None if its failures are not of cases."""
+        aspect = held_to(condition.failing["aspect"], condition.failing["block"] or "")
         if aspect not in _CLAIMS:
             return None
-        for line in inquiry.lines:
+        for line in condition.lines:
             try:
                 case = Case.from_json(line)
             except CaseError:
                 return None
-            if all(inquiry.met(further_question(case, aspect).describe())):
+            if all(condition.met(further_question(case, aspect).describe())):
                 return case
         return None
 
 
 @dataclass(frozen=True)
-class Sought:
+class WantedRange:
     """Integers from ``low`` to ``high``, the nearer to ``best`` the better."""
 
     best: int
@@ -184,23 +184,23 @@ class Sought:
     high: int
 
     @classmethod
-    def between(cls, fails: int, conforms: int) -> Sought:
-        """Two values, neither of them."""
+    def between(cls, fails: int, conforms: int) -> WantedRange:
+        """Return the values between two."""
         low, high = sorted((fails, conforms))
         return cls((low + high) // 2, low + 1, high - 1)
 
     @classmethod
-    def beyond(cls, fails: int, conforms: int) -> Sought:
-        """A value that conforms, or farther from one that fails."""
+    def conforming(cls, fails: int, conforms: int) -> WantedRange:
+        """Return a value that conforms, with all that are farther from one that fails."""
         return cls(conforms, -_ANY, conforms) if conforms < fails else cls(conforms, conforms, _ANY)
 
 
-class Asking:
-    """Asks at most so many ``cases`` about one condition ``until`` a monotonic time, around one that fails."""
+class ConditionSearch:
+    """A search around a failing case, ``start``, by at most so many ``cases``, ``until`` a monotonic time."""
 
     def __init__(
         self,
-        inquiry: Inquiry,
+        condition: SuspectedCondition,
         start: Case,
         subjects: Sequence[Subject],
         ask: Ask,
@@ -208,20 +208,20 @@ class Asking:
         until: float,
         known: set[str],
     ) -> None:
-        self._inquiry = inquiry
-        self._aspect = held_to(inquiry.failing["aspect"], inquiry.failing["block"] or "")
-        self._subjects = {_pair(each): each for each in subjects if each.backend == inquiry.backend}
+        self._condition = condition
+        self._aspect = held_to(condition.failing["aspect"], condition.failing["block"] or "")
+        self._subjects = {_pair(subject): subject for subject in subjects if subject.backend == condition.backend}
         self._ask = ask
         self._left = cases
         self._until = until
         self._known = known
         self._start = start
         known.add(start.id)
-        self._lots = random.Random(derive_seed(inquiry.name, start.id))
+        self._rng = random.Random(derive_seed(condition.name, start.id))
 
-    def all(self) -> None:
-        narrowed = dict(self._inquiry.thresholds)
-        for number, feature in enumerate(self._inquiry.features):
+    def run(self) -> None:
+        narrowed = dict(self._condition.thresholds)
+        for number, feature in enumerate(self._condition.features):
             if number in narrowed:
                 self._narrow(number, narrowed[number])
             else:
@@ -233,19 +233,18 @@ class Asking:
         return self._left > 0 and time.monotonic() < self._until
 
     def _narrow(self, number: int, threshold: Threshold) -> None:
-        """Halve the distance between failing and conforming values, as long as cases of values between can be made.
+        """Halve the distance between failing and conforming values, as long as cases with values between can be made.
 
-        What was seen to conform may have been another kind of case: it is looked at first whether one like the failing
-        one does.
+        The case that conformed may have been of another kind, so first one like the failing case has to conform there.
         """
         fails, conforms = threshold.fails, threshold.conforms
         if conforms is None:
             return
-        seen = self._outcome_at(number, threshold.feature, Sought.beyond(fails, conforms))
+        seen = self._outcome_at(number, threshold.feature, WantedRange.conforming(fails, conforms))
         if seen is None or seen[1]:
             return
         while abs(fails - conforms) > 1 and self._has_room:
-            match self._outcome_at(number, threshold.feature, Sought.between(fails, conforms)):
+            match self._outcome_at(number, threshold.feature, WantedRange.between(fails, conforms)):
                 case None:
                     return
                 case value, True:
@@ -254,39 +253,39 @@ class Asking:
                     conforms = value
 
     def _look_around(self, number: int, feature: str) -> None:
-        """Cases of values beside the one that fails, of a number that a term names."""
-        value = self._inquiry.value(self._described(self._start), feature)
+        """Try values around the failing one, of a number that a term names."""
+        value = self._condition.value(self._described(self._start), feature)
         if value is not None:
             for near in _AROUND:
-                self._outcome_at(number, feature, Sought(near(value), near(value), near(value)))
+                self._outcome_at(number, feature, WantedRange(near(value), near(value), near(value)))
 
-    def _outcome_at(self, number: int, feature: str, sought: Sought) -> tuple[int, bool] | None:
-        """(value, whether it fails) of a case whose feature is as sought; None where there is none that tells."""
+    def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
+        """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
         for base in _plainer(self._start):
-            for value, case in self._reaching(base, number, feature, sought)[:_MOST_CHANGES]:
+            for value, case in self._candidates(base, number, feature, wanted)[:_MOST_CHANGES]:
                 fails = self._fails(case)
                 if fails is not None:
                     return value, fails
         return None
 
-    def _reaching(self, base: Case, number: int, feature: str, sought: Sought) -> list[tuple[int, Case]]:
-        """(value, case): cases that differ from one by a length and meet all terms but perhaps one, the best first."""
+    def _candidates(self, base: Case, number: int, feature: str, wanted: WantedRange) -> list[tuple[int, Case]]:
+        """List the (value, case) that differ from a case by a parameter and meet all terms but one, the best first."""
 
         def value_of(case: Case) -> int | None:
-            return self._inquiry.value(self._described(case), feature)
+            return self._condition.value(self._described(case), feature)
 
         found: list[tuple[int, Case]] = []
         for parameter in parameters(base) if self._has_room else ():
-            made = _nearest(parameter, value_of, sought)
+            made = _nearest(parameter, value_of, wanted)
             if made is not None and self._meets(made[1], but=number) and self._can_be_asked(made[1]):
                 found.append(made)
-                if made[0] == sought.best:
+                if made[0] == wanted.best:
                     break
-        return sorted(found, key=lambda each: abs(each[0] - sought.best))
+        return sorted(found, key=lambda candidate: abs(candidate[0] - wanted.best))
 
     def _fails(self, case: Case) -> bool | None:
-        """Whether it fails, or another of other data; None where nothing is learned."""
-        tries = _FEWEST_TO_CONFORM * (1 if self._inquiry.fails_always else 3)
+        """Tell whether a case fails with some seed; None if nothing is learned."""
+        tries = _FEWEST_TO_CONFORM * (1 if self._condition.fails_always else 3)
         seen = []
         for more in range(tries):
             if not self._has_room:
@@ -297,8 +296,8 @@ class Asking:
         return False if False in seen else None
 
     def _refute(self) -> None:
-        """Cases that meet the condition, and in turn such as miss one of its terms alone; without a condition, more."""
-        terms = range(len(self._inquiry.features))
+        """Judge cases that meet the condition, alternating with cases that miss one of its terms."""
+        terms = range(len(self._condition.features))
         for missed in [None, *terms] * (_OF_EACH if terms else _WITHOUT_TERMS):
             if not self._has_room:
                 return
@@ -306,27 +305,27 @@ class Asking:
                 self._judged(case)
 
     def _drawn(self, missed: int | None) -> Case | None:
-        """A case near the first that misses one term alone, or none; None where none was found."""
+        """Draw a case near the first that misses one term, or no term; None if there is none."""
         for _ in range(_TRIES):
             case = self._start
-            for _ in range(self._lots.randint(1, _MOST_CHANGES)):
+            for _ in range(self._rng.randint(1, _MOST_CHANGES)):
                 case = self._changed(case) or case
-            met = self._inquiry.met(self._described(case))
+            met = self._condition.met(self._described(case))
             is_wanted = _missed(met) == ([] if missed is None else [missed])
             if is_wanted and case.id not in self._known and self._can_be_asked(case):
                 return case
         return None
 
     def _changed(self, case: Case) -> Case | None:
-        """Another length or attribute, or another recipe, dtype, layout or seed."""
-        if self._lots.random() < 0.6:
-            parameter = self._lots.choice(parameters(case))
-            return parameter.with_value(self._lots.choice(_near(parameter.value)))
-        return changed(case, self._lots.choice([*self._words(case), *alternatives(case)]))
+        """Change a case's length or attribute, or its recipe, dtype, layout or seed."""
+        if self._rng.random() < 0.6:
+            parameter = self._rng.choice(parameters(case))
+            return parameter.with_value(self._rng.choice(_near(parameter.value)))
+        return changed(case, self._rng.choice([*self._field_changes(case), *alternatives(case)]))
 
-    def _words(self, case: Case) -> list[Record]:
-        """What else can stand in the fields of a case, as the aspect draws it and the backend takes it."""
-        changes: list[Record] = [{"seed": self._lots.getrandbits(32)}]
+    def _field_changes(self, case: Case) -> list[Record]:
+        """List other contents of a case's fields, as the aspect draws and the backend takes them."""
+        changes: list[Record] = [{"seed": self._rng.getrandbits(32)}]
         changes += [
             {"dtype": dtype, "index_dtype": index_dtype}
             for operator, dtype, index_dtype in self._subjects
@@ -340,7 +339,7 @@ class Asking:
         return changes
 
     def _meets(self, case: Case, but: int) -> bool:
-        return set(_missed(self._inquiry.met(self._described(case)))) <= {but}
+        return set(_missed(self._condition.met(self._described(case)))) <= {but}
 
     def _can_be_asked(self, case: Case) -> bool:
         subject = self._subjects.get((case.operator, case.dtype, case.index_dtype))
@@ -350,12 +349,12 @@ class Asking:
         return further_question(case, self._aspect).describe()
 
     def _judged(self, case: Case) -> bool | None:
-        """Whether a case fails; None where it was known, or nothing was learned."""
+        """Judge a case and tell whether it fails; None if it was known, or nothing was learned."""
         if case.id in self._known:
             return None
         self._known.add(case.id)
         self._left -= 1
-        verdict = self._ask(further_question(case, self._aspect), self._inquiry.backend)["verdict"]
+        verdict = self._ask(further_question(case, self._aspect), self._condition.backend)["verdict"]
         return True if verdict in FAILED else False if verdict == Verdict.CONFORMS else None
 
 
@@ -368,11 +367,11 @@ def _missed(met: Sequence[bool]) -> list[int]:
 
 
 def _plainer(case: Case) -> Iterator[Case]:
-    """The case, with all planes along one axis, and without layouts."""
+    """Yield the case, with all planes along one axis, and without layouts."""
     made = [case]
     changes: list[Record] = [{"shape": [1, case.planes, *case.spatial_shape]}, {"layouts": {}}]
     for change in changes:
-        made += [other for each in tuple(made) if (other := changed(each, change)) is not None]
+        made += [other for base in tuple(made) if (other := changed(base, change)) is not None]
     yield from dict.fromkeys(made)
 
 
@@ -380,14 +379,17 @@ def _near(value: int) -> list[int]:
     return [value + 1, value - 1, 2 * value, value // 2, 1, 2, 3, 5, 8, 17, 33, 64, 130]
 
 
-def _nearest(parameter: Parameter, number_of: Callable[[Case], int | None], sought: Sought) -> tuple[int, Case] | None:
-    """(number, case): the parameter turned to where a number is nearest to what is sought; None where it is never.
+def _nearest(
+    parameter: Parameter, number_of: Callable[[Case], int | None], wanted: WantedRange
+) -> tuple[int, Case] | None:
+    """Vary a parameter until a number is nearest to the best in a range: (number, case); None if it is never in it.
 
-    It is tried beside its value and at powers of two, and between two of them where the number passes what is sought.
+    Values around the parameter's own and powers of two are tried, then those between two where the number passes the
+    best.
     """
     seen: dict[int, tuple[int, Case]] = {}
 
-    def told(value: int) -> int | None:
+    def evaluate(value: int) -> int | None:
         case = parameter.with_value(value)
         number = None if case is None else number_of(case)
         if case is not None and number is not None:
@@ -396,21 +398,21 @@ def _nearest(parameter: Parameter, number_of: Callable[[Case], int | None], soug
 
     beside = range(parameter.value - _BESIDE, parameter.value + _BESIDE + 1)
     for value in sorted({parameter.low, parameter.most, *beside, *(1 << power for power in range(21))}):
-        told(value)
+        evaluate(value)
     for low, high in pairwise(sorted(seen)):
         first, last = seen[low][0], seen[high][0]
-        if min(first, last) < sought.best < max(first, last):
-            _bisect(told, low, high, sought.best, rises=first < last)
+        if min(first, last) < wanted.best < max(first, last):
+            _bisect(evaluate, low, high, wanted.best, rises=first < last)
             break
-    fitting = [each for each in seen.values() if sought.low <= each[0] <= sought.high]
-    return min(fitting, key=lambda each: abs(each[0] - sought.best), default=None)
+    fitting = [candidate for candidate in seen.values() if wanted.low <= candidate[0] <= wanted.high]
+    return min(fitting, key=lambda candidate: abs(candidate[0] - wanted.best), default=None)
 
 
-def _bisect(told: Callable[[int], int | None], low: int, high: int, wanted: int, *, rises: bool) -> None:
-    """Have the values told between two, towards where the number is as wanted."""
+def _bisect(evaluate: Callable[[int], int | None], low: int, high: int, wanted: int, *, rises: bool) -> None:
+    """Evaluate values between two, towards the wanted number."""
     while high - low > 1:
         middle = (low + high) // 2
-        number = told(middle)
+        number = evaluate(middle)
         if number is None or number == wanted:
             return
         if (number < wanted) == rises:

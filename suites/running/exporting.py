@@ -1,4 +1,4 @@
-"""Cases of ours for the tools of others: those that a format has words for, and the others by what it has none for."""
+"""Export of cases to other tools, as far as a format can express them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from poolproof.suites.cases.lists import FORMATS, ListFormat, NotExpressible, re
 from poolproof.suites.running.aspects import CASE_ASPECTS
 from poolproof.suites.running.plans import Plan, Subject, blocks
 
-AGAIN = "the same case again"
+DUPLICATE = "the same case again"
 
 
-def written(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Counter[str]]:
-    """(rows of the cases that the format has words for, how many others there are by what it has none for)."""
+def export_rows(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Counter[str]]:
+    """Return (rows of the cases that the format can express, number of the others by reason)."""
     rows: list[object] = []
     left_out: Counter[str] = Counter()
     seen: set[str] = set()
     for case in cases:
         if case.id in seen:
-            left_out[AGAIN] += 1
+            left_out[DUPLICATE] += 1
             continue
         seen.add(case.id)
         try:
@@ -35,8 +35,8 @@ def written(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Co
 
 
 @contextmanager
-def faults_told(name: str) -> Iterator[None]:
-    """What the format of a package raises, as `BadInput`; what one of ours raises is a fault of this suite."""
+def format_errors(name: str) -> Iterator[None]:
+    """Turn what a package's format raises into `BadInput`; what a built-in one raises is a fault of this suite."""
     try:
         yield
     except Exception as error:
@@ -45,8 +45,8 @@ def faults_told(name: str) -> Iterator[None]:
         raise BadInput(f"case list format {name!r} cannot write these cases: {raised(error)}") from error
 
 
-def spelled_cases(lines: Iterable[str]) -> Iterator[Case]:
-    """The cases of lines of JSON; `BadInput` is the first that is none."""
+def parsed_cases(lines: Iterable[str]) -> Iterator[Case]:
+    """Parse lines of JSON; `BadInput` at the first that is not a case."""
     for line in lines:
         try:
             yield Case.from_json(line)
@@ -55,7 +55,7 @@ def spelled_cases(lines: Iterable[str]) -> Iterator[Case]:
 
 
 def listed_cases(paths: Iterable[Path]) -> Iterator[Case]:
-    """The cases of lists; `BadInput` is the first row that is none."""
+    """Read case lists; `BadInput` at the first row that is not a case."""
     for entry in read_lists(paths):
         if entry.case is None:
             raise BadInput(entry.fault)
@@ -63,6 +63,6 @@ def listed_cases(paths: Iterable[Path]) -> Iterator[Case]:
 
 
 def planned_cases(subjects: Sequence[Subject], aspects: Iterable[str], plan: Plan, seed: int) -> Iterator[Case]:
-    """The cases of a plan; calls of a contract are none."""
+    """Draw the cases of a plan, which calls of a contract are not."""
     for block in blocks(subjects, [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS], plan, seed):
         yield from (question.case for question in block.questions())

@@ -1,4 +1,4 @@
-"""What was judged, beyond its name: the shared libraries that a backend brought into its processes, by their content.
+"""Identity of what was judged: the shared libraries that a backend loaded, by content.
 
 Two builds of one version differ here and nowhere else. A library is identified by its SHA-256; a wheel by its version
 and the hash of its RECORD, which holds the hash of every file that it installed.
@@ -14,22 +14,22 @@ from pathlib import Path
 from sysconfig import get_path
 
 _PROCESSES = Path("/proc")
-_PYTHONS = get_path("platstdlib")  # to ask for it takes longer than all else that is done for a library
+_STANDARD_LIBRARY = get_path("platstdlib")  # slow to look up
 
 
 def mapped_libraries() -> frozenset[str]:
-    """The real paths of the shared libraries in this process; none where the system does not tell."""
+    """Return the real paths of the shared libraries in this process; none if the system does not say."""
     return _mapped_by("self")
 
 
 def libraries_of_family() -> frozenset[str]:
-    """Those of this process and its children, some of which may make a framework's calls."""
+    """Return the real paths of the shared libraries in this process and its children."""
     return mapped_libraries().union(*map(_mapped_by, _children()))
 
 
 def _children() -> list[str]:
     try:
-        return [pid for told in _PROCESSES.glob("self/task/*/children") for pid in told.read_text().split()]
+        return [pid for listing in _PROCESSES.glob("self/task/*/children") for pid in listing.read_text().split()]
     except OSError:
         return []
 
@@ -40,24 +40,24 @@ def _mapped_by(process: str) -> frozenset[str]:
     except OSError:
         return frozenset()
     paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6}
-    return frozenset(path for path in paths if ".so" in Path(path).name and not _is_pythons(path))
+    return frozenset(path for path in paths if ".so" in Path(path).name and not _is_standard(path))
 
 
-def _is_pythons(path: str) -> bool:
-    return path.startswith(_PYTHONS) and "site-packages" not in path
+def _is_standard(path: str) -> bool:
+    return path.startswith(_STANDARD_LIBRARY) and "site-packages" not in path
 
 
 def identify(libraries: Iterable[str]) -> dict[str, str]:
-    """Per library and per wheel that brought one, by name: what tells it from any other."""
+    """Return the version and hash of every library, and of every wheel that installed one, by name."""
     paths = sorted(map(Path, libraries))
-    told = {_named(path, paths): _library(path) for path in paths}
-    return told | {f"wheel {wheel.name}": _wheel(wheel) for wheel in _wheels(paths)}
+    named = {_label(path, paths): _library(path) for path in paths}
+    return named | {f"wheel {wheel.name}": _wheel(wheel) for wheel in _wheels(paths)}
 
 
-def _named(path: Path, others: Iterable[Path]) -> str:
-    """The library's file name, and its folder where that alone would not tell it from the others."""
-    alone = sum(other.name == path.name for other in others) == 1
-    return f"library {path.name if alone else path}"
+def _label(path: Path, paths: Iterable[Path]) -> str:
+    """Name a library by its file name, or by its path if another has that name."""
+    is_unique = sum(other.name == path.name for other in paths) == 1
+    return f"library {path.name if is_unique else path}"
 
 
 def _library(path: Path) -> str:
@@ -67,7 +67,7 @@ def _library(path: Path) -> str:
 
 
 def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
-    """The installed distributions that own one of the files, each once."""
+    """Yield the installed distributions that own one of the files, each once."""
     wanted = {str(path) for path in paths}
     for distribution in distributions():
         root = f"{distribution.locate_file('')}/"
@@ -77,7 +77,7 @@ def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
 
 
 def _files(distribution: Distribution) -> Iterator[str]:
-    """What a wheel installed, relative to where it is. A path object for each takes a second for a large wheel."""
+    """Yield the relative paths of a wheel's files, as text: path objects take a second for a large wheel."""
     return (line[0] for line in csv.reader(_record(distribution).splitlines()) if line)
 
 
@@ -86,5 +86,5 @@ def _wheel(distribution: Distribution) -> str:
 
 
 def _record(distribution: Distribution) -> str:
-    """Empty for what was installed otherwise than from a wheel."""
+    """Return a wheel's RECORD; empty for what was not installed from a wheel."""
     return distribution.read_text("RECORD") or ""

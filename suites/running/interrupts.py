@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM that are not lost: what arrives in a callback of the garbage collector is printed and forgotten.
+"""Ctrl-C and SIGTERM, none of which is lost.
 
-Python cannot raise there (Hypothesis has such a callback), so the interrupt is noted as well, and raised again by
-whoever asks between two questions.
+Python cannot raise in a callback of the garbage collector, such as Hypothesis has: it prints the interrupt and drops
+it. So every interrupt is also recorded, and raised again between two questions.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _pending = False
 
 
 def keep_interrupts() -> None:
-    """Note every interrupt from now on, besides raising it where it arrives; SIGTERM is one, unless one came before."""
+    """Record every interrupt from now on, besides raising it; SIGTERM counts as one, unless one came before."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _terminate)
 
 
 def ignore_termination() -> None:
-    """Let SIGTERM no longer do what is done already: a session that ends closes and publishes its run."""
+    """Ignore SIGTERM from now on: a session that ends closes and publishes its run."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def raise_lost_interrupt() -> None:
-    """KeyboardInterrupt if one arrived, and was lost on its way."""
+    """Raise KeyboardInterrupt if one arrived before."""
     if _pending:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The journal of a run that is asked for a time: what all its processes have taken of it, and learned on the way.
+"""The journal of a run within a time budget: which cases its processes have taken, and how long they took.
 
 A line holds a block's id with how many of its cases are taken, or with the seconds that some took.
 """
@@ -19,9 +19,9 @@ from poolproof.suites.running.plans import root_of
 
 
 class Journal:
-    """What all processes know; read and written while `locked`.
+    """The state that processes share; read and written while `locked`.
 
-    ``taken`` is by block. What cases cost is by the block that they go on from (`root_of`).
+    ``taken`` is by block; times are by the planned block that one extends (`root_of`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,13 +30,13 @@ class Journal:
         self._end: BufferedRandom | None = None
         self.taken: dict[str, int] = {}
         self.paces: dict[str, float] = {}
-        """Seconds of a case, of those that were judged last."""
+        """Seconds per case of the last portion."""
         self.spent: Counter[str] = Counter()
         """Seconds in all."""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep the others out, and know what they wrote; `CannotWrite` where the file system knows no locks."""
+        """Lock the journal and read what others wrote; `CannotWrite` if the file system has no locks."""
         with writing(self._path), self._path.open("a+b") as self._end:
             fcntl.flock(self._end, fcntl.LOCK_EX)
             self._catch_up(self._end)
@@ -45,15 +45,15 @@ class Journal:
     def take(self, block: str, stop: int) -> None:
         self._append({"block": block, "taken": stop})
 
-    def note(self, block: str, cases: int, seconds: float) -> None:
-        """That so many cases of a block took so long together, 0 where nobody knows."""
+    def record_time(self, block: str, cases: int, seconds: float) -> None:
+        """Record the seconds that so many cases took together, 0 if unknown."""
         self._append({"block": block, "seconds": round(seconds / cases, 6), "cases": cases})
 
     def _catch_up(self, end: BufferedRandom) -> None:
         end.seek(self._read)
         text = end.read()
         if text and not text.endswith(b"\n"):
-            end.write(b"\n")  # whose writer died
+            end.write(b"\n")  # its writer died
         self._read = end.tell()
         for line in text.splitlines():
             self._learn(line)
@@ -70,7 +70,7 @@ class Journal:
         try:
             entry = json.loads(line)
         except ValueError:
-            return  # cut short by the death of its writer: nobody was given that portion
+            return  # cut short by the death of its writer: that portion was never judged
         root = root_of(entry["block"])
         if "taken" in entry:
             self.taken[entry["block"]] = entry["taken"]

@@ -1,4 +1,4 @@
-"""The aspect of the ways through two phases, with its blocks: all of them, whatever the plan."""
+"""The aspect of two-phase scenarios, with its blocks: all scenarios, whatever the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_fir
 
 @dataclass(frozen=True)
 class PhaseAspect(Aspect):
-    """Every way that some source defines, for every operator and pair of dtypes of a backend that has phases."""
+    """Every scenario that some source defines, for every operator and pair of dtypes of a backend with phases."""
 
     def covers(self, subject: Subject) -> bool:
         return subject.in_phases and not subject.is_whole and subject.unsupported is None
@@ -24,11 +24,11 @@ class PhaseAspect(Aspect):
 
 @dataclass(frozen=True)
 class PhaseBlock:
-    """All ways of one subject."""
+    """All scenarios of one subject."""
 
     subject: Subject
     aspect: PhaseAspect
-    grain: int = field(default=1, init=False)
+    min_batch: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -43,24 +43,24 @@ class PhaseBlock:
         return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect.alone, self.id)
 
     @property
-    def least(self) -> int:
+    def min_cases(self) -> int:
         return len(self.groups())
 
-    def first(self, count: int) -> list[PhaseQuestion]:
-        """So many of its questions: one of each way, then a second."""
+    def prefix(self, count: int) -> list[PhaseQuestion]:
+        """Return its first questions: one of each scenario, then a second."""
         return one_of_each_first(self.questions(), _scenario_of)[:count]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
-        """A group for each way."""
+        """Return a group for each scenario."""
         group = self.subject.group(self.aspect)
-        ways = Counter(map(_scenario_of, self.questions() if asked is None else self.first(asked)))
-        return {(*group, ("clause", way)): count for way, count in ways.items()}
+        counts = Counter(map(_scenario_of, self.questions() if asked is None else self.prefix(asked)))
+        return {(*group, ("clause", scenario)): count for scenario, count in counts.items()}
 
     def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:
-        """The cases of the ways are small as they are."""
+        """Seek nothing: the cases are small as they are."""
 
-    def beyond(self) -> None:
-        """There are no other ways."""
+    def extension(self) -> None:
+        """Return None: there are no other scenarios."""
 
 
 def _scenario_of(question: PhaseQuestion) -> str:

@@ -1,8 +1,8 @@
-"""Plans: how much of each aspect is asked of which operators, and the blocks that the work is cut into.
+"""Plans: how many cases each aspect of each operator gets, and the blocks that the work is cut into.
 
-An aspect says what is asked and what is claimed about it. A plan only decides how much. Blocks depend on the run's
-seed and their own name alone: a smaller plan draws a prefix of a larger one, and neither order nor number of workers
-matters. What kinds of aspects and blocks there are is not known here.
+An aspect says what is drawn and claimed; a plan only says how much. Blocks depend on the run's seed and their own name
+alone: a smaller plan draws a prefix of a larger one, and neither order nor number of workers matters. The kinds of
+aspects and blocks are not known here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 @dataclass(frozen=True)
 class Plan:
-    """How many cases each aspect of each operator and pair of dtypes gets, before the aspect's weight."""
+    """The number of cases for each aspect, operator and pair of dtypes, before the aspect's weight."""
 
     name: str
     cases: int
@@ -44,25 +44,22 @@ PLANS = {
 
 
 MOST_CASES = 100_000
-"""Six times what a night judges; a plan's blocks are all made before the first is judged."""
+"""Six times what a night judges; all blocks of a plan are made before the first is judged."""
 
-
-MOST_BEYOND = 100_000_000
-"""Cases that nobody asks of one block in a week."""
-
+MOST_EXTENSION = 100_000_000
+"""More cases than one block's extensions get in a week."""
 
 Group = tuple[tuple[str, str], ...]
-"""Columns with the values that tell the rows of a group apart from those of all others."""
+"""Columns with the values that identify a group of rows."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be asked, if it cannot.
+    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be judged, if it cannot.
 
-    Without dtypes it is the operator as a whole: what is asked about it chooses its dtypes itself. ``tags`` are the
-    format tags that the backend takes (`Backend.tags`), ``product`` is `Backend.product`, ``on_streams`` and
-    ``in_phases`` say whether it has `Backend.streams` and `Backend.phases`. ``makes_indices``: of a backward, whether
-    the backend has a forward that makes indices for it. ``abilities`` are `Backend.abilities`.
+    Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product`` and
+    ``abilities`` are those of `Backend`; ``on_streams`` and ``in_phases`` say whether it has `Backend.streams` and
+    `Backend.phases`. ``makes_indices``: of a backward, whether the backend has a forward that makes indices for it.
     """
 
     backend: str
@@ -86,16 +83,13 @@ class Subject:
         return "-".join(part for part in (self.backend, self.operator.name, self.dtype, self.index_dtype) if part)
 
     def group(self, aspect: Aspect) -> Group:
-        """What the rows of an aspect have in common."""
+        """Return the group of an aspect's rows."""
         values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect.id)
         return tuple(zip(GROUP, values, strict=True))
 
 
 def subjects(name: str, backend: Backend) -> list[Subject]:
-    """Every operator in every pair of dtypes, with what ``backend``, called ``name``, says about it.
-
-    Index dtypes that the operator's own interface does not have are left out.
-    """
+    """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
     found = []
     parts = (backend.streams is not None, backend.phases is not None)
     for operator in OPERATORS.values():
@@ -110,7 +104,7 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
 
 
 def not_supported(subject: Subject) -> Row:
-    """The row of a subject that its backend does not have."""
+    """Make the row of a subject that its backend does not have."""
     assert subject.unsupported is not None
     return {
         "backend": subject.backend,
@@ -128,7 +122,7 @@ def _makes_indices(backend: Backend, operator: Operator, dtype: str) -> bool:
 
 
 class Block(Protocol):
-    """A numbered part of one aspect of one subject: what one process is handed at a time."""
+    """A numbered part of one aspect of one subject: the unit of work of a process."""
 
     @property
     def id(self) -> str: ...
@@ -141,80 +135,77 @@ class Block(Protocol):
 
     @property
     def count(self) -> int:
-        """How many questions it has."""
+        """Number of its questions."""
 
     @property
-    def least(self) -> int:
-        """Of how many questions, the `first`, there is one of each kind that a plan owes."""
+    def min_cases(self) -> int:
+        """Length of the `prefix` that holds a question of each group."""
 
     @property
-    def grain(self) -> int:
-        """How many are worth to be asked at once, where all of them have to be made to ask one."""
+    def min_batch(self) -> int:
+        """Questions worth judging together; more than 1 where all have to be made to judge one."""
 
     def questions(self) -> Sequence[Question]: ...
 
-    def first(self, count: int) -> Sequence[Question]:
-        """So many of its questions, always the same, and all of those that a smaller number gives."""
+    def prefix(self, count: int) -> Sequence[Question]:
+        """Return so many of its first questions."""
 
     def groups(self, asked: int | None = None) -> Mapping[Group, int]:
-        """How many of its questions, or of the first that were ``asked``, lie in which of the groups that a complete
-        run must have judged.
-        """
+        """Count its questions, or a prefix of ``asked``, by the groups that a complete run must have judged."""
 
     def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> Question | None:
-        """The smallest question found that still fails as ``failing``, one of its own, does; None if none is sought."""
+        """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
 
-    def beyond(self) -> Beyond | None:
-        """The block that goes on where it ends, with cases that no plan has; None where it is all that there is."""
-
-
-class Beyond(Block, Protocol):
-    """A block that goes on where another ends."""
-
-    def of(self, count: int) -> Beyond:
-        """The block of so many of its first cases."""
+    def extension(self) -> Extension | None:
+        """Return the block that follows it, with cases that no plan has; None if there are no more."""
 
 
-_BEYOND = "+"
-"""Stands in the id of a block that goes on where another ends."""
+class Extension(Block, Protocol):
+    """A block that follows another beyond the plan."""
+
+    def with_count(self, count: int) -> Extension: ...
+
+
+_EXTENSION = "+"
+"""Separates the id of a planned block from the index of its extension."""
 
 
 def root_of(name: str) -> str:
-    """The id of the block of a plan that one goes on from, or that it is."""
-    return name.partition(_BEYOND)[0]
+    """Return the id of the planned block that a block extends, or is."""
+    return name.partition(_EXTENSION)[0]
 
 
-def beyond_id(name: str, turn: int) -> str:
-    """The id of the ``turn``-th block that goes on from one; its own for the 0th."""
-    return f"{name}{_BEYOND}{turn}" if turn else name
+def extension_id(name: str, index: int) -> str:
+    """Return the id of a block's ``index``-th extension; its own for the 0th."""
+    return f"{name}{_EXTENSION}{index}" if index else name
 
 
 Q = TypeVar("Q", bound=Question)
 
 
 def one_of_each_first(questions: Iterable[Q], kind: Callable[[Q], Hashable]) -> list[Q]:
-    """The first of each kind, then the second of each, and so on."""
-    turns: Counter[Hashable] = Counter()
+    """Order questions: the first of each kind, then the second of each, and so on."""
+    seen: Counter[Hashable] = Counter()
     ranked = []
     for question in questions:
-        turns[kind(question)] += 1
-        ranked.append((turns[kind(question)], question))
+        seen[kind(question)] += 1
+        ranked.append((seen[kind(question)], question))
     return [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
 
 
 B_co = TypeVar("B_co", bound=Block, covariant=True)
 
 
-class Planned(Protocol[B_co]):
-    """An aspect that a plan can hold: it says what it is asked about, and in which blocks."""
+class PlannedAspect(Protocol[B_co]):
+    """An aspect that knows its subjects and blocks."""
 
     def covers(self, subject: Subject) -> bool: ...
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[B_co]: ...
 
 
-def blocks(chosen: Sequence[Subject], aspects: Iterable[Planned[B_co]], plan: Plan, seed: int) -> Iterator[B_co]:
-    """The blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
+def blocks(chosen: Sequence[Subject], aspects: Iterable[PlannedAspect[B_co]], plan: Plan, seed: int) -> Iterator[B_co]:
+    """Yield the blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
     aspects = list(aspects)
     for subject in (*chosen, *_as_wholes(chosen)):
         for aspect in aspects:

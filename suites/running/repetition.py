@@ -1,6 +1,6 @@
-"""Whether a failure repeats: its question, asked again a few times, each time first and alone in its process.
+"""Repetition of failures: a question judged a few more times, each time first and alone in its process.
 
-A question that fails now and then is asked more often than one that always fails, so that its rate means something.
+A question that fails now and then is repeated more often than one that always fails, so that its rate means something.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
 from poolproof.suites.judging.question import Question
 
 SECONDS = 10.0
-"""What asking one question again may cost, the last answer apart."""
+"""Seconds after which no repetition begins."""
 
 ENOUGH = 3
-"""Failures without any answer that is none: taken for a failure that always repeats."""
+"""Repetitions, if all of them fail: the failure counts as permanent."""
 
 MOST = 10
-"""Answers at most, where some fail and some do not."""
+"""Repetitions at most, if some fail and some do not."""
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """The answers to a question that was asked again; those that judge nothing are left out."""
+    """The rows of a repeated question, but for those that judge nothing."""
 
     rows: tuple[Row, ...] = ()
 
@@ -35,23 +35,23 @@ class Repetition:
 
     @property
     def always_fails(self) -> bool:
-        """Whether nothing speaks against it: nobody asked, or every answer is a failure."""
+        """Whether every repetition failed; true if there was none."""
         return len(self.failures) == len(self.rows)
 
     @property
     def columns(self) -> Row:
-        """What a row says of it."""
+        """The columns of the failure's row."""
         return {"asked_again": len(self.rows), "failed_again": len(self.failures)} if self.rows else {}
 
     def fails_as_often_as(self, other: Repetition) -> bool:
-        """Whether its rate of failures is no smaller; always, as that of an other which nobody asked."""
+        """Compare the rates of failures; an other that was not repeated counts as failing always."""
         if not other.rows:
             return self.always_fails
         return len(self.failures) * len(other.rows) >= len(other.failures) * len(self.rows)
 
 
-def asked_again(question: Question, ask: Callable[[Question], Row], seconds: float = SECONDS) -> Repetition:
-    """``question`` asked until it is known whether it repeats and how often, or the time is up."""
+def repeat(question: Question, ask: Callable[[Question], Row], seconds: float = SECONDS) -> Repetition:
+    """Repeat a question until its rate of failures is known, or the time is up."""
     deadline = time.monotonic() + seconds
     answers: list[Row] = []
     while len(answers) < MOST and not (answers and time.monotonic() > deadline):
@@ -62,5 +62,5 @@ def asked_again(question: Question, ask: Callable[[Question], Row], seconds: flo
 
 
 def deviates(row: Row) -> bool:
-    """Whether the row tells of a deviation, accepted or not."""
+    """Tell whether a row is a deviation, waived or not."""
     return row["verdict"] in FAILED or row["verdict"] == Verdict.WAIVED

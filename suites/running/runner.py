@@ -1,4 +1,4 @@
-"""What a pytest process does with a block: have it judged, apply waivers, record rows, shrink what failed."""
+"""The runner of a process: it judges blocks, applies waivers, records rows and shrinks failures."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.culprit import settled
+from poolproof.suites.running.attribution import attribute
 from poolproof.suites.running.interrupts import raise_lost_interrupt
 from poolproof.suites.running.plans import Block
-from poolproof.suites.running.repetition import Repetition, asked_again, deviates
+from poolproof.suites.running.repetition import Repetition, deviates, repeat
 
 SHRINK_SECONDS = 20.0
-"""What one failure may usually cost to make smaller."""
+"""Seconds for which one failure is shrunk."""
 
 MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
 
 
 @dataclass
-class Tally:
-    """What became of one block, or of what was judged of several."""
+class BlockResult:
+    """The failures and the number of rows of a block, or of several."""
 
     aspects: Counter[str] = field(default_factory=Counter)
-    """How many rows there are of each aspect."""
+    """Number of rows by aspect."""
     failures: list[Row] = field(default_factory=list)
 
     @property
@@ -44,13 +44,12 @@ class Tally:
         if row["verdict"] in FAILED:
             self.failures.append(row)
 
-    def add_all(self, other: Tally) -> None:
-        """What became of another part of the plan, too."""
+    def merge(self, other: BlockResult) -> None:
         self.aspects += other.aspects
         self.failures += other.failures
 
-    def text(self, most: int = 3) -> str:
-        """The failures for a person: each with its cause and the line that reruns it."""
+    def message(self, most: int = 3) -> str:
+        """Describe the first failures, each with its cause and the line that replays it."""
         shown = "\n\n".join(failure_text(row) for row in self.failures[:most])
         more = len(self.failures) - most
         return f"{len(self.failures)} of {self.rows} cases failed\n\n{shown}" + (
@@ -61,11 +60,10 @@ class Tally:
 class Runner:
     """Judges blocks and single cases on any backend, one sandbox each, until closed.
 
-    ``folder`` is that of the run, where violations leave evidence, ``most_evidence`` files for each kind of them.
-    ``waive`` gives a row as it stands once accepted deviations are; ``record`` takes every finished row;
-    ``already_judged`` holds (block, case id) of cases that an interrupted run has rows for, ``already_led_to``
-    (backend, case id) of calls outside its blocks. ``loaded`` are sandboxes in which a backend is loaded already, by
-    its name. ``shrink_seconds`` is what one failure may cost to make smaller.
+    ``folder`` is that of the run, where failures leave evidence, at most ``most_evidence`` files of a kind. ``waive``
+    applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
+    (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks. ``loaded`` are
+    sandboxes with a loaded backend, by its name. A failure is shrunk for ``shrink_seconds``.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Runner:
         timeout: float,
         shrinks: bool,
         already_judged: frozenset[tuple[str, str]] = frozenset(),
-        already_led_to: frozenset[tuple[str, str]] = frozenset(),
+        already_unplanned: frozenset[tuple[str, str]] = frozenset(),
         most_evidence: int = MOST_EVIDENCE,
         loaded: Mapping[str, Sandbox] | None = None,
         shrink_seconds: float = SHRINK_SECONDS,
@@ -100,85 +98,83 @@ class Runner:
             self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
-        self._led_to = set(already_led_to)
+        self._recorded_unplanned = set(already_unplanned)
 
     def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
-        """Judge no more of these (block, case id): they have rows."""
+        """Skip these (block, case id) from now on: they have rows."""
         self._already_judged |= frozenset(judged)
 
-    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> Tally:
-        """Judge every case of the block, or those from ``start`` to ``stop`` of its `first`; all rows are recorded,
-        failures with the smallest case that shows them.
+    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
+        """Judge the cases of a block, or those from ``start`` to ``stop`` of its `prefix`, and record all rows.
 
-        Rows are recorded as they come but for the first of each kind that fails and the first that breaks a claim:
-        those wait until the block is judged, to be asked again and made smaller. An interruption costs what would be
-        learned of them, never the row; after the death of this very process a resumed run judges again whatever has no
-        row.
+        Rows are recorded as they come, but for the first failure of each kind and the first that breaks a claim: those
+        wait until the block is judged, to be repeated and shrunk. An interruption costs their repetition, never the
+        row. If this process dies, a resumed run judges again whatever has no row.
         """
         questions = self._not_yet_judged(block, start, stop)
-        tally = Tally()
+        result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:
             judged = self._rows(block.subject.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
                 raise_lost_interrupt()
                 for other in others:
-                    tally.add(other)
+                    result.add(other)
                     self._record_once(other)
-                tally.add(row)
-                if row["verdict"] in FAILED and self._is_worth_a_look(row, waiting):
+                result.add(row)
+                if row["verdict"] in FAILED and self._is_new(row, waiting):
                     waiting.append((question, row))
                 else:
                     self._record(row)
             while waiting:
                 question, row = waiting[0]
-                again = self._ask_again(question, row)
+                again = self._repeat_first(question, row)
                 if self._shrinks and _claim_of(row) not in self._shrunk:
-                    self._make_smaller(block, question, row, again)
+                    self._shrink(block, question, row, again)
                 del waiting[0]
                 self._record(row)
         finally:
             for _, row in waiting:
                 self._record(row)
-        return tally
+        return result
 
     def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Question]:
-        questions = block.questions() if stop is None else block.first(stop)[start:]
+        questions = block.questions() if stop is None else block.prefix(stop)[start:]
         name = block.id
         if not self._already_judged:
-            return questions  # whose ids are hashes that cost as much as drawing them
+            return questions  # ids are hashes, which cost as much as drawing
         return [asked for asked in questions if (name, asked.id) not in self._already_judged]
 
     def judge_one(self, question: Question, backend: str) -> tuple[Row, ...]:
-        """Judge and record a single question; its row, and that of another call that is to blame instead."""
+        """Judge and record a single question; return its row, and that of an auxiliary call that is blamed instead."""
         ((row, *others),) = self._rows(backend, [question])
         if row["verdict"] in FAILED:
-            self._ask_again(question, row)
+            self._repeat_first(question, row)
         self._record(row)
         for other in others:
             self._record_once(other)
         return row, *others
 
     def judge_further(self, question: Question, backend: str) -> Row:
-        """Judge and record a question that nobody planned, once; its row."""
+        """Judge and record a further question, once; return its row."""
         ((row, *others),) = self._rows(backend, [question])
         self._record(row)
         for other in others:
             self._record_once(other)
         return row
 
-    def _is_worth_a_look(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
-        """Whether a failed row is the first of its kind, or may be made smaller and none that waits is to be."""
+    def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
+        """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
             return True
         return self._shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
 
-    def _record_once(self, led_to: Row) -> None:
-        """Record the row of a call that several questions may have led to."""
-        key = led_to["backend"], led_to["case_id"]
-        if key not in self._led_to:
-            self._record(led_to)
-        self._led_to.add(key)
+    def _record_once(self, unplanned: Row) -> None:
+        """Record the row of an unplanned call, which several questions may trigger."""
+        key = unplanned["backend"], unplanned["case_id"]
+        if key not in self._recorded_unplanned:
+            self._record(unplanned)
+        self._recorded_unplanned.add(key)
 
     def close(self) -> None:
         for backend, sandbox in self._sandboxes.items():
@@ -187,7 +183,7 @@ class Runner:
                 self._record_once(row)
 
     def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
-        """Per question its row and that of another call that is to blame instead; violations leave evidence."""
+        """Yield per question its row and those of unplanned calls; failures leave evidence."""
         wants = partial(self._wants_evidence, self._sandbox(backend).labels)
         evidence = EvidenceFolder(self._folder, backend, wants=wants)
         for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
@@ -198,7 +194,7 @@ class Runner:
             yield *rows, *self._unplanned(backend)
 
     def _unplanned(self, backend: str) -> list[Row]:
-        """Rows that nobody asked for which came meanwhile."""
+        """Take the rows of unplanned calls that came meanwhile."""
         unplanned = self._sandbox(backend).unplanned
         rows = list(map(self._waive, unplanned))
         unplanned.clear()
@@ -206,15 +202,15 @@ class Runner:
 
     def _judged(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         rows = map(self._waive, self._sandbox(backend).judge(questions))
-        ask = partial(self._first, backend)
-        return (settled(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
+        ask = partial(self._judge_fresh, backend)
+        return (attribute(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
-    def _first(self, backend: str, question: Question) -> Row:
-        """The row of a question that is the first to be put to its process."""
+    def _judge_fresh(self, backend: str, question: Question) -> Row:
+        """Judge a question in a fresh process."""
         return self._waive(self._sandbox(backend).judge_alone(question))
 
     def _wants_evidence(self, labels: Row, row: Row) -> bool:
-        """Whether the run has not enough evidence of what the row, not waived yet, will stand for."""
+        """Tell whether the run needs evidence of a row, not waived yet."""
         return self._has_room(self._waive(row | labels))
 
     def _has_room(self, row: Row) -> bool:
@@ -222,7 +218,7 @@ class Runner:
         return self._evidence[check] < self._most_evidence or not self._evidence[kind]
 
     def _limit_evidence(self, row: Row) -> None:
-        """Count the evidence of the row; remove it where the run has enough of what the row came to stand for."""
+        """Count the evidence of a row; remove it if the run has enough of its final kind."""
         if not deviates(row):
             return
         path = evidence_path(self._folder, row["case_id"], row["backend"])
@@ -238,27 +234,27 @@ class Runner:
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
-        """The name of a sandbox, of which files are made."""
+        """Name a sandbox, for file names."""
         return f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
 
-    def _ask_again(self, question: Question, row: Row) -> Repetition:
-        """Find out whether a failure repeats, and add to its row how often, if it is the first of its kind."""
+    def _repeat_first(self, question: Question, row: Row) -> Repetition:
+        """Repeat the first failure of its kind, and add to its row how often it fails."""
         if kind_of(row) in self._kinds:
             return Repetition()
         self._kinds.add(kind_of(row))
-        again = asked_again(question, partial(self._alone, row["backend"]))
+        again = repeat(question, partial(self._alone, row["backend"]))
         row |= again.columns
         return again
 
     def _alone(self, backend: str, question: Question) -> Row:
-        """The row of a question in processes of its own, and of the calls beside it in others."""
-        ask = partial(self._first, backend)
-        return settled(question, ask(question), ask)[0]
+        """Judge a question, and its auxiliary calls, each in a fresh process."""
+        ask = partial(self._judge_fresh, backend)
+        return attribute(question, ask(question), ask)[0]
 
-    def _make_smaller(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
-        """Add the columns with the smallest question that fails alike, once it was seen to fail as often.
+    def _shrink(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
+        """Add the columns with the smallest question that fails alike and as often.
 
-        What does not fail ``again`` at all is left as it is: nothing smaller could be told from it.
+        A failure that never repeats is not shrunk.
         """
 
         def still_fails(asked: Question) -> bool:
@@ -272,9 +268,9 @@ class Runner:
             self._confirm(row, smaller, again)
 
     def _confirm(self, row: Row, smaller: Question, again: Repetition) -> None:
-        """Ask a smaller question once more, for its evidence and for whether it fails as often as the row's."""
+        """Repeat a smaller question, for its evidence and to see whether it fails as often as the row's."""
         evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
-        repeated = asked_again(smaller.with_evidence_dir(evidence), partial(self._alone, row["backend"]))
+        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, row["backend"]))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
@@ -284,15 +280,15 @@ class Runner:
 
 
 def _evidence_kinds(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What evidence of a failed row is counted under: its backend, verdict and first violated check; its kind."""
+    """Return what the evidence of a failure counts towards: (backend, verdict, first violated check), and its kind."""
     return (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
 
 
 def _fails_like(row: Row, other: Row) -> bool:
-    """Whether another row ended as a failed one did, and breaks at least the first of its claims."""
+    """Tell whether another row has a failure's verdict, and violates at least its first check."""
     return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(other["checks_violated"])
 
 
 def _claim_of(row: Row) -> tuple[str, ...]:
-    """What a smaller case is sought for once: it has to break the first of the violated checks, and no more."""
+    """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
     return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]

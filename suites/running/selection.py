@@ -1,6 +1,6 @@
-"""What a run is asked for: a part of a plan on some backends, or single cases, and what of it has to be judged.
+"""The selection of a run: a part of a plan on some backends, or single cases, and what of it has to be judged.
 
-Knows the plan and the ids by which pytest's tests go, nothing else of pytest.
+Of pytest, it knows the ids of tests and nothing else.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.allotment import going_on
-from poolproof.suites.running.aspects import ASPECTS, GIVEN, given_questions
+from poolproof.suites.running.allotment import extend
+from poolproof.suites.running.aspects import AD_HOC, ASPECTS, ad_hoc_questions
 from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
 from poolproof.suites.running.sharding import Shard
 
@@ -29,10 +29,10 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Selection:
-    """``aspects``, ``operators`` and ``dtypes`` choose from the plan; of the last two, none stands for all.
+    """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
 
-    Where ``lines`` name single cases, nothing else is planned. Of what is left, a ``shard`` has its part. ``beyond``
-    says how many cases there are that no plan has, by the id of the block that they go on from.
+    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left. ``extensions``
+    are the numbers of cases beyond the plan, by the id of the block that they extend.
     """
 
     surveys: Mapping[str, Survey]
@@ -43,18 +43,18 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
-    beyond: Mapping[str, int] = field(default_factory=dict)
+    extensions: Mapping[str, int] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the blocks, which a worker makes sooner than it is sent them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Leave out the cached blocks: a worker makes them faster than it could unpickle them."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def questions(self) -> dict[str, tuple[Question, str]]:
-        """The single cases and the backend that each is put to, by id."""
+        """Return the single cases, each with its backend, by id."""
         return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
 
     def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
-        """Those of the single cases that no row answers; ``asked`` are (backend, block, case id) of all rows."""
+        """Return the single cases without a row; ``asked`` are (backend, block, case id) of all rows."""
         return {
             name: (question, backend)
             for name, (question, backend) in self.questions().items()
@@ -62,11 +62,11 @@ class Selection:
         }
 
     def answered(self, asked: Collection[tuple[str, str, str]]) -> set[str]:
-        """The ids of the others."""
+        """Return the ids of the single cases with a row."""
         return (self.questions().keys() - self.unanswered(asked).keys()) if asked else set()
 
     def subjects(self) -> list[Subject]:
-        """What the backends are asked about, or would be if they had it."""
+        """Return the selected subjects, supported or not."""
         return [
             subject
             for surveyed in self.surveys.values()
@@ -77,52 +77,52 @@ class Selection:
         ]
 
     def unsupported(self) -> list[Subject]:
-        """What the backends do not have; of several shards, the first tells."""
-        tells = self.shard is None or self.shard.number == 1
-        return [subject for subject in self.subjects() if subject.unsupported is not None and tells]
+        """Return the unsupported subjects, which the first of several shards reports."""
+        is_first = self.shard is None or self.shard.number == 1
+        return [subject for subject in self.subjects() if subject.unsupported is not None and is_first]
 
     def blocks(self) -> list[Block]:
         planned = self.planned()
-        return planned + [more for block in planned for more in going_on(block, self.beyond.get(block.id, 0))]
+        return planned + [more for block in planned for more in extend(block, self.extensions.get(block.id, 0))]
 
     def planned(self) -> list[Block]:
-        """Those of the plan."""
+        """Return the blocks of the plan, without extensions."""
         return [block for block in self._all_blocks if self._has(block.id)]
 
     def plan_cases(self) -> int:
-        """The cases of the whole plan on these backends, of which this may choose some; more only where more of each
-        kind are asked for.
-        """
+        """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
         whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=(), shard=None)
         return sum(block.count for block in whole.planned())
 
     def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
-        """The groups of rows with the number of cases that a complete run judges in each.
+        """Count the cases that a complete run judges, by group.
 
-        Of some blocks and single questions alone, where their ``ids`` are given; of the blocks in ``asked``, of so many
-        of their first cases.
+        ``ids`` restrict them to some blocks and single questions, ``asked`` restricts blocks to so many first cases.
         """
-        return _total(groups for name, groups in self._groups(asked).items() if ids is None or name in ids)
+        total: Counter[Group] = Counter()
+        for name, groups in self._groups(asked).items():
+            if ids is None or name in ids:
+                total.update(groups)
+        return [dict(group) | {"planned": count} for group, count in total.items()]
 
     def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
-        """The ids that ``-k``, node ids or the like have left of the plan; None if they left everything.
+        """Return the ids that ``-k``, node ids or the like leave of the plan; None if they leave everything.
 
-        What an interrupted run has ``begun`` is mandatory all the same. An id that is not one of the plan's is taken
-        for a sign that ids are not what they are believed to be: then nothing is left out.
+        What an interrupted run has ``begun`` stays mandatory. An id that the plan does not have shows that ids cannot
+        be relied on: then nothing is left out.
         """
         planned = {name.encode("unicode_escape").decode(): name for name in self._groups()}
         selected = {name for name in map(_planned_id, node_ids) if name}
-        owed = [name for test, name in planned.items() if test in selected or name in begun]
-        return owed if selected <= planned.keys() and len(owed) < len(planned) else None
+        kept = [name for test, name in planned.items() if test in selected or name in begun]
+        return kept if selected <= planned.keys() and len(kept) < len(planned) else None
 
     def _has(self, name: str) -> bool:
-        return self.shard is None or name in self._dealt
+        return self.shard is None or name in self._shard_ids
 
     @cached_property
-    def _dealt(self) -> frozenset[str]:
-        """The ids of what this shard has."""
+    def _shard_ids(self) -> frozenset[str]:
         assert self.shard is not None
         costs = dict.fromkeys(self._all_questions(), 1.0)
         costs |= {block.id: block.count * usual_cost(block.aspect.id) for block in self._all_blocks}
@@ -130,9 +130,9 @@ class Selection:
 
     def _all_questions(self) -> dict[str, tuple[Question, str]]:
         return {
-            f"{name}-{_named(question)}": (question, name)
+            f"{name}-{_question_id(question)}": (question, name)
             for name, surveyed in self.surveys.items()
-            for question in given_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
+            for question in ad_hoc_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
         }
 
     @cached_property
@@ -141,29 +141,29 @@ class Selection:
         return list(blocks(self.subjects(), aspects, self.plan, self.seed))
 
     def _groups(self, asked: Mapping[str, int] = NOTHING) -> dict[str, Mapping[Group, int]]:
-        """Everything that is planned by its id, with the groups that its rows lie in."""
-        given: dict[str, Mapping[Group, int]] = {
+        """Return the groups of everything planned, by id."""
+        single: dict[str, Mapping[Group, int]] = {
             name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
             for name, (question, backend) in self.questions().items()
         }
-        return given | {block.id: block.groups(asked.get(block.id)) for block in self.blocks()}
+        return single | {block.id: block.groups(asked.get(block.id)) for block in self.blocks()}
 
 
-def _named(question: Question) -> str:
-    """What tells a question from the others that are asked of a backend: lists may have the same case twice."""
-    return question.id if question.block == GIVEN else question.block
+def _question_id(question: Question) -> str:
+    """Identify a question among those of its backend: lists may have a case twice."""
+    return question.id if question.block == AD_HOC else question.block
 
 
 def _kind(question: Question) -> Group:
-    """What tells the group of a row of a list from those of other rows: lists are long."""
-    if question.block == GIVEN:
+    """Return the columns by which the rows of lists are grouped: lists are long."""
+    if question.block == AD_HOC:
         return ()
     described = question.describe()
     return tuple((name, described[name]) for name in ("operator", "dtype"))
 
 
 def _index_dtypes(surveyed: Survey, case: Case) -> tuple[str, ...]:
-    """The dtypes of indices that a backend takes for the operator and dtype of a case."""
+    """Return the dtypes of indices that a backend takes for the operator and dtype of a case."""
     return tuple(
         subject.index_dtype
         for subject in surveyed.subjects
@@ -171,15 +171,8 @@ def _index_dtypes(surveyed: Survey, case: Case) -> tuple[str, ...]:
     )
 
 
-def _total(planned: Iterable[Mapping[Group, int]]) -> list[dict[str, Any]]:
-    total: Counter[Group] = Counter()
-    for groups in planned:
-        total.update(groups)
-    return [dict(group) | {"planned": count} for group, count in total.items()]
-
-
 def _planned_id(node_id: str) -> str:
-    """What a test stands for in a plan, empty if for nothing."""
+    """Return the plan's id of a test, empty if it has none."""
     for test in TESTS:
         _, found, name = node_id.partition(f"::{test}[")
         if found:

@@ -1,7 +1,7 @@
-"""Shards: a plan dealt out to sessions that know nothing of each other, so that each takes about the same time.
+"""Shards: parts of a plan for independent sessions, each of which takes about the same time.
 
-Which part a session has follows from the plan, the backends and the numbers of its shard alone. `poolproof merge`
-makes one run of the parts again.
+A session's part follows from the plan, the backends and the numbers of its shard alone. `poolproof merge` makes one
+run of the parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_SHARDS = 10_000
 
 
 class ShardError(BadInput):
-    """A shard that there is not; the text says which there are."""
+    """A shard that does not exist; the text says which do."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From ``2/4``; `ShardError` for what is none."""
+        """Parse a text such as ``2/4``; `ShardError` for anything else."""
         found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
         shard = cls(*map(int, found.groups())) if found else None
         if shard is None or not 1 <= shard.number <= shard.of <= MOST_SHARDS:
@@ -40,21 +40,21 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def names(self, costs: Mapping[str, float]) -> frozenset[str]:
-        """Which of all names are this shard's, where each costs so much; `ShardError` where some shard gets none."""
+        """Choose this shard's names, by the costs of all; `ShardError` if some shard would get none."""
         if len(costs) < self.of:
             raise ShardError(f"--shard {self}: the options leave {len(costs):,} parts to deal out: take fewer shards")
-        return deal(costs, self.of)[self.number - 1]
+        return balance(costs, self.of)[self.number - 1]
 
 
-def deal(costs: Mapping[str, float], hands: int) -> list[frozenset[str]]:
-    """Names dealt to some hands, the costly first, each to the one that has least so far.
+def balance(costs: Mapping[str, float], parts: int) -> list[frozenset[str]]:
+    """Divide names into parts of about the same cost: the costly first, each to the cheapest part so far.
 
-    No hand gets more than 4/3 of what the best deal would give it (Graham, 1969: longest processing time first).
+    No part costs more than 4/3 of the optimum's largest (Graham, 1969: longest processing time first).
     """
-    dealt: list[set[str]] = [set() for _ in range(hands)]
-    loads = [(0.0, hand) for hand in range(hands)]
+    groups: list[set[str]] = [set() for _ in range(parts)]
+    loads = [(0.0, part) for part in range(parts)]
     for name in sorted(costs, key=lambda name: (-costs[name], name)):
-        load, hand = heapq.heappop(loads)
-        dealt[hand].add(name)
-        heapq.heappush(loads, (load + costs[name], hand))
-    return [frozenset(names) for names in dealt]
+        load, part = heapq.heappop(loads)
+        groups[part].add(name)
+        heapq.heappush(loads, (load + costs[name], part))
+    return [frozenset(names) for names in groups]

@@ -1,4 +1,4 @@
-"""A process that judges its portions of a plan while there is time, and tells how long they took."""
+"""The loop of a process that judges portions of a plan within a time budget."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from dataclasses import dataclass, field
 
 from poolproof.suites.running.allotment import Allotment, Budget, Portion
 from poolproof.suites.running.plans import Block
-from poolproof.suites.running.runner import Runner, Tally
+from poolproof.suites.running.runner import BlockResult, Runner
 
 
 @dataclass(frozen=True)
-class Spender:
-    """Judges what ``allotment`` gives it, by ``runner``."""
+class BudgetRunner:
+    """Judges the portions of ``allotment`` by ``runner``, and records how long they took."""
 
     budget: Budget
     allotment: Allotment
     runner: Runner
     loaded: set[str] = field(default_factory=set)
-    """The backends that this process judged something on: what comes first takes the time of loading, too."""
+    """The backends that this process has judged on: the first portion's time includes loading."""
 
-    def begin(self, block: Block) -> Tally:
+    def judge_first(self, block: Block) -> BlockResult:
         """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
-        tally = Tally()
-        for portion in self.allotment.first(block):
-            tally.add_all(self._judge(portion))
-        return tally
+        result = BlockResult()
+        for portion in self.allotment.first_portions(block):
+            result.merge(self._judge(portion))
+        return result
 
-    def go_on(self) -> Tally:
-        """Judge one portion after the other for a turn."""
-        tally, end = Tally(), time.monotonic() + self.budget.turn
-        while time.monotonic() < end and (portion := self.allotment.next()):
-            tally.add_all(self._judge(portion))
-        return tally
+    def judge_slice(self) -> BlockResult:
+        """Judge one portion after the other for one time slice."""
+        result, end = BlockResult(), time.monotonic() + self.budget.slice_seconds
+        while time.monotonic() < end and (portion := self.allotment.next_portion()):
+            result.merge(self._judge(portion))
+        return result
 
-    def _judge(self, portion: Portion) -> Tally:
+    def _judge(self, portion: Portion) -> BlockResult:
         started = time.monotonic()
-        tally = self.runner.judge(*portion)
+        result = self.runner.judge(*portion)
         is_loaded = portion.block.subject.backend in self.loaded
         seconds = time.monotonic() - started if is_loaded else 0.0
-        self.allotment.took(portion, tally.rows, seconds)
+        self.allotment.record_time(portion, result.rows, seconds)
         self.loaded.add(portion.block.subject.backend)
-        return tally
+        return result

@@ -23,7 +23,7 @@ from poolproof.suites.cases.lists import FORMATS, Entry, NotExpressible, read_li
 from poolproof.suites.cases.lists.atk import OURS
 from poolproof.suites.cases.lists.entry import tagged_layouts
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.exporting import AGAIN, written
+from poolproof.suites.running.exporting import DUPLICATE, export_rows
 from sessions import surroundings
 
 PROFILE = Profile(gradients=("integers", "ones"), values=("normal", "ties", "nan", "all_nan"))
@@ -54,7 +54,7 @@ def _data_of(name: str, case: Case) -> dict[str, Any]:
 
 def in_a_file(name: str, given: list[Case], path: Path) -> tuple[list[Case], list[Entry]]:
     """(the cases that were written, what was read again)."""
-    rows, _ = written(FORMATS[name], given)
+    rows, _ = export_rows(FORMATS[name], given)
     path.write_text(FORMATS[name].document(rows))
     kept = [case for case in dict.fromkeys(given) if _has_words(name, case)]
     return kept, read_lists([path])
@@ -154,10 +154,10 @@ BASE = Case.of(
     ],
 )
 def test_what_a_format_has_no_words_for_is_counted_by_what_it_is(change: dict[str, object], reason: str) -> None:
-    rows, left_out = written(FORMATS["atk"], [BASE, replace(BASE, **change), BASE])  # type: ignore[arg-type]
+    rows, left_out = export_rows(FORMATS["atk"], [BASE, replace(BASE, **change), BASE])  # type: ignore[arg-type]
     assert len(rows) == 1
     assert left_out.total() == 2
-    assert left_out[AGAIN] == 1
+    assert left_out[DUPLICATE] == 1
     assert any(reason in told for told in left_out), left_out
 
 

@@ -26,12 +26,12 @@ KILLS = [
 
 
 def test_a_run_whose_processes_are_killed_has_the_same_rows(tmp_path: Path) -> None:
-    owed = undisturbed(tmp_path / "undisturbed")
-    assert max(owed.rows.values()) == 1
+    expected = undisturbed(tmp_path / "undisturbed")
+    assert max(expected.rows.values()) == 1
     assert {kill.role for kill in KILLS} == {*ROLES}
     result, missed = disturbed(tmp_path / "disturbed", KILLS, Random(0), print)
     assert not missed
-    assert not owed.difference(result, len(KILLS))
+    assert not expected.difference(result, len(KILLS))
 
 
 def undisturbed(folder: Path) -> Result:
@@ -46,17 +46,17 @@ def undisturbed(folder: Path) -> Result:
     ids=["lost", "doubled", "added", "status"],
 )
 def test_what_differs_is_seen(status: int, rows: dict[str, int]) -> None:
-    owed = Result(1, Counter({("block", "a", "conforms"): 1, ("block", "b", "crashed"): 1}))
+    expected = Result(1, Counter({("block", "a", "conforms"): 1, ("block", "b", "crashed"): 1}))
     other = Result(status, Counter({("block", name, owed_verdict(name)): count for name, count in rows.items()}))
-    assert owed.difference(other, kills=5)
-    assert not owed.difference(owed, kills=0)
+    assert expected.difference(other, kills=5)
+    assert not expected.difference(expected, kills=0)
 
 
 def test_what_was_killed_twice_may_be_not_run() -> None:
-    owed = Result(1, Counter({("block", "a", "conforms"): 1}))
+    expected = Result(1, Counter({("block", "a", "conforms"): 1}))
     other = Result(1, Counter({("block", "a", "not run"): 1}))
-    assert owed.difference(other, kills=1)
-    assert not owed.difference(other, kills=2)
+    assert expected.difference(other, kills=1)
+    assert not expected.difference(other, kills=2)
 
 
 def owed_verdict(name: str) -> str:

@@ -23,7 +23,7 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
-from poolproof.suites.running.aspects import PHASES, check_lines, given_questions
+from poolproof.suites.running.aspects import PHASES, ad_hoc_questions, check_lines
 from poolproof.suites.running.plans import PLANS, blocks, subjects
 from scatter import Scatter
 
@@ -239,9 +239,9 @@ def test_a_line_is_the_question_again() -> None:
     asked = question(ASKED[0], 1)
     line = asked.describe()["case"]
     check_lines([line])
-    (read,) = given_questions([line], PRODUCTS["A2"])
+    (read,) = ad_hoc_questions([line], PRODUCTS["A2"])
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
-        given_questions([line], None)
+        ad_hoc_questions([line], None)
     assert isinstance(read, PhaseQuestion)
     assert (read.scenario, read.case, read.id) == (asked.scenario, asked.case, asked.id)
 

@@ -23,10 +23,10 @@ from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, Budget, NoTime, Portion, parse_time
+from poolproof.suites.running.allotment import Allotment, Budget, InvalidTime, Portion, parse_time
 from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.plan_record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
 from poolproof.suites.running.plans import PLANS, Block, Subject, blocks
-from poolproof.suites.running.replanning import NotDrawable, asked_again, drawn_again, mandatory, plan_cases
 from sessions import run_session
 
 
@@ -37,7 +37,7 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "m", "0m", "0.5s", "-1m", "1e3s", "10 minutes", "200h", "9" * 400 + "h"])
 def test_what_is_no_time_is_named(text: str) -> None:
-    with pytest.raises(NoTime, match="a budget is a number and a unit"):
+    with pytest.raises(InvalidTime, match="a budget is a number and a unit"):
         parse_time(text)
 
 
@@ -74,7 +74,7 @@ def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
     clock = Clock(tmp_path, UNEVEN, 2000.0, 1)
     clock.spend()
     assert clock.taken() == {block.id: block.count for block in UNEVEN}
-    assert allotment.asked(tmp_path, cast(list[Block], UNEVEN)) == {}
+    assert allotment.partial_counts(tmp_path, cast(list[Block], UNEVEN)) == {}
 
 
 def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
@@ -96,23 +96,23 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
 def test_what_was_taken_is_owed_and_begun_with(tmp_path: Path) -> None:
     """By whoever goes on after a death: portions whose cases nobody judged, and lines that were cut short."""
     made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
-    Allotment(tmp_path, made, Budget(3e9, 0.0), 1).first(made[0])
+    Allotment(tmp_path, made, Budget(3e9, 0.0), 1).first_portions(made[0])
     with (tmp_path / allotment.FILE).open("a") as journal:
         journal.write('{"block": "a", "taken": 40}\n{"block": "a", "tak')
-    assert allotment.asked(tmp_path, made) == {"a": (40, 100), "b": (1, 100)}
+    assert allotment.partial_counts(tmp_path, made) == {"a": (40, 100), "b": (1, 100)}
     again = Allotment(tmp_path, made, Budget(3e9, 0.0), 1)
-    assert again.first(made[0]) == [Portion(made[0], 0, 40)]
-    assert again.first(made[1]) == [Portion(made[1], 0, 4)]
+    assert again.first_portions(made[0]) == [Portion(made[0], 0, 40)]
+    assert again.first_portions(made[1]) == [Portion(made[1], 0, 4)]
     lines = (tmp_path / allotment.FILE).read_text().splitlines()
     assert [json.loads(line) for line in lines[-2:]] == [{"block": "a", "taken": 40}, {"block": "b", "taken": 4}]
 
 
 def test_blocks_that_were_begun_without_a_budget_are_asked_whole(tmp_path: Path) -> None:
     made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
-    allotment.begin(tmp_path, made[:1])
-    assert allotment.asked(tmp_path, made) == {"b": (1, 100)}
-    allotment.forget(tmp_path)
-    assert allotment.asked(tmp_path, made) == {"a": (1, 100), "b": (1, 100)}
+    allotment.take_whole(tmp_path, made[:1])
+    assert allotment.partial_counts(tmp_path, made) == {"b": (1, 100)}
+    allotment.remove_journal(tmp_path)
+    assert allotment.partial_counts(tmp_path, made) == {"a": (1, 100), "b": (1, 100)}
 
 
 def planned() -> list[Block]:
@@ -127,11 +127,11 @@ def planned() -> list[Block]:
 @pytest.mark.parametrize("block", planned(), ids=lambda block: block.id.partition("-")[2])
 def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
     """And owes what its questions are; the least has one of all that the whole owes."""
-    more = min(block.least + 5, block.count)
-    larger, least = block.first(more), block.first(block.least)
-    assert [question.id for question in larger[: block.least]] == [question.id for question in least]
+    more = min(block.min_cases + 5, block.count)
+    larger, least = block.prefix(more), block.prefix(block.min_cases)
+    assert [question.id for question in larger[: block.min_cases]] == [question.id for question in least]
     assert {question.id for question in larger} <= {question.id for question in block.questions()}
-    assert block.groups(block.least).keys() == block.groups().keys()
+    assert block.groups(block.min_cases).keys() == block.groups().keys()
     assert sum(block.groups(more).values()) == more == len(larger)
     described = [question.describe() for question in larger]
     for group, count in block.groups(more).items():
@@ -140,7 +140,7 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
 
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "2000", "--dtype", "float32"]
 SLOW = "dying_backends:slow"
-DRAW = Redraw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(redraw, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")
@@ -192,14 +192,14 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("part", "complaint"),
-    [([0, 200], "a budget left 0 of 200"), ([7, 199], "which has 200, and owes 1"), ([200, 200], "200 of 200")],
+    [([0, 200], "a budget left 0 of 200"), ([7, 199], "at least 1 of 200 are expected"), ([200, 200], "200 of 200")],
 )
 def test_a_part_that_cannot_be_is_named(spent: Path, part: list[int], complaint: str) -> None:
     run = read_run(spent)
     (name,) = run["budget"]["asked"]
     run["budget"]["asked"] = {name: part}
     with pytest.raises(NotDrawable, match=complaint):
-        list(asked_again(run))
+        list(redraw_questions(run))
     run["budget"]["asked"] = {"another": [1, 2]}
     with pytest.raises(NotDrawable, match="'another', which is no block of the plan"):
-        list(asked_again(run))
+        list(redraw_questions(run))

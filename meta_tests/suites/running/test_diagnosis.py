@@ -29,11 +29,11 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.diagnosing import diagnose
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.rerun import judge_again, sample
+from poolproof.suites.rerun import rejudge, sample
 from poolproof.suites.running import interrupts
-from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, asked_by, further_question
+from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, further_question, further_question_of
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw, redraw_further
 from poolproof.suites.running.plans import Subject
-from poolproof.suites.running.replanning import drawn_again, further_again, mandatory, plan_cases
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
@@ -234,16 +234,16 @@ def test_a_further_case_is_held_to_the_claims_of_the_aspect_that_failed() -> Non
     question = further_question(case, "state")
     assert "state" in question.aspect.checks
     assert question.aspect.id == DIAGNOSIS
-    assert asked_by(question.describe()) == question
+    assert further_question_of(question.describe()) == question
 
 
 @pytest.mark.parametrize("row", [{"case": "{", "block": "diagnosis-values"}, {"case": None, "block": None}])
 def test_a_row_of_no_further_case_is_told(row: Row) -> None:
     with pytest.raises(NoFurtherCase):
-        asked_by(row)
+        further_question_of(row)
 
 
-DRAW = Redraw(drawn_again, mandatory, plan_cases, further_again)
+DRAW = Redraw(redraw, mandatory, plan_cases, redraw_further)
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,7 @@ def test_a_planned_row_cannot_pass_for_a_further_one(diagnosed: Path, tmp_path: 
 
 def test_a_further_row_says_what_follows_from_its_case(diagnosed: Path, digest: Digest) -> None:
     row = next(row for row in read_rows(diagnosed / "run").to_pylist() if row["aspect"] == DIAGNOSIS)
-    described, checks = further_again(row)
+    described, checks = redraw_further(row)
     assert all(row[name] == value for name, value in described.items())
     assert set(checks) <= set(row["checks_judged"])
 
@@ -302,7 +302,7 @@ def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, value)
     rows = [row for row in sample(digest, 1000, 0) if row["aspect"] == DIAGNOSIS][:10]
     assert len(rows) == 10
-    assert not [again.differs for again in judge_again(digest, rows, None, 60.0) if again.differs]
+    assert not [again.differs for again in rejudge(digest, rows, None, 60.0) if again.differs]
 
 
 def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp_path: Path) -> None:

@@ -20,17 +20,27 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, finished_blocks, read_rows
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.fleet.dispatch import MOST_DEATHS, Came, Died, Dispatch, Ended, Event, Pool, by_cost, patience
-from poolproof.suites.fleet.node import Batch, Given, Judge, Work
-from poolproof.suites.fleet.ray_pool import NoFleet, resource_of
+from poolproof.suites.fleet.dispatch import (
+    MOST_DEATHS,
+    Dispatch,
+    Event,
+    JudgeDied,
+    Pool,
+    RowsArrived,
+    WorkFinished,
+    by_cost,
+    silence_timeout,
+)
+from poolproof.suites.fleet.node import Batch, Judge, RunSettings, Work
+from poolproof.suites.fleet.ray_pool import FleetError, resource_of
 from poolproof.suites.fleet.scratch import scratch_folder
-from poolproof.suites.fleet.session import Further, Recording
+from poolproof.suites.fleet.session import FurtherJudge, Recording
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.options import check_fleet
 from poolproof.suites.running.aspects import EVERYTHING
 from poolproof.suites.running.plans import PLANS, Plan
-from poolproof.suites.running.runner import Tally
+from poolproof.suites.running.runner import BlockResult
 from poolproof.suites.running.selection import Selection
 from sessions import run_session
 
@@ -82,12 +92,12 @@ class Scripted:
             left = self._todo[judge]
             if not left:
                 del self._todo[judge]
-                return [Ended(judge)]
+                return [WorkFinished(judge)]
             if self._dies[left[0]]:
                 self._dies[left[0]] -= 1
                 del self._todo[judge]
-                return [Died(judge, "on n1 is gone")]
-            return [Came(judge, Batch([{"case_id": left.popleft()}]))]
+                return [JudgeDied(judge, "on n1 is gone")]
+            return [RowsArrived(judge, Batch([{"case_id": left.popleft()}]))]
         return []
 
     def replace(self, judge: int) -> None:
@@ -121,9 +131,9 @@ class Kept:
         return {"case_id": case.id}
 
 
-def dispatched(pool: Scripted, works: list[Work], patience: float = 1e6) -> Kept:
+def dispatched(pool: Scripted, works: list[Work], silence_timeout: float = 1e6) -> Kept:
     kept = Kept()
-    Dispatch(cast(Pool, pool), kept, patience, clock=lambda: pool.now).run(works)
+    Dispatch(cast(Pool, pool), kept, silence_timeout, clock=lambda: pool.now).run(works)
     return kept
 
 
@@ -160,14 +170,14 @@ def test_a_case_that_nobody_survives_is_given_up() -> None:
 
 def test_a_judge_that_says_nothing_is_ended() -> None:
     pool = Scripted(2, silent=[1])
-    kept = dispatched(pool, made(2, 2), patience=30.0)
+    kept = dispatched(pool, made(2, 2), silence_timeout=30.0)
     assert pool.replaced == [1]
     assert [why for _, _, why in kept.deaths] == ["said nothing for 30 s and was ended"]
     assert kept.cases == Counter(["b0/0", "b0/1", "b1/0", "b1/1"])
 
 
 def test_patience_is_longer_than_a_case_may_take() -> None:
-    assert patience(60.0) > 300.0 + 10 * 60.0
+    assert silence_timeout(60.0) > 300.0 + 10 * 60.0
 
 
 def test_large_cases_go_where_memory_is() -> None:
@@ -182,7 +192,9 @@ def test_what_a_judge_raised_is_told_and_the_rest_goes_on() -> None:
     class Raising(Scripted):
         def wait(self, seconds: float) -> Iterable[Event]:
             events = list(super().wait(seconds))
-            return [Ended(e.judge, "no space") if isinstance(e, Ended) and not e.judge else e for e in events]
+            return [
+                WorkFinished(e.judge, "no space") if isinstance(e, WorkFinished) and not e.judge else e for e in events
+            ]
 
     kept = dispatched(Raising(2), made(1, 1))
     assert Counter(error for _, _, error in kept.ended) == {"no space": 1, "": 1}
@@ -202,7 +214,7 @@ def test_a_device_is_told_by_its_backend(backends: list[str], resource: str) -> 
 
 
 def test_backends_of_several_devices_are_refused() -> None:
-    with pytest.raises(NoFleet, match="run on CPU and NPU: judge them in runs of their own"):
+    with pytest.raises(FleetError, match="run on CPU and NPU: judge them in runs of their own"):
         resource_of(["aclnn", "torch-cpu"])
 
 
@@ -224,7 +236,7 @@ def test_what_does_not_go_with_a_fleet_is_named(given: dict[str, Any], said: str
 class Together:
     """A real judge in this process, which dies after its first rows, and the one in its place."""
 
-    def __init__(self, given: Given, backend: str) -> None:
+    def __init__(self, given: RunSettings, backend: str) -> None:
         self._given, self._backend = given, backend
         self._judges: dict[int, Judge] = {}
         self._at: dict[int, Any] = {}
@@ -254,14 +266,14 @@ class Together:
             batch = next(batches, None)
             if batch is None:
                 del self._at[judge]
-                yield Ended(judge)
+                yield WorkFinished(judge)
                 continue
-            yield Came(judge, batch)
+            yield RowsArrived(judge, batch)
             if self.deaths:
                 self.deaths -= 1
                 list(batches)  # what it judged besides, nobody gets
                 del self._at[judge]
-                yield Died(judge, "on this machine is gone")
+                yield JudgeDied(judge, "on this machine is gone")
 
     def replace(self, judge: int) -> None:
         self._judges[judge].close()
@@ -282,18 +294,18 @@ def test_judges_hand_over_what_a_session_records(tmp_path: Path, monkeypatch: py
     backend = "scatter_backends:Lost"
     ended = run_session(tmp_path / "session", backend, "--no-shrink", asked=ASKED)
     plan = Plan("smoke", 12, PLANS["smoke"].purpose)
-    pool = Together(Given(lambda row: row, 60.0, False, 50, 8 << 30), backend)
+    pool = Together(RunSettings(lambda row: row, 60.0, False, 50, 8 << 30), backend)
     selection = Selection({backend: pool.said}, plan, 0, ("values",), (ASKED[1],), ("float32",))
     told: list[str] = []
     writer = RowWriter(tmp_path / "fleet", "main")
-    tallies: list[Tally] = []
+    tallies: list[BlockResult] = []
 
-    def report(work: Work, tally: Tally, error: str, judge: int, seconds: float) -> None:
+    def report(work: Work, result: BlockResult, error: str, judge: int, seconds: float) -> None:
         assert not error
         assert work.id.startswith(backend)
         assert judge == 0
         assert seconds >= 0.0
-        tallies.append(tally)
+        tallies.append(result)
 
     recording = Recording(tmp_path / "fleet", writer, report, told.append)
     Dispatch(pool, recording, 600.0).run(cast(list[Work], selection.blocks()))
@@ -301,7 +313,7 @@ def test_judges_hand_over_what_a_session_records(tmp_path: Path, monkeypatch: py
     writer.close()
     assert outcomes(tmp_path / "fleet") == outcomes(ended.folder)
     assert finished_blocks(tmp_path / "fleet") == finished_blocks(ended.folder)
-    assert sum(len(tally.failures) for tally in tallies) == sum(
+    assert sum(len(result.failures) for result in tallies) == sum(
         row[1] == Verdict.VIOLATES for row in outcomes(ended.folder)
     )
     assert len(told) == 1
@@ -316,11 +328,11 @@ def test_a_fleet_judges_further_cases(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("POOLPROOF_WORKER", "0")
     monkeypatch.setenv("POOLPROOF_MEMORY_BUDGET", str(8 << 30))
     backend = "scatter_backends:Lost"
-    pool = Together(Given(lambda row: row, 60.0, False, 50, 8 << 30), backend)
+    pool = Together(RunSettings(lambda row: row, 60.0, False, 50, 8 << 30), backend)
     pool.deaths = deaths
     told: list[str] = []
     writer = RowWriter(tmp_path, "main")
-    fleet = Further(cast(Pool, pool), tmp_path, writer, 60.0, told.append)
+    fleet = FurtherJudge(cast(Pool, pool), tmp_path, writer, 60.0, told.append)
     case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
     rows = [
         fleet.judge(CaseQuestion(replace(case, seed=seed), EVERYTHING, "diagnosis-1"), backend) for seed in range(2)
@@ -335,7 +347,7 @@ def test_a_fleet_judges_further_cases(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_a_judge_raises_ends_further_cases(tmp_path: Path) -> None:
     pool = Raising()
-    fleet = Further(cast(Pool, pool), tmp_path, RowWriter(tmp_path, "main"), 60.0, print)
+    fleet = FurtherJudge(cast(Pool, pool), tmp_path, RowWriter(tmp_path, "main"), 60.0, print)
     case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,))
     with pytest.raises(BackendUnavailable, match=r"^RuntimeError: no device$"):
         fleet.judge(CaseQuestion(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
@@ -351,7 +363,7 @@ class Raising(Scripted):
         """Whatever it is."""
 
     def wait(self, seconds: float) -> Iterable[Event]:
-        return [Ended(0, "Traceback\nRuntimeError: no device\n")]
+        return [WorkFinished(0, "Traceback\nRuntimeError: no device\n")]
 
 
 def test_the_folder_of_a_judge_that_was_killed_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

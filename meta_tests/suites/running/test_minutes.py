@@ -22,17 +22,17 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Budget, NoTime, going_on, seconds_of
+from poolproof.suites.running.allotment import Budget, InvalidTime, extend, parse_minutes
 from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.running.plan_record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
 from poolproof.suites.running.plans import PLANS, Block, Subject
-from poolproof.suites.running.replanning import NotDrawable, asked_again, drawn_again, mandatory, plan_cases
 from sessions import run_session
 
 
 @pytest.mark.parametrize("minutes", [0.0, -1.0, 0.01, 10_081.0, float("nan"), float("inf")])
 def test_what_is_no_time_is_named(minutes: float) -> None:
-    with pytest.raises(NoTime, match=r"a number of minutes is needed, from 0\.02 to 10,080, a week"):
-        seconds_of(minutes)
+    with pytest.raises(InvalidTime, match=r"a number of minutes is needed, from 0\.02 to 10,080, a week"):
+        parse_minutes(minutes)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: st
 @pytest.mark.parametrize("seconds", [60.0, 600.0, 28_800.0])
 def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
     budget = Budget(seconds, 0.0)
-    assert seconds < budget.turns * budget.turn <= 1.3 * seconds
-    assert budget.turn <= 120.0
+    assert seconds < budget.slices * budget.slice_seconds <= 1.3 * seconds
+    assert budget.slice_seconds <= 120.0
 
 
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     made = [Made(f"{name}", 40, 0.05, endless=name > 2) for name in range(1, 5)]
-    clock = Clock(tmp_path, made, 60.0, 3, goes_beyond=True)
+    clock = Clock(tmp_path, made, 60.0, 3, extends_plan=True)
     clock.spend()
     judged = Counter((p.block.id, number) for p in clock.portions for number in range(p.start, p.stop))
     assert set(judged.values()) == {1}
     assert judged.total() == clock.taken().total()
-    beyond = allotment.beyond(tmp_path, cast(list[Block], made))
+    beyond = allotment.extension_counts(tmp_path, cast(list[Block], made))
     assert set(beyond) == {"3", "4"}
     assert judged.total() == 4 * 40 + sum(beyond.values())
     assert beyond["3"] > 3 * 40
@@ -72,11 +72,11 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_spent_goes_on_where_it_can(tmp_path: Path) -> None:
     made = [Made("1", 20, 0.05), Made("2", 20, 0.05, endless=True)]
-    clock = Clock(tmp_path, made, 50.0, 1, goes_beyond=True)
+    clock = Clock(tmp_path, made, 50.0, 1, extends_plan=True)
     clock.spend()
     assert 45.0 <= clock.times[0] <= 50.0
     assert clock.taken()["1"] == 20
-    again = Clock(tmp_path, made, 0.1, 1, goes_beyond=True)
+    again = Clock(tmp_path, made, 0.1, 1, extends_plan=True)
     assert sum(p.stop - p.start for p in again.portions) == clock.taken().total()
 
 
@@ -92,7 +92,7 @@ ASKED = [
 ]
 SMALL = [*ASKED, "--cases", "3", "--no-shrink"]
 BACKEND = "torch-cpu"
-DRAW = Redraw(drawn_again, mandatory, plan_cases)
+DRAW = Redraw(redraw, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_a_part_that_went_on_can_be_merged(spent: Path, tmp_path: Path) -> None:
 
 def test_what_goes_on_is_other_cases(spent: Path) -> None:
     run = read_run(spent)
-    ids = [question.id for _, _, questions in asked_again(run) for question in questions]
+    ids = [question.id for _, _, questions in redraw_questions(run) for question in questions]
     assert len(set(ids)) > 0.9 * len(ids)
 
 
@@ -168,15 +168,15 @@ def test_what_cannot_have_gone_on_is_named(spent: Path) -> None:
     for beyond in wrong_records(name):
         wrong = run | {"budget": run["budget"] | {"beyond": beyond}}
         with pytest.raises(NotDrawable, match=r"a time was spent on .* cases beyond .*, which does not go on"):
-            list(asked_again(wrong))
+            list(redraw_questions(wrong))
 
 
 def test_cases_beyond_a_block_depend_on_it_alone() -> None:
     subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
     block = next(iter(CASE_ASPECTS["values"].blocks(subject, PLANS["smoke"], 0)))
-    first, second = going_on(block, 250)
+    first, second = extend(block, 250)
     assert (first.count, second.count) == (200, 50)
     assert [more.id for more in (first, second)] == [f"{block.id}+1", f"{block.id}+2"]
-    (longer,) = going_on(block, 120)
-    assert [asked.id for asked in longer.questions()] == [asked.id for asked in first.first(120)]
+    (longer,) = extend(block, 120)
+    assert [asked.id for asked in longer.questions()] == [asked.id for asked in first.prefix(120)]
     assert len({asked.id for asked in first.questions()} & {asked.id for asked in second.questions()}) < 3

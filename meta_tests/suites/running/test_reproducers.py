@@ -34,8 +34,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.repetition import ENOUGH, MOST, asked_again
-from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw
+from poolproof.suites.running.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.running.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from runs import ENVIRONMENT, command, replay_pasted
@@ -96,13 +96,13 @@ def test_a_message_is_about_the_case_that_its_line_shows() -> None:
 def test_what_does_not_always_fail_is_asked_more_often(answers: str, asked: int, failed: int) -> None:
     verdicts = {"F": Verdict.VIOLATES, "C": Verdict.CONFORMS, "N": Verdict.NOT_RUN}
     given = iter(answers)
-    repetition = asked_again(CaseQuestion(CASE, ASPECTS["values"]), lambda _: {"verdict": verdicts[next(given)]})
+    repetition = repeat(CaseQuestion(CASE, ASPECTS["values"]), lambda _: {"verdict": verdicts[next(given)]})
     assert repetition.columns == ({"asked_again": asked, "failed_again": failed} if asked else {})
 
 
 def test_asking_again_ends_with_its_time() -> None:
     question = CaseQuestion(CASE, ASPECTS["values"])
-    assert asked_again(question, lambda _: {"verdict": "timed out"}, seconds=0.0).columns["asked_again"] == 1
+    assert repeat(question, lambda _: {"verdict": "timed out"}, seconds=0.0).columns["asked_again"] == 1
 
 
 def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     (row,) = tables.load(tmp_path / "out").to_dict("records")
     assert json.loads(row["findings"])[0]["message"] == row["reason"]
     package(tmp_path / "out", tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=Redraw(drawn_again, mandatory, plan_cases))
+    found = verify(tmp_path / "bundle.zip", draw=Redraw(redraw, mandatory, plan_cases))
     assert [problem for step in found.steps for problem in step.problems] == []
 
 
@@ -216,16 +216,16 @@ def test_a_smaller_case_is_one_that_was_seen_to_fail_as_often(
 ) -> None:
     runner, _, file = flaky
     file.write_text(lots[0] + "." + lots[1:] + "." * 20)
-    tally = runner.judge(OneCase(BACKEND, smallest))  # type: ignore[arg-type]
-    (row,) = tally.failures
+    result = runner.judge(OneCase(BACKEND, smallest))  # type: ignore[arg-type]
+    (row,) = result.failures
     evidence = shrunk_path(tmp_path, row["case_id"], BACKEND)
     if smallest is SMALL:
         assert row["shrunk"] == SMALL.to_json()
         assert row["shrunk_reason"] == message(row) != row["reason"]
         assert (row["asked_again"], row["failed_again"]) == (ENOUGH, ENOUGH)
-        assert row["shrunk_reason"] in tally.text()
+        assert row["shrunk_reason"] in result.text()
         assert evidence.exists()
     else:
         assert "shrunk" not in row
-        assert row["reason"] in tally.text()
+        assert row["reason"] in result.text()
         assert not evidence.exists()

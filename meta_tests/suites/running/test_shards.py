@@ -26,9 +26,9 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.merge import merge as command
 from poolproof.suites.running.aspects import ASPECTS
+from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw
 from poolproof.suites.running.plans import PLANS, Subject, blocks
-from poolproof.suites.running.replanning import drawn_again, mandatory, plan_cases
-from poolproof.suites.running.sharding import Shard, ShardError, deal
+from poolproof.suites.running.sharding import Shard, ShardError, balance
 from sessions import run_session
 from shared_runs import made_once
 
@@ -44,7 +44,7 @@ COMPARED = ("verdict", "checks_judged", "checks_violated", "waivers", "status_co
 
 @given(st.dictionaries(st.text(max_size=4), st.floats(0.01, 1e6), max_size=60), st.integers(1, 8))
 def test_everything_is_dealt_once_and_evenly(costs: dict[str, float], hands: int) -> None:
-    dealt = deal(costs, hands)
+    dealt = balance(costs, hands)
     assert sorted(name for hand in dealt for name in hand) == sorted(costs)
     loads = [sum(costs[name] for name in hand) for hand in dealt]
     assert max(loads) <= (sum(costs.values()) / hands + max(costs.values(), default=0.0)) * (1 + 1e-9)
@@ -59,7 +59,7 @@ def test_the_shards_of_a_plan_cost_about_the_same() -> None:
         for dtype in ("float32", "float16")
     ]
     costs = {b.id: b.count * usual_cost(b.aspect.id) for b in blocks(subjects, ASPECTS.values(), PLANS["smoke"], 0)}
-    loads = [sum(costs[name] for name in hand) for hand in deal(costs, 4)]
+    loads = [sum(costs[name] for name in hand) for hand in balance(costs, 4)]
     assert max(loads) < 1.02 * min(loads)
 
 
@@ -132,7 +132,7 @@ def test_a_merged_run_can_be_packed_and_verified(runs: Path, tmp_path: Path) -> 
     join(parts(runs), tmp_path / "run", mandatory)
     for folder in (tmp_path / "run", runs / "2"):
         package(folder, tmp_path / "bundle.zip")
-        checked = verify(tmp_path / "bundle.zip", draw=Redraw(drawn_again, mandatory, plan_cases))
+        checked = verify(tmp_path / "bundle.zip", draw=Redraw(redraw, mandatory, plan_cases))
         assert [problem for step in checked.steps for problem in step.problems] == []
 
 

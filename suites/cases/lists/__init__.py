@@ -15,7 +15,7 @@ from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, re
 from poolproof.suites.cases.lists.lines import Lines
 from poolproof.suites.cases.lists.packages import plugged, recognising
 from poolproof.suites.cases.lists.ttk import Ttk
-from poolproof.suites.plugged import Plugged
+from poolproof.suites.plugged import LoadedPlugins
 
 __all__ = [
     "FORMATS",
@@ -33,7 +33,7 @@ FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lin
 """Every format of ours, by its name."""
 
 
-def formats_of_packages() -> Plugged[ListFormat]:
+def formats_of_packages() -> LoadedPlugins[ListFormat]:
     """Load the formats that installed packages bring."""
     return plugged(frozenset(FORMATS))
 

@@ -30,7 +30,7 @@ def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
 
 
 def number_of(field: str, given: Any) -> float:
-    """A number of a list, which spells infinities and NaN as texts."""
+    """Read a number of a list, which spells infinities and NaN as texts."""
     if isinstance(given, str) and given in _NAMES:
         return float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
@@ -76,5 +76,5 @@ def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Rand
 
 
 def _within(value: float, fmt: FloatFormat) -> float:
-    """The number, or the format's largest where rounding to the format would leave it."""
+    """Clip a number to the format's largest."""
     return value if np.isfinite(fmt.round(np.array([value])))[0] else float(np.copysign(fmt.max, value))

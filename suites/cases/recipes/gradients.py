@@ -103,7 +103,7 @@ class Landing:
         return prod(axis.overlap() for axis in self.axes)
 
     def residue(self) -> Int64:
-        """Number a plane's windows below `residues`, those that can reach a common cell differently."""
+        """Assign a plane's windows numbers below `residues`, different ones to those that can reach a common cell."""
         residue = np.empty(self.plane_windows, np.int64)
         fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap() for axis in self.axes]), residue)
         return residue

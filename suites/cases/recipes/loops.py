@@ -174,7 +174,7 @@ _ONE = np.zeros(1, np.int64)
 
 @compiled
 def fill_numbers(depth: Ints, height: Ints, heights: int, width: Ints, widths: int, numbers: Ints) -> None:
-    """Number all windows of a plane, in every plane, by the digits of the window along each axis.
+    """Assign numbers to all windows of a plane, in every plane, by the digits of the window along each axis.
 
     There are as many digits along an axis as it says: ``heights`` of height, ``widths`` of width.
     """

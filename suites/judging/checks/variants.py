@@ -49,7 +49,7 @@ def _has_variants(trial: Trial) -> bool:
     return bool(trial.backend.variants) and (full_backward(trial) or forward_with_readable_indices(trial))
 
 
-@check("a way of making the call that other code computes gives what the call owes", _has_variants)
+@check("a way of making the call that other code computes gives what is expected of the call", _has_variants)
 def variants(trial: Trial) -> Mismatch | None:
     made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
     return _first(wrong_by_itself(trial, run, context) for run, context in made)

@@ -49,7 +49,7 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
     for _ in range(2):
         writer = RowWriter(tmp_path, "main")
         led_to = finished_work(tmp_path).unplanned
-        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_led_to=led_to)
+        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_unplanned=led_to)
         runner.judge_one(CaseQuestion(RIGHT, ASPECTS["state"], "block"), backend)
         runner.close()
         writer.close()

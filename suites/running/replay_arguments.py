@@ -1,7 +1,7 @@
-"""What a backend was given besides its cases, as the words with which `poolproof replay` is given the same.
+"""Arguments with which `poolproof replay` repeats a case under the settings of its run.
 
-Variables of the environment come first, as ``NAME=value``; options follow. Paths are absolute, so that the words mean
-the same in another folder.
+Environment variables come first, as ``NAME=value``; options follow. Paths are absolute, so that the arguments hold in
+any folder.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from poolproof.backends.registry import is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
-"""Seconds that a case may take where nothing else is asked for."""
+"""Seconds that a case may take by default."""
 
 _EMULATOR = "POOLPROOF_EMULATOR_"
-"""How the variables begin that the emulator reads."""
+"""Prefix of the variables that the emulator reads."""
 
 
-def given_words(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
-    """What the process was given in which ``backend`` was created, and the folders that it alone imports from."""
-    names = sorted(filter(_tells_backends, environment))
+def replay_arguments(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
+    """Return the arguments for a backend that was created in an environment, with its own import folders."""
+    names = sorted(filter(_is_backend_setting, environment))
     variables = (f"{name}={environment[name]}" for name in names)
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
     folders = _options("--pythonpath", import_folders if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
 
 
-def _tells_backends(variable: str) -> bool:
+def _is_backend_setting(variable: str) -> bool:
     return variable == DEVICE_VARIABLE or variable.startswith(_EMULATOR) or is_python_variable(variable)
 
 
-def timeout_words(seconds: float) -> tuple[str, ...]:
-    """The option for a time limit that is not the usual one."""
+def timeout_arguments(seconds: float) -> tuple[str, ...]:
+    """Return the option for a time limit other than the default."""
     return () if seconds == USUAL_TIMEOUT else ("--timeout", f"{seconds:g}")
 
 
-def give_libraries(paths: Iterable[object]) -> None:
-    """Name libraries to every backend that is created from here on, those of this process and of its children."""
+def set_libraries(paths: Iterable[object]) -> None:
+    """Name libraries to all backends that this process and its children create from here on."""
     if named := os.pathsep.join(map(str, paths)):
         os.environ[LIBRARY_VARIABLE] = named
 
 
-def give_import_folders(folders: Iterable[object]) -> None:
-    """Let the processes of backends import from some folders before all others."""
+def set_import_folders(folders: Iterable[object]) -> None:
+    """Put folders first in the import path of backend processes."""
     if named := [_absolute(str(folder)) for folder in folders]:
         os.environ["PYTHONPATH"] = os.pathsep.join([*named, *_entries(os.environ, "PYTHONPATH")])
 
@@ -58,7 +58,7 @@ def _options(name: str, values: Iterable[str]) -> Iterator[str]:
 
 
 def _entries(environment: Mapping[str, str], variable: str) -> list[str]:
-    """The paths that a variable lists."""
+    """Split a variable into absolute paths."""
     return [_absolute(path) for path in environment.get(variable, "").split(os.pathsep) if path]
 
 

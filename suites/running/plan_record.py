@@ -1,6 +1,6 @@
-"""What a run was asked for, written into its ``run.json`` and read back: any machine can draw its questions again.
+"""The record of a run's plan in ``run.json``, from which any machine can redraw the run's questions.
 
-Nothing here loads a backend: what the backends said about themselves is part of the record.
+No backend is loaded: what the backends declared is part of the record.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.diagnosis import asked_by
-from poolproof.suites.running.plans import MOST_BEYOND, Plan, Subject, not_supported
+from poolproof.suites.running.diagnosis import further_question_of
+from poolproof.suites.running.plans import MOST_EXTENSION, Plan, Subject, not_supported
 from poolproof.suites.running.selection import Selection
 from poolproof.suites.running.sharding import Shard
 
-Drawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
-"""Backend, block, and what follows from each of its questions alone: the columns that describe it, and the checks that
-judge it if it conforms. The block without a name is what the backend does not have."""
+Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
+"""Backend, block, and for each question of the block the columns that describe it and the checks that judge it if it
+conforms. The block without a name holds what the backend does not support."""
 
 
 class NotDrawable(BadInput):
-    """The record does not say what was asked; the text names what is missing or wrong."""
+    """A record from which the questions cannot be redrawn; the text says what is missing or wrong."""
 
 
 def to_record(selection: Selection) -> dict[str, Any]:
-    """The selection as JSON holds it."""
+    """Convert a selection to JSON."""
     return {
         "plan": selection.plan.name,
         "cases": selection.plan.cases,
@@ -50,7 +50,7 @@ def to_record(selection: Selection) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> Selection:
-    """The selection of a record; `NotDrawable` says what is wrong with it."""
+    """Read a selection; `NotDrawable` says what is wrong with its record."""
     try:
         selection = Selection(
             {name: _survey(name, said) for name, said in record["backends"].items()},
@@ -70,26 +70,26 @@ def from_record(record: Mapping[str, Any]) -> Selection:
     return selection
 
 
-def drawn_again(run: Mapping[str, Any]) -> Iterator[Drawn]:
-    """Everything that a run had to judge, as `Drawn`; `NotDrawable` where it does not say."""
+def redraw(run: Mapping[str, Any]) -> Iterator[Redrawn]:
+    """Redraw everything that a run had to judge; `NotDrawable` if it does not say."""
     selection = _selection(run)
     if "narrowed" not in run:
         yield from _unsupported(selection)
-    for backend, block, questions in asked_again(run):
+    for backend, block, questions in redraw_questions(run):
         labels = {"backend": backend, "product": _product_name(selection.surveys[backend])}
         yield backend, block, [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
 
 
-def further_again(row: Row) -> tuple[Row, tuple[str, ...]]:
-    """What follows from the question alone that the row of a further case answers: as in `Drawn`."""
-    question = asked_by(row)
+def redraw_further(row: Row) -> tuple[Row, tuple[str, ...]]:
+    """Redraw the question of a further case: the columns that describe it and the checks that judge it."""
+    question = further_question_of(row)
     return question.describe(), question.expected_checks()
 
 
-def asked_again(
+def redraw_questions(
     run: Mapping[str, Any], wanted: Container[tuple[str, str]] | None = None
 ) -> Iterator[tuple[str, str, Sequence[Question]]]:
-    """(backend, block, questions) that a run had to judge, those of the ``wanted`` (backend, block) alone."""
+    """Redraw the (backend, block, questions) that a run had to judge, or those of the ``wanted`` (backend, block)."""
     tests = run.get("narrowed", {}).get("tests")
     kept = None if tests is None else frozenset(tests)
     try:
@@ -104,56 +104,52 @@ def asked_again(
 def _selection(run: Mapping[str, Any]) -> Selection:
     if "selection" not in run:
         raise NotDrawable("the run does not say what was asked of it")
-    return _beyond_its_plan(from_record(run["selection"]), run.get("budget", {}).get("beyond", {}))
-
-
-def _beyond_its_plan(selection: Selection, beyond: Mapping[str, int]) -> Selection:
-    """With what a time was spent on beyond the plan; `NotDrawable` where it cannot have been."""
-    blocks = {block.id: block for block in selection.planned()} if beyond else {}
-    for name, cases in beyond.items():
-        if name not in blocks or not 0 < cases <= MOST_BEYOND or blocks[name].beyond() is None:
+    selection, extensions = from_record(run["selection"]), run.get("budget", {}).get("beyond", {})
+    blocks = {block.id: block for block in selection.planned()} if extensions else {}
+    for name, cases in extensions.items():
+        if name not in blocks or not 0 < cases <= MOST_EXTENSION or blocks[name].extension() is None:
             raise NotDrawable(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
-    return replace(selection, beyond=beyond)
+    return replace(selection, extensions=extensions)
 
 
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The groups that the run owes by its selection; `NotDrawable` where it does not say."""
+    """Return the groups that a complete run has judged; `NotDrawable` if it does not say."""
     selection = _selection(run)
     return selection.mandatory(run.get("narrowed", {}).get("tests"), _asked(run, selection))
 
 
 def plan_cases(run: Mapping[str, Any]) -> int:
-    """The cases of the whole plan that the run is a part of; `NotDrawable` where it does not say."""
+    """Count the cases of the whole plan that the run is a part of; `NotDrawable` if it does not say."""
     return _selection(run).plan_cases()
 
 
 def _asked(run: Mapping[str, Any], selection: Selection) -> dict[str, int]:
-    """Of how many cases a budget of time left of which blocks; `NotDrawable` where it cannot have."""
+    """Return how many cases a budget left of blocks; `NotDrawable` if that is impossible."""
     parts = run.get("budget", {}).get("asked", {})
-    counts = {block.id: (block.least, block.count) for block in selection.blocks() if block.id in parts}
+    counts = {block.id: (block.min_cases, block.count) for block in selection.blocks() if block.id in parts}
     for name, (part, count) in parts.items():
         if name not in counts:
             raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
-        least, all_of_it = counts[name]
-        if count != all_of_it or not least <= part < count:
+        min_cases, total = counts[name]
+        if count != total or not min_cases <= part < count:
             raise NotDrawable(
-                f"a budget left {part:,} of {count:,} cases of {name}, which has {all_of_it:,}, and owes {least:,}"
+                f"a budget left {part:,} of {count:,} cases of {name}; at least {min_cases:,} of {total:,} are expected"
             )
     return {name: part for name, (part, _) in parts.items()}
 
 
 def _everything(selection: Selection, asked: Mapping[str, int]) -> Iterator[tuple[str, str, str, Any]]:
-    """(id, backend, block, function that gives the questions), one at a time."""
+    """Yield (id, backend, block, function that makes the questions)."""
     for name, (question, backend) in selection.questions().items():
         yield name, backend, question.block, partial(list, [question])
     for block in selection.blocks():
         part = asked.get(block.id)
-        questions = block.questions if part is None else partial(block.first, part)
+        questions = block.questions if part is None else partial(block.prefix, part)
         yield block.id, block.subject.backend, block.id, questions
 
 
-def _unsupported(selection: Selection) -> Iterator[Drawn]:
-    """What the backends do not have, in the block without a name."""
+def _unsupported(selection: Selection) -> Iterator[Redrawn]:
+    """Yield what the backends do not support, in the block without a name."""
     by_backend: dict[str, list[tuple[Row, tuple[str, ...]]]] = {}
     for subject in selection.unsupported():
         by_backend.setdefault(subject.backend, []).append((not_supported(subject), ()))
