@@ -223,9 +223,9 @@ def test_a_smaller_case_is_one_that_was_seen_to_fail_as_often(
         assert row["shrunk"] == SMALL.to_json()
         assert row["shrunk_reason"] == message(row) != row["reason"]
         assert (row["asked_again"], row["failed_again"]) == (ENOUGH, ENOUGH)
-        assert row["shrunk_reason"] in result.text()
+        assert row["shrunk_reason"] in result.message()
         assert evidence.exists()
     else:
         assert "shrunk" not in row
-        assert row["reason"] in result.text()
+        assert row["reason"] in result.message()
         assert not evidence.exists()
