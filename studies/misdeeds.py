@@ -29,7 +29,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.replay_arguments import give_import_folders
+from poolproof.suites.running.replay_arguments import set_import_folders
 
 VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
@@ -63,7 +63,7 @@ def comparable(row: Row) -> Row:
 @click.option("--only", multiple=True, type=click.Choice(list(MISDEEDS)), help="Only this misdeed, repeatable.")
 @click.option("--cases", default=24, show_default=True)
 def main(only: tuple[str, ...], cases: int) -> None:
-    give_import_folders([SUPPORT])
+    set_import_folders([SUPPORT])
     asked = questions(cases)
     honest = [comparable(row) for row in judged("Scatter", asked)]
     wrong = False

@@ -312,7 +312,7 @@ KNOWN = (
         "lost",
         lambda cell, window: cell[1] >= 16,
     ),
-    Known("gradient_of_first_plane", "A2", {"shape": (1, 3, 4, 6)}, "owed", lambda cell, window: cell[1] >= 1),
+    Known("gradient_of_first_plane", "A2", {"shape": (1, 3, 4, 6)}, "expected", lambda cell, window: cell[1] >= 1),
     Known(
         "padded_lane_adds",
         "950",

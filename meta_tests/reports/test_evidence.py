@@ -152,7 +152,7 @@ def test_evidence_that_nobody_wants_is_not_made(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize("wanted", [False, True])
-def test_a_worker_asks_whether_evidence_is_wanted(tmp_path: Path, wanted: bool) -> None:
+def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
     (block,) = planned(BACKWARD, "float16", "values")
     asked: list[Row] = []
 
@@ -160,8 +160,8 @@ def test_a_worker_asks_whether_evidence_is_wanted(tmp_path: Path, wanted: bool) 
         asked.append(row)
         return wanted
 
-    sandbox = Sandbox("scatter_backends:lost", tmp_path, "sandbox", 20.0, wants)
-    folder = EvidenceFolder(tmp_path, "scatter")
+    sandbox = Sandbox("scatter_backends:lost", tmp_path, "sandbox", 20.0)
+    folder = EvidenceFolder(tmp_path, "scatter", wants=wants)
     try:
         rows = list(sandbox.judge([question.with_evidence_dir(folder) for question in block.questions()[:4]]))
     finally:
@@ -169,7 +169,6 @@ def test_a_worker_asks_whether_evidence_is_wanted(tmp_path: Path, wanted: bool) 
     failed = [row["case_id"] for row in rows if row["verdict"] in FAILED]
     assert failed
     assert [row["case_id"] for row in asked] == failed
-    assert {row["backend"] for row in asked} == {"scatter_backends:lost"}
     assert len([*tmp_path.glob("evidence/*.npz")]) == (len(failed) if wanted else 0)
 
 

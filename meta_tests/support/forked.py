@@ -6,6 +6,7 @@ start real ones, and so does xdist.
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -116,6 +117,7 @@ def launched(_backend: str, control: int, arena: Arena, output: int) -> int:
     def become() -> None:
         os.setsid()
         os.environ["OMP_NUM_THREADS"] = "1"
+        faulthandler.disable()  # pytest's, for which no signal would be seen to get a handler
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for number in (1, 2):

@@ -19,6 +19,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.base import BackendUnavailable
+
 ALIGNMENT = 64
 """Alignment of regions in bytes, as the allocators of frameworks guarantee it."""
 
@@ -135,7 +137,20 @@ def allocate(nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
 
 
 def _file(size: int) -> int:
-    """Make an anonymous file that cannot be resized."""
+    """Make an anonymous file that cannot be resized; `BackendUnavailable` where files may not become so large."""
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)  # binds memory that has a file behind it, too
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    try:
+        return _sealed(size)
+    except OSError as error:
+        raise BackendUnavailable(
+            f"{size:,} bytes of shared memory cannot be had: {error.strerror} (ulimit -f)"
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+
+
+def _sealed(size: int) -> int:
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile(dir="/dev/shm") as file:
             file.truncate(size)
