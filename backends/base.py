@@ -7,7 +7,7 @@ it as ``--backend your.module:YourClass``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Protocol
@@ -272,6 +272,15 @@ class Backend(ABC):
 
         Errors that the implementation reports are outcomes, not exceptions.
         """
+
+    def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Execute calls in order, up to the first that does not complete."""
+        outcomes = []
+        for call in calls:
+            outcomes.append(self.run(call))
+            if outcomes[-1].status is not Status.COMPLETED:
+                break
+        return outcomes
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare how gradients that meet in one cell are added for that call's operator, dtype and memory formats."""

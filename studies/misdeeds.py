@@ -4,8 +4,12 @@
 
 judges cases on a correct backend, a third of whose calls do one misdeed besides, in the processes of a real run, and
 prints for each misdeed what became of those calls and whether all other rows are those of an honest run. Ends with 1
-where a call that did harm conforms, or another call's row differs. `twenty_gigabytes` may bring a small machine into
-need of memory and is made only by name.
+where calls that did harm conform and no death after them is told, where another call's row differs, or where a pickle
+that a call sent was run. `twenty_gigabytes` may bring a small machine into need of memory and is made only by name;
+what the machine cannot do is left out, with the reason.
+
+A call of `sigkill_to_the_parent` may end before the signal arrives. It conforms then, for a process that is killed from
+outside accuses nobody, and the reason of the next row may say that it was asked again.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
 ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched")
 """What breaks no claim about a call: to print, and to take from the adapter what it computes with."""
+KILLS_LATE = ("sigkill_to_the_parent",)
+"""What may kill, as from outside, only after the call: it may conform, and the reason of others' rows may differ."""
 
 
 def questions(cases: int) -> list[CaseQuestion]:

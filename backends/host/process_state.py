@@ -1,8 +1,4 @@
-"""What a call leaves behind in its process, besides results: seen, named and put right as far as that can be done.
-
-Threads, children and signal handlers may be a framework's own, made in the first call that needs them: MindSpore
-handles SIGINT from its first call on. They are told where a call of the same form leaves them a second time.
-"""
+"""What a call leaves behind in its process, besides results: seen, named and put right as far as that can be done."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import platform
 import resource
 import signal
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -65,11 +61,10 @@ class ProcessState:
         self._status, self._limits = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("status", "limits"))
         self._floating, self._kept_floating = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
         self._information = ctypes.create_string_buffer(128)
-        self._grown: set[Hashable] = set()
         self._keep(self._look())
 
-    def changes(self, form: Callable[[], Hashable]) -> list[StateChange]:
-        """Compare with the state before a call; ``form`` identifies calls of its kind."""
+    def changes(self) -> list[StateChange]:
+        """Compare with the state before."""
         now = self._look()
         if now == self._state:
             return []
@@ -83,7 +78,6 @@ class ProcessState:
             if what in changed and now[place] <= self._state[place]:
                 changed.remove(what)
         self._restore(changed)
-        changed = [what for what in changed if what not in _FIRST_CALL or self._is_repeated(what, form())]
         self._keep(self._look())
         settled = _in_words(self._state)
         return [StateChange(what, before[what], after[what], settled[what] == before[what]) for what in changed]
@@ -131,18 +125,9 @@ class ProcessState:
         with suppress(OSError):
             os.chdir(self._state[1])
 
-    def _is_repeated(self, what: str, form: Hashable) -> bool:
-        """Whether a call of that form has done that before."""
-        repeated = (what, form) in self._grown
-        self._grown.add((what, form))
-        return repeated
-
 
 _GROWING = {"threads": -2, "children": -1}
 """What may belong to a pool, and where a state has its number."""
-
-_FIRST_CALL = {*_GROWING, "ignored signals", "signal handlers"}
-"""What the first call of a right framework may leave."""
 
 
 def _in_words(state: tuple[Any, ...]) -> dict[str, str]:

@@ -9,14 +9,13 @@ defaults.
 from __future__ import annotations
 
 import json
-import math
 import socket
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import OPERATORS
-from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.products import Product
 from poolproof.references.windows import Windows
 
 MAX_FRAME = 1 << 24
@@ -47,13 +46,21 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 
-def to_frame(message: Mapping[str, Any]) -> bytes:
+def _decode(text: bytes) -> Any:
+    return _DECODE(text.decode())
+
+
+def _encode(message: Any) -> bytes:
+    return _ENCODE(message).encode()
+
+
+def to_frame(message: Mapping[str, Any], encode: Callable[[Any], bytes] = _encode) -> bytes:
     """Encode a frame; `ProtocolError` if it would be too long."""
-    text = _ENCODE(message).encode()
+    text = encode(message)
     if len(text) > MAX_FRAME:
         raise ProtocolError(f"a message of {len(text)} bytes is longer than {MAX_FRAME}")
     return len(text).to_bytes(_HEADER, "little") + text
@@ -62,11 +69,18 @@ def to_frame(message: Mapping[str, Any]) -> bytes:
 class Channel:
     """One end of a socket pair on which frames go both ways.
 
-    ``descriptors`` are those that came along with frames, for whoever takes them out.
+    ``encode`` and ``decode`` may be of a faster library than a host's Python has. ``descriptors`` are those that came
+    along with frames, for whoever takes them out.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        encode: Callable[[Any], bytes] = _encode,
+        decode: Callable[[bytes], Any] = _decode,
+    ) -> None:
         self.connection = connection
+        self._encode, self._decode = encode, decode
         self.descriptors: list[int] = []
         self._received = b""
 
@@ -77,7 +91,7 @@ class Channel:
         self.connection.close()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        self.connection.sendall(to_frame(message))
+        self.connection.sendall(to_frame(message, self._encode))
 
     def receive(self) -> dict[str, Any]:
         """Receive the next message, without a time limit; EOFError if the peer hung up, `ProtocolError` for garbage."""
@@ -108,7 +122,7 @@ class Channel:
             return None
         self._received = received[end:]
         try:
-            message = _DECODE(received[_HEADER:end].decode())
+            message = self._decode(received[_HEADER:end])
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame is no JSON: {error}") from None
         if not isinstance(message, dict):
@@ -243,77 +257,14 @@ class Description:
     python: str = ""
     numpy: str = ""
 
-    @classmethod
-    def from_record(cls, record: Any) -> Description:
-        return read_flat(cls, record)
-
-
-def _of(*kinds: type) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if type(value) not in kinds:
-            raise ValueError(f"{value!r:.80} is no {kinds[0].__name__}")
-        return value
-
-    return check
-
-
-_text = _of(str)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, _of(list)(value)))
-
-
-def _integers(value: Any) -> tuple[int, ...]:
-    if not all(type(item) is int and abs(item) < 1 << 63 for item in _of(list)(value)):
-        raise ValueError(f"{value!r:.80} is no list of integers")
-    return tuple(value)
-
-
-def _seconds(value: Any) -> float:
-    seconds = float(_text(value))
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"{value} is no duration")
-    return seconds
-
 
 def _product_record(product: Product) -> dict[str, Any]:
     return {**vars(product), "like": product.like and _product_record(product.like)}
 
 
-def _read_product(record: Any) -> Product | None:
-    """By all its fields, or by the name of one that is known."""
-    if record is None or isinstance(record, str):
-        return None if record is None else PRODUCTS[record]
-    texts = {name: _texts(value) for name, value in record.items() if name not in ("name", "like")}
-    return Product(_text(record["name"]), _read_product(record["like"]), **texts)
-
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "str": _text,
-    "bool": _of(bool),
-    "int": _of(int),
-    "int | None": _of(int, type(None)),
-    "float": _seconds,
-    "Status": Status,
-    "Product | None": _read_product,
-    "tuple[str, ...]": _texts,
-    "tuple[Hazard, ...] | None": lambda value: tuple(Hazard[name] for name in _texts(value)),
-    "Mapping[str, str]": lambda value: {name: _text(text) for name, text in value.items()},
-    "Mapping[str, tuple[int, ...]]": lambda value: {name: _integers(lengths) for name, lengths in value.items()},
-    "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
-        name: (_integers(shape), _text(dtype)) for name, (shape, dtype) in value.items()
-    },
-    "Mapping[str, Abilities]": lambda value: {name: Abilities.from_record(flags) for name, flags in value.items()},
-    "Mapping[tuple[str, str, str], str | None]": lambda value: {
-        _texts([name, dtype, index]): _of(str, type(None))(reason) for name, dtype, index, reason in value
-    },
-}
-"""By the type of a field: it from JSON, or ValueError."""
-
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "str": lambda text: text[:_LONGEST_TEXT],
-    "float": lambda seconds: repr(float(seconds)),
+    "str": lambda text: text[:_LONGEST_TEXT].encode(errors="replace").decode(),
+    "float": float,
     "Product | None": _product_record,
     "tuple[Hazard, ...] | None": lambda hazards: [hazard.name for hazard in hazards],
     "Mapping[str, tuple[int, ...]]": lambda value: {name: list(map(int, lengths)) for name, lengths in value.items()},
@@ -372,39 +323,22 @@ def write_given(value: Any, kind: Any, method: str) -> dict[str, Any]:
     return write_flat(value)
 
 
-def read_flat(kind: type[_Record], record: Any) -> _Record:
-    """Read a record of `write_flat`; `ProtocolError` for anything else."""
-    kinds = {name: type_ for name, type_, _ in _fields(kind)}  # type: ignore[arg-type]
-    try:
-        return kind(**{name: _READERS[kinds[name]](value) for name, value in record.items()})
-    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-        raise ProtocolError(f"{record!r:.200} is no {kind.__name__}: {error!r:.200}") from None
-
-
-_Record = TypeVar("_Record")
-
-
 def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
     """`NotAllowed` where that is nothing that the call can come to."""
     record = write_given(outcome, Outcome, "run")
     strangers = {*outcome.results, *outcome.strides}.difference(call.operator.outputs)
     if strangers:
         raise NotAllowed(f"returned an Outcome about {min(strangers)!r:.80}, which is no output of the call")
+    outputs = {name: call.tensors[name] for name in call.operator.outputs}
+    if all(outcome.results[name] == (outputs[name].shape, dtype_name(outputs[name].dtype)) for name in outcome.results):
+        record.pop("results", None)  # as it was given, which is what a missing one means, too
+    if all(outcome.strides[name] == outputs[name].strides for name in outcome.strides):
+        record.pop("strides", None)
     return record
 
 
-def read_outcome(record: Any, call: Call) -> Outcome:
-    outcome = read_flat(Outcome, record)
-    if not {*outcome.results, *outcome.strides} <= {*call.operator.outputs}:
-        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
-    return outcome
-
-
-def read_changes(record: Any) -> tuple[StateChange, ...]:
-    if not isinstance(record, list):
-        raise ProtocolError(f"{record!r:.80} is no list of changes")
-    return tuple(read_flat(StateChange, change) for change in record)
-
+FIRST_CALL = ("threads", "children", "ignored signals", "signal handlers")
+"""Changes that the first call of a right framework may make: MindSpore handles SIGINT from then on."""
 
 DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
 """Methods of `Backend` that are told of a call, and what they return."""
@@ -415,26 +349,3 @@ def write_declaration(name: str, value: Any) -> Any:
     if not isinstance(value, kind):
         raise NotAllowed(f"returned {value!r:.80} from {name}, not {_a(kind)}")
     return value if kind is bool else str(value)[:_LONGEST_TEXT]
-
-
-def read_declarations(record: Any) -> dict[str, Any]:
-    """Read what each of `DECLARATIONS` returned or raised (`Raised`)."""
-    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
-        raise ProtocolError(f"{record!r:.80} are no declarations")
-    return {name: _read_declaration(name, value) for name, value in record.items()}
-
-
-def _read_declaration(name: str, value: Any) -> Any:
-    kind = DECLARATIONS[name]
-    if isinstance(value, dict):
-        return read_flat(Raised, value.get("raised"))
-    try:
-        _of(bool if kind is bool else str)(value)
-        return value if kind in (bool, str) else _parse(kind, value)
-    except ValueError as error:
-        raise ProtocolError(f"{name}: {error}") from None
-
-
-@lru_cache(256)
-def _parse(kind: Any, text: str) -> Any:
-    return kind.parse(text)

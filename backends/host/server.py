@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, ScenarioResult
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, ScenarioResult, Status
 from poolproof.backends.host.process_state import ProcessState
 from poolproof.backends.host.protocol import (
     DECLARATIONS,
@@ -109,12 +110,17 @@ class RequestServer:
         return record
 
     def run(self, request: Record) -> Record:
-        call, fences = self.call_of(request["call"])
-        outcome = self.fenced(fences, lambda: self.backend.run(call, request.get("mode", "")))
-        done: Record = {"outcome": write_outcome(outcome, call)}
+        calls, mode, outcomes = list(map(self.call_of, request["calls"])), request.get("mode", ""), []
+        for number, (call, fences) in enumerate(calls, 1):
+            self.memory[request["begun"]] = number
+            outcome = self.fenced(fences, partial(self.backend.run, call, mode))
+            outcomes.append(write_outcome(outcome, call))
+            if outcome.status is not Status.COMPLETED:
+                break
+        done: Record = {"outcomes": outcomes}
         if request.get("declare"):
-            done["declared"] = self.declared(call)
-        return self.with_state(done, request)
+            done["declared"] = self.declared(calls[0][0])
+        return self.with_state(done)
 
     def declared(self, call: Call) -> Record:
         """By declaration what is said, or how it could not be."""
@@ -129,7 +135,7 @@ class RequestServer:
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
         attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
-        return self.with_state({"attempt": write_given(attempt, Attempt, "attempt")}, request)
+        return self.with_state({"attempt": write_given(attempt, Attempt, "attempt")})
 
     def scenario(self, request: Record) -> Record:
         assert self.backend.phases is not None
@@ -137,7 +143,7 @@ class RequestServer:
         (call, fences), (other, more) = calls
         run_scenario = self.backend.phases.run_scenario
         result = self.fenced(fences + more, lambda: run_scenario(SCENARIOS[request["id"]], call, other))
-        return self.with_state({"scenario": write_given(result, ScenarioResult, "phases.run_scenario")}, request)
+        return self.with_state({"scenario": write_given(result, ScenarioResult, "phases.run_scenario")})
 
     def stream(self, request: Record) -> Record:
         streams = self.backend.streams
@@ -145,11 +151,11 @@ class RequestServer:
         if "hazard" in request:
             call, fences = self.call_of(request["call"])
             outcome = self.fenced(fences, lambda: streams.run(call, Hazard[request["hazard"]]))
-            return self.with_state({"outcome": write_outcome(outcome, call)}, request)
+            return self.with_state({"outcome": write_outcome(outcome, call)})
         (first, fences), (second, more) = map(self.call_of, request["at_once"])
         outcomes = self.fenced(fences + more, lambda: streams.run_at_once(first, second))
         written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]
-        return self.with_state({"outcomes": written}, request)
+        return self.with_state({"outcomes": written})
 
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()
@@ -211,9 +217,9 @@ class RequestServer:
             if _LIBC.mprotect(ctypes.c_void_p(self.start + start), ctypes.c_size_t(length), access):
                 raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
 
-    def with_state(self, done: Record, request: Record) -> Record:
+    def with_state(self, done: Record) -> Record:
         """``done``, and what calls have done to this process, if anything."""
-        changes = self.state.changes(lambda: _form(request))
+        changes = self.state.changes()
         if changes:
             done["changed"] = list(map(write_flat, changes))
         if not self.backend.is_usable():
@@ -223,16 +229,6 @@ class RequestServer:
 
 def _whole_pages(size: int) -> int:
     return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-
-
-_PLACES = ("at", "bytes", "guard", "fence", "declare")
-
-
-def _form(request: Any) -> str:
-    """Describe a request without the places of its tensors."""
-    if isinstance(request, dict):
-        return str([(name, _form(value)) for name, value in request.items() if name not in _PLACES])
-    return str(request)
 
 
 def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Description:

@@ -17,14 +17,7 @@ import pytest
 from host_client import HostClient
 from places import ROOT, SUPPORT
 from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
-from poolproof.backends.host.protocol import (
-    Channel,
-    ProtocolError,
-    Raised,
-    read_declarations,
-    read_flat,
-    read_outcome,
-)
+from poolproof.backends.host.protocol import Channel, ProtocolError, Raised
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
 from poolproof.references.contract import legal_calls
@@ -34,6 +27,7 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.references.windows import Windowed
+from poolproof.suites.isolation.replies import read, read_declarations, read_outcome
 
 FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
 
@@ -68,7 +62,7 @@ def backward(host: HostClient) -> Call:
 
 
 def replied(channel: Channel, host: HostClient, call: Call, mode: str, **more: object) -> dict[str, object]:
-    channel.send({"do": "run", "call": host.record(call), "mode": mode, **more})
+    channel.send(host.to_run(call, mode=mode, **more))
     return channel.receive()
 
 
@@ -110,16 +104,16 @@ def test_what_cannot_be_loaded_is_one_reply(backend: str, key: str, text: str) -
 def test_a_call_writes_its_outputs_in_shared_memory(host: HostClient, worker: Channel) -> None:
     call = forward(host)
     done = replied(worker, host, call, "", declare=True)["done"]
-    outcome = read_outcome(done["outcome"], call)
+    outcome = read_outcome(done["outcomes"][0], call)
     assert outcome.status is Status.COMPLETED
-    assert outcome.results["out"] == ((1, 1, 2, 2), "float32")
+    assert outcome.results == outcome.strides == {}
     assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
     assert call.tensors["indices"].array.tolist() == [[[[5, 7], [13, 15]]]]
     declared = read_declarations(done["declared"])
     assert declared == {"accumulation": ACC32, "forward_rule": FAMILY_RULE, "is_deterministic": True, "route": ""}
-    assert done.keys() == {"outcome", "declared"}
+    assert done.keys() == {"outcomes", "declared"}
     call = backward(host)
-    assert replied(worker, host, call, "")["done"].keys() == {"outcome"}
+    assert replied(worker, host, call, "")["done"].keys() == {"outcomes"}
     assert call.tensors["grad_input"].array.tolist() == [[[[1, 0, 0, 2], [0, 0, 0, 0]]]]
 
 
@@ -136,7 +130,7 @@ def test_a_call_writes_its_outputs_in_shared_memory(host: HostClient, worker: Ch
     ],
 )
 def test_what_an_adapter_may_not_is_told(host: HostClient, worker: Channel, mode: str, type_: str, text: str) -> None:
-    raised = read_flat(Raised, replied(worker, host, forward(host), mode)["raised"])
+    raised = read(Raised, replied(worker, host, forward(host), mode)["raised"])
     assert (raised.type, text in raised.text) == (type_, True), raised
     if mode == "raises":
         assert (raised.file, raised.function) == ("host_backends.py", "run")
@@ -148,17 +142,17 @@ def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
     with HostClient(PYTHONPATH=str(SUPPORT)) as host:
         host.describe("host_backends:Declaring")
         for declared in (
-            host.done("run", call=host.record(forward(host)), declare=True)["declared"],
+            host.done(**host.to_run(forward(host), declare=True))["declared"],
             host.done("declare", call=host.record(forward(host)))["declared"],
         ):
-            read = read_declarations(declared)
-            assert (read["accumulation"].type, read["accumulation"].text) == ("RuntimeError", "nobody knows")
-            assert read["forward_rule"] == Raised("", "returned 'first' from forward_rule, not a ForwardRule")
-            assert (read["is_deterministic"], read["route"]) == (True, "")
+            found = read_declarations(declared)
+            assert (found["accumulation"].type, found["accumulation"].text) == ("RuntimeError", "nobody knows")
+            assert found["forward_rule"] == Raised("", "returned 'first' from forward_rule, not a ForwardRule")
+            assert (found["is_deterministic"], found["route"]) == (True, "")
 
 
 def test_a_request_that_is_none_is_answered(host: HostClient, worker: Channel) -> None:
-    for request in ({}, {"do": "nothing"}, {"do": "run"}, {"do": "run", "call": {"operator": "Conv"}}):
+    for request in ({}, {"do": "nothing"}, {"do": "run"}, {"do": "run", "calls": [{"operator": "Conv"}]}):
         worker.send(request)
         assert worker.receive()["raised"]["type"] == "KeyError"
 
@@ -176,7 +170,7 @@ def test_a_host_that_gets_garbage_ends(host: HostClient) -> None:
 
 def test_forks_end_as_they_end(host: HostClient) -> None:
     pid, channel = host.fork()
-    channel.send({"do": "run", "call": host.record(forward(host)), "mode": "exits"})
+    channel.send(host.to_run(forward(host), mode="exits"))
     with pytest.raises(EOFError):
         channel.receive()
     assert host.done("end", pid=pid, seconds=5) == {"status": 7}
@@ -190,7 +184,7 @@ def test_forks_end_as_they_end(host: HostClient) -> None:
 def test_forks_do_not_hold_the_zygotes_end(host: HostClient) -> None:
     """What an implementation writes to whatever it finds open cannot be taken for the zygote's."""
     pid, channel = host.fork()
-    channel.send({"do": "run", "call": host.record(forward(host)), "mode": "garbage"})
+    channel.send(host.to_run(forward(host), mode="garbage"))
     with pytest.raises(ProtocolError):
         channel.receive()
     assert host.done("end", pid=pid, seconds=0) == {"status": -signal.SIGKILL}
@@ -208,7 +202,7 @@ def test_a_fork_dies_with_its_zygote() -> None:
 def test_behind_a_fence_nothing_is_written_while_the_call_lasts(host: HostClient) -> None:
     pid, channel = host.fork()
     call = forward(host)
-    request = {"do": "run", "call": host.record(call, fence=8192)}
+    request = host.to_run(call, fence=8192)
     channel.send(request)
     assert "done" in channel.receive()
     channel.send({**request, "mode": "behind"})
@@ -231,8 +225,8 @@ def test_the_emulator_answers_every_request(name: str) -> None:
         assert any("libpoolproof_emulator" in path for path in said.libraries)
         call, other = forward(host, "int32"), forward(host, "int32")
         first, second = host.record(call), host.record(other)
-        done = host.done("run", call=first, mode=said.modes[0])
-        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        done = host.done(**host.to_run(call, mode=said.modes[0]))
+        assert read_outcome(done["outcomes"][0], call).status is Status.COMPLETED
         assert "changed" not in done
         assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
         for hazard in said.hazards:
@@ -242,10 +236,10 @@ def test_the_emulator_answers_every_request(name: str) -> None:
         assert [read_outcome(each, call).status for each in outcomes] == [Status.COMPLETED] * 2
         assert other.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
         for scenario in list(SCENARIOS)[:3]:
-            result = read_flat(ScenarioResult, host.done("scenario", id=scenario, call=first, other=second)["scenario"])
+            result = read(ScenarioResult, host.done("scenario", id=scenario, call=first, other=second)["scenario"])
             assert result.status is not None or not result.applicable
         legal = next(iter(legal_calls(PRODUCTS["A2"], f"aclnn{FORWARD}").values()))
-        attempt = read_flat(Attempt, host.done("attempt", call=legal.to_record(), runs=True)["attempt"])
+        attempt = read(Attempt, host.done("attempt", call=legal.to_record(), runs=True)["attempt"])
         assert (attempt.phase_one, attempt.phase_two) == (0, 0)
         assert isinstance(host.done("memory")["bytes"], int)
 
@@ -293,8 +287,8 @@ def test_an_old_python_with_an_old_numpy_is_host(backend: str) -> None:
         said = host.describe(backend)
         assert said.python.startswith("3.9.")
         call = forward(host, "int32" if said.product else "int64")
-        done = host.done("run", call=host.record(call))
-        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        done = host.done(**host.to_run(call))
+        assert read_outcome(done["outcomes"][0], call).status is Status.COMPLETED
         assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
 
 
@@ -332,12 +326,12 @@ def test_a_host_may_be_written_in_another_language(compiled_host: str) -> None:
         said = host.describe("board:loops")
         assert said.unsupported == {(BACKWARD, "float32", stored): None for stored in ("int32", "int64")}
         call = backward(host)
-        done = host.done("run", call=host.record(call), mode="", declare=True)
-        assert read_outcome(done["outcome"], call).status is Status.COMPLETED
+        done = host.done(**host.to_run(call, mode="", declare=True))
+        assert read_outcome(done["outcomes"][0], call).status is Status.COMPLETED
         assert read_declarations(done["declared"])["accumulation"] == ACC32
         assert call.tensors["grad_input"].array.tolist() == [[[[1, 0, 0, 2], [0, 0, 0, 0]]]]
-        assert read_flat(Raised, host.ask("run", call=host.record(forward(host)))["raised"]).text
-        assert read_flat(Raised, host.ask("fork")["raised"]).text
+        assert read(Raised, host.ask(**host.to_run(forward(host)))["raised"]).text
+        assert read(Raised, host.ask("fork")["raised"]).text
         assert host.done("memory") == {"bytes": None}
         host.channel.connection.shutdown(socket.SHUT_WR)
         assert host.process.wait() == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,6 @@ from poolproof.backends.host.protocol import (
     ProtocolError,
     Raised,
     read_call,
-    read_changes,
-    read_declarations,
-    read_flat,
-    read_outcome,
     to_frame,
     write_call,
     write_flat,
@@ -30,6 +28,7 @@ from poolproof.backends.host.protocol import (
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.references.windows import Adaptive
+from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_description, read_outcome
 
 # Frames
 
@@ -104,12 +103,12 @@ MEMORY = np.zeros(1024, np.uint8)
 
 
 def call() -> Call:
-    """An input of four cells, 32 bytes into the memory, between guard bands of 16."""
+    """Tensors of four cells, 32 bytes into the memory, between guard bands of 16."""
     buffer = MEMORY[32:80]
     array = np.ndarray((1, 2, 2), np.float32, buffer, 16)
     array[...] = [[[1, 2], [3, 4]]]
     tensor = Tensor(buffer, 16, array, (4, 2, 1))
-    return Call(OPERATORS["AdaptiveMaxPool2d"], Adaptive((2, 1)), {"self": tensor})
+    return Call(OPERATORS["AdaptiveMaxPool2d"], Adaptive((2, 1)), dict.fromkeys(("self", "out", "indices"), tensor))
 
 
 def test_calls_are_views_of_the_same_memory() -> None:
@@ -155,7 +154,8 @@ OUTCOMES = [
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_outcomes_come_back(outcome: Outcome) -> None:
-    assert read_outcome(through_json(write_outcome(outcome, call())), call()) == outcome
+    expected = replace(outcome, message=outcome.message.replace("\ud800", "?"), changed=())
+    assert read_outcome(through_json(write_outcome(outcome, call())), call()) == expected
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,8 @@ def test_outcomes_come_back(outcome: Outcome) -> None:
         [],
         {},
         {"status": "fine"},
-        {"status": "completed", "seconds": 1.0},
-        {"status": "completed", "seconds": "nan"},
-        {"status": "completed", "seconds": "-1"},
-        {"status": "completed", "seconds": "1e999"},
+        {"status": "completed", "seconds": "1.0"},
+        {"status": "completed", "seconds": -1.0},
         {"status": "completed", "code": "0"},
         {"status": "completed", "code": True},
         {"status": "completed", "message": 5},
@@ -199,7 +197,8 @@ def test_other_records_come_back() -> None:
         ),
         Description(product=PRODUCTS["A3"], environment={"a": "b"}, modes=("m",), survives_fork=True),
     ):
-        assert read_flat(type(value), through_json(write_flat(value))) == value
+        reader = read_description if isinstance(value, Description) else partial(read, type(value))
+        assert reader(through_json(write_flat(value))) == value
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_other_records_come_back() -> None:
 )
 def test_what_is_no_record_is_none(kind: type, record: object) -> None:
     with pytest.raises(ProtocolError):
-        read_flat(kind, record)
+        read_description(record) if kind is Description else read(kind, record)
 
 
 @pytest.mark.parametrize("record", [None, {}, {"accumulation": "acc32"}, {"what": "a"}, "text"])

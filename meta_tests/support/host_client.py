@@ -19,6 +19,7 @@ from poolproof.backends.base import Call, Tensor
 from poolproof.backends.host import program, protocol
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windows
+from poolproof.suites.isolation.replies import read_description
 
 PACKAGES = {package.__name__: package.__path__[0] for package in (backends, references)}
 
@@ -65,7 +66,7 @@ class HostClient:
         return reply["done"]
 
     def describe(self, backend: str) -> protocol.Description:
-        return protocol.Description.from_record(self.done("describe", backend=backend))
+        return read_description(self.done("describe", backend=backend))
 
     def fork(self) -> tuple[int, protocol.Channel]:
         ours, theirs = socket.socketpair()
@@ -84,6 +85,9 @@ class HostClient:
             view[...] = array
             tensors[name] = Tensor(buffer, 64, view, tuple(step // array.itemsize for step in array.strides))
         return Call(OPERATORS[operator], windows, tensors)
+
+    def to_run(self, *calls: Call, fence: int = 0, **more: Any) -> dict[str, Any]:
+        return {"do": "run", "calls": [self.record(call, fence) for call in calls], "begun": ARENA_SIZE - 1, **more}
 
     def record(self, call: Call, fence: int = 0) -> dict[str, Any]:
         base = self.memory.ctypes.data

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable
-
-ALIGNMENT = 64
-"""Alignment of regions in bytes, as the allocators of frameworks guarantee it."""
+from poolproof.suites.cases.memory import ALIGNMENT
 
 _SMALL = 1 << 16
 """Bytes up to which freed regions are kept by size."""
@@ -40,11 +38,11 @@ _HEADROOM = 8
 class _Lease(weakref.ref[NDArray[np.uint8]]):
     """The region of an array, freed when the array and all its views are gone."""
 
-    __slots__ = ("key", "place", "size", "start")
+    __slots__ = ("fenced", "key", "size", "start")
     key: int
     start: int
     size: int
-    place: tuple[int, int]
+    fenced: int
 
 
 class Arena:
@@ -58,10 +56,12 @@ class Arena:
         self._chunk = (0, 0)
         self._large: list[tuple[int, int]] = [(0, size)]
         self._leases: dict[int, _Lease] = {}
+        self._fences: dict[int, int] = {}
+        self._address = np.frombuffer(self._map, np.uint8).ctypes.data
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
         """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
-        fence, size = 0, _rounded(max(nbytes, 1), ALIGNMENT)
+        fence, size = 0, _rounded(max(nbytes, 1), max(ALIGNMENT, 1 << nbytes.bit_length() >> 3))  # few different sizes
         if beyond:
             inside, fence = _rounded(nbytes, mmap.PAGESIZE), _rounded(beyond + _SMALL, mmap.PAGESIZE)
             size = inside + fence
@@ -77,16 +77,20 @@ class Arena:
             at = start
         array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
         lease = _Lease(array, self._free)
-        lease.key, lease.start, lease.size, lease.place = id(array), start, size, (at, fence)
+        lease.key, lease.start, lease.size, lease.fenced = id(array), start, size, at if fence else -1
         self._leases[lease.key] = lease
+        if fence:
+            self._fences[at] = fence
         return array
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
         """Return the place of allocated bytes, and the number of bytes behind them that are to be a fence."""
-        return self._leases[id(array)].place
+        at = array.__array_interface__["data"][0] - self._address
+        return at, self._fences.get(at, 0)
 
     def _free(self, lease: _Lease) -> None:
         del self._leases[lease.key]
+        self._fences.pop(lease.fenced, None)
         start, size = lease.start, lease.size
         if os.getpid() != self._owner:
             return  # in a fork: the memory is its parent's

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
-from poolproof.backends.host.protocol import (
-    Description,
-    ProtocolError,
-    Raised,
-    read_changes,
-    read_declarations,
-    read_flat,
-    read_outcome,
-    write_call,
-)
+from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract import ContractCall
 from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
-from poolproof.suites.isolation.arena import shared_arena
+from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.replies import Change, read, read_changes, read_declarations, read_outcome
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging.faults import AdapterError
 
@@ -34,7 +25,7 @@ _T = TypeVar("_T")
 class RemoteBackend(Backend):
     """A backend whose calls are requests to a host, sent by ``ask``; ``distrust`` makes the error for an invalid reply.
 
-    ``in_flight`` is the last call that was requested. ``is_spoiled``: a call changed the state of its process, and the
+    ``is_spoiled``: a call changed the state of its process, and the
     host could not restore that.
     """
 
@@ -45,7 +36,8 @@ class RemoteBackend(Backend):
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
         self._is_usable = True
         self._last_declared: tuple[object, ...] = ()
-        self.in_flight: Call | None = None
+        self._requested: Sequence[Call] = ()
+        self._begun = allocate(1)
         self.is_spoiled = False
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
         self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
@@ -58,7 +50,17 @@ class RemoteBackend(Backend):
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
-        self._is_usable, self.is_spoiled, self.in_flight = True, False, None
+        self._is_usable, self.is_spoiled = True, False
+        self.forget_calls()
+
+    def forget_calls(self) -> None:
+        """Let go of the calls that were last requested."""
+        self._requested = ()
+
+    @property
+    def in_flight(self) -> Call | None:
+        """The last call that was begun."""
+        return self._requested[int(self._begun[0]) - 1] if self._requested and self._begun[0] else None
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
@@ -67,36 +69,45 @@ class RemoteBackend(Backend):
         return self._said.abilities.get(operator.name, ALL)
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        self.in_flight = call
-        strides = [tensor.strides for tensor in call.tensors.values()]
-        likeness = call.operator, call.attributes, call.deterministic, *strides
-        declares = not mode and likeness != self._last_declared  # repetitions declare nothing new
-        request = {"do": "run", "call": write_call(call, shared_arena().place), "mode": mode, "declare": declares}
+        return self._run_all([call], mode)[0]
+
+    def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
+        return self._run_all(calls, "")
+
+    def _run_all(self, calls: Sequence[Call], mode: str) -> list[Outcome]:
+        self._requested, self._begun[0] = calls, 0
+        place = shared_arena().place
+        request: Message = {"do": "run", "calls": [write_call(call, place) for call in calls]}
+        request["begun"], _ = place(self._begun)
+        if mode:
+            request["mode"] = mode
+        strides = [tensor.strides for tensor in calls[0].tensors.values()]
+        likeness = calls[0].operator, calls[0].attributes, calls[0].deterministic, *strides
+        if not mode and likeness != self._last_declared:  # repetitions declare nothing new
+            request["declare"] = True
         self._last_declared = likeness
-        return self.ask(request, lambda done: self._read_run(done, call))
+        return self.ask(request, lambda done: self._read_run(done, calls))
 
-    def _read_run(self, done: Message, call: Call) -> Outcome:
+    def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
         if "declared" in done:
-            self._declared[call] = read_declarations(done["declared"])
-        return self.changed(read_outcome(done["outcome"], call), done)
+            self._declared[calls[0]] = read_declarations(done["declared"])
+        changes = self.changes(done)
+        return [read_outcome(record, call, changes) for record, call in zip(done["outcomes"], calls, strict=False)]
 
-    def changed(self, outcome: Outcome, done: Message) -> Outcome:
-        """Add to an outcome what the call changed in its process."""
-        return replace(outcome, changed=self.changes(done))
-
-    def changes(self, done: Message) -> tuple[tuple[str, str, str], ...]:
+    def changes(self, done: Message) -> tuple[Change, ...]:
+        """Read what calls changed in their process."""
         changes = read_changes(done.get("changed", []))
-        self.is_spoiled |= not all(change.restored for change in changes)
+        self.is_spoiled |= not all(change.restored or change.what in FIRST_CALL for change in changes)
         return tuple((change.what, change.before, change.after) for change in changes)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         request = {"do": "attempt", "call": call.to_record(), "runs": runs}
 
-        def read(done: Message) -> Attempt:
+        def read_attempt(done: Message) -> Attempt:
             self.changes(done)
-            return read_flat(Attempt, done["attempt"])
+            return read(Attempt, done["attempt"])
 
-        return self.ask(request, read)
+        return self.ask(request, read_attempt)
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return self._declaration("accumulation", call)
@@ -148,16 +159,18 @@ class _RemoteStreams:
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         request = {"do": "stream", "hazard": hazard.name, "call": write_call(call, shared_arena().place)}
-        return self._ask(request, lambda done: self._backend.changed(read_outcome(done["outcome"], call), done))
+        return self._ask(request, lambda done: read_outcome(done["outcome"], call, self._backend.changes(done)))
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         calls = first, second
 
-        def read(done: Message) -> tuple[Outcome, Outcome]:
-            one, other = map(read_outcome, done["outcomes"], calls)
-            return self._backend.changed(one, done), other
+        def read_both(done: Message) -> tuple[Outcome, Outcome]:
+            first, second = done["outcomes"]
+            return read_outcome(first, calls[0], self._backend.changes(done)), read_outcome(second, calls[1])
 
-        return self._ask({"do": "stream", "at_once": [write_call(call, shared_arena().place) for call in calls]}, read)
+        return self._ask(
+            {"do": "stream", "at_once": [write_call(call, shared_arena().place) for call in calls]}, read_both
+        )
 
     def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
         return self._backend.ask(request, read)
@@ -170,16 +183,16 @@ class _RemotePhases:
     def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
 
-        def read(done: Message) -> ScenarioResult:
+        def read_result(done: Message) -> ScenarioResult:
             self._backend.changes(done)
-            return read_flat(ScenarioResult, done["scenario"])
+            return read(ScenarioResult, done["scenario"])
 
-        return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read)
+        return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read_result)
 
 
 def adapter_error(record: Any) -> AdapterError:
     """Return the error that a host reports."""
-    return _error(read_flat(Raised, record))
+    return _error(read(Raised, record))
 
 
 def _error(raised: Raised) -> AdapterError:

@@ -18,6 +18,8 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any
 
+import msgspec
+
 from poolproof import backends, references
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.backends.registry import python_of
@@ -100,6 +102,10 @@ def _socket_pair() -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
+def _channel(ours: socket.socket) -> Channel:
+    return Channel(ours, msgspec.json.encode, msgspec.json.decode)
+
+
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     """Start a zygote that prints to ``output``; return the id of its guardian."""
     python = python_of(backend, os.environ) or sys.executable
@@ -143,7 +149,7 @@ class Host:
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
-        self._zygote = Channel(ours)
+        self._zygote = _channel(ours)
         self.allow(START_SECONDS)
         return self._exchange(self._zygote, {"do": "describe", "backend": self._backend})
 
@@ -154,7 +160,7 @@ class Host:
         self.allow(FORK_SECONDS)
         with theirs:
             done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
-        self._channel, self.worker = Channel(ours), done["done"]["pid"]
+        self._channel, self.worker = _channel(ours), done["done"]["pid"]
         self._output.forget()
 
     def serve_unforked(self) -> None:

@@ -146,7 +146,7 @@ def describe(question: CaseQuestion) -> Row:
 def _judge_supported(question: CaseQuestion, backend: Backend, described: Row) -> Row:
     aspect = question.aspect
     repeats = aspect.repeats if question.repeats is None else question.repeats
-    trial = Trial(question.case, backend, repeats, question.excluded_ids)
+    trial = Trial(question.case, backend, repeats, question.excluded_ids, aspect.checks)
     standards = aspect.standards and has_room_for_standards(question.case, question.max_repeats)
     row, findings = _judge_trial(trial, aspect.checks, standards)
     if standards and question.own_standard and row.get("n") is not None:

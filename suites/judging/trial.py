@@ -5,7 +5,7 @@ Runs are made on demand and cached, so that two checks that need the same variat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -32,6 +32,9 @@ from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.judging.inferred_indices import inferred_indices
+
+SCALE = 3
+"""The power of two by which gradients are multiplied to see grad_input multiplied by it."""
 
 _MAX_FAULTS = 100
 """Most windows gone astray that a row and evidence name."""
@@ -62,6 +65,10 @@ class ExecutedCall:
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
 
 
+_Variation = tuple[str, Any]
+"""What is other in a run than in the first: its kind, and the number, layouts, dtype or exponent."""
+
+
 class VariationFailed(Exception):
     """A variation of a case that completed did not complete itself."""
 
@@ -80,15 +87,24 @@ class ProducerFailed(Exception):
 class Trial:
     """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
-    ``excluded_ids`` are ids of cases that are not to be called before it.
+    ``excluded_ids`` are ids of cases that are not to be called before it; ``checks`` are those that will judge it.
     """
 
-    def __init__(self, case: Case, backend: Backend, repeats: int = 1, excluded_ids: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        case: Case,
+        backend: Backend,
+        repeats: int = 1,
+        excluded_ids: Collection[str] = (),
+        checks: Collection[str] = (),
+    ) -> None:
         self.case = case
         self.backend = backend
         self.repeats = repeats
         self.excluded_ids = excluded_ids
-        self._runs: dict[object, ExecutedCall] = {}
+        self.checks = checks
+        self._runs: dict[_Variation, ExecutedCall] = {}
+        self._made_ahead: dict[_Variation, ExecutedCall] = {}
         self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
 
     @cached_property
@@ -130,10 +146,39 @@ class Trial:
 
     @cached_property
     def baseline(self) -> ExecutedCall:
-        """The case as it is, on memory filled with the first poison."""
+        """The case as it is, on memory filled with the first poison.
+
+        Variations that checks need anyway are made along with it if they are small: to ask a host takes longer.
+        """
         call = self.new_call()
         before = copy_small_inputs(call)
-        return ExecutedCall(call, self.backend.run(call), before)
+        is_small = len(before) == len(call.operator.inputs)
+        ahead = {key: self._varied(key) for key in self._foreseen()} if is_small else {}
+        outcome, *others = self.backend.run_all([call, *ahead.values()])
+        self._made_ahead = {key: ExecutedCall(ahead[key], other) for key, other in zip(ahead, others, strict=False)}
+        return ExecutedCall(call, outcome, before)
+
+    def _foreseen(self) -> Iterator[_Variation]:
+        """Yield the variations that the checks need of a call that completes."""
+        if "repeat" in self.checks and self.repeats:
+            yield "repeat", 1
+        if "layout_invariance" in self.checks and self.case.layouts:
+            yield "layouts", ()
+        if "index_dtype_invariance" in self.checks and self.other_index_dtype:
+            yield "index_dtype", self.other_index_dtype
+        if "scale_equivariance" in self.checks and self.case.api.is_backward:
+            gradient = self.operands.gradient
+            assert gradient is not None
+            with np.errstate(invalid="ignore"):  # NaN in formats that numpy has not by itself
+                stays_finite = np.abs(gradient).max(initial=0) < self.fmt.max / 2.0 ** (SCALE + 1)
+            if stays_finite:
+                yield "scale", SCALE
+
+    @cached_property
+    def other_index_dtype(self) -> str:
+        """Another dtype of indices that the backend takes; empty if there is none."""
+        case, other = self.case, {"int32": "int64", "int64": "int32"}.get(self.case.index_dtype, "")
+        return other if other and unsupported(self.backend, case.api, case.dtype, other) is None else ""
 
     @cached_property
     def model(self) -> AccumulationModel:
@@ -234,8 +279,7 @@ class Trial:
 
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison and at other addresses."""
-        odd = number % 2
-        return self._cached(("repeat", number), lambda: allocate(self.operands, POISONS[odd], shift=odd))
+        return self._cached(("repeat", number))
 
     def known_output(self, name: str, run: ExecutedCall) -> NDArray:
         """Select those elements of an output of one of the trial's runs whose meaning is published."""
@@ -257,21 +301,18 @@ class Trial:
     @property
     def repetitions(self) -> list[ExecutedCall]:
         """The repetitions made so far."""
-        return [run for key, run in self._runs.items() if isinstance(key, tuple) and key[0] == "repeat"]
+        return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
 
     def with_layouts(self, layouts: Mapping[str, MemoryLayout]) -> ExecutedCall:
         """Run the operands in other layouts; tensors not named are contiguous."""
-        key = ("layouts", tuple(sorted((name, str(layout)) for name, layout in layouts.items())))
-        return self._cached(key, lambda: allocate(self.operands, POISONS[0], layouts=layouts))
+        return self._cached(("layouts", tuple(sorted(layouts.items()))))
 
     def with_index_dtype(self, index_dtype: str) -> ExecutedCall:
-        return self._cached(
-            ("index_dtype", index_dtype), lambda: allocate(self.operands, POISONS[0], index_dtype=index_dtype)
-        )
+        return self._cached(("index_dtype", index_dtype))
 
     def with_scale(self, exponent: int) -> ExecutedCall:
         """Run with every gradient multiplied by 2**exponent."""
-        return self._cached(("scale", exponent), lambda: allocate(self.operands.scaled(exponent), POISONS[0]))
+        return self._cached(("scale", exponent))
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
@@ -359,11 +400,22 @@ class Trial:
             raise VariationFailed(f"the case runs, but {made}: {run.outcome.message}")
         return run
 
-    def _cached(self, key: object, build: Callable[[], Call]) -> ExecutedCall:
+    def _cached(self, key: _Variation) -> ExecutedCall:
         if key not in self._runs:
-            run = self._completed(self._execute(build()), "varied by ", key)
-            self._runs[key] = run.without_inputs()
+            run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
+            self._runs[key] = self._completed(run, "varied by ", key).without_inputs()
         return self._runs[key]
+
+    def _varied(self, key: _Variation) -> Call:
+        match key:
+            case "repeat", number:
+                return allocate(self.operands, POISONS[number % 2], shift=number % 2)
+            case "layouts", layouts:
+                return allocate(self.operands, POISONS[0], layouts=dict(layouts))
+            case "index_dtype", index_dtype:
+                return allocate(self.operands, POISONS[0], index_dtype=index_dtype)
+            case _, exponent:
+                return allocate(self.operands.scaled(exponent), POISONS[0])
 
     def _completed_if_available(self, run: ExecutedCall, context: str) -> ExecutedCall | None:
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, context)

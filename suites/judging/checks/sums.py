@@ -22,7 +22,7 @@ from poolproof.suites.judging.findings import (
     mismatch,
     wrong_cells,
 )
-from poolproof.suites.judging.trial import ExecutedCall, Trial
+from poolproof.suites.judging.trial import SCALE, ExecutedCall, Trial
 
 
 @check("every cell that a window reaches holds an admissible sum", backward)
@@ -96,27 +96,24 @@ def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context:
     return wrong_element("grad_input", wrong, outputs, expected, context)
 
 
-_SCALE = 3
-
-
 def _scales_exactly(trial: Trial) -> bool:
     """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
     if not full_backward(trial) or not trial.is_deterministic:
         return False
     summary = trial.summary
-    stays = summary.greatest * 2.0 ** (_SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
+    stays = summary.greatest * 2.0 ** (SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
     return stays and not summary.special
 
 
 @check("gradients times 8 give grad_input times 8", _scales_exactly)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
-    outputs = trial.with_scale(_SCALE).output("grad_input"), trial.baseline.output("grad_input")
+    outputs = trial.with_scale(SCALE).output("grad_input"), trial.baseline.output("grad_input")
     if not anywhere(_scaled_otherwise, *outputs):
         return None
     wrong = where(_scaled_otherwise, *outputs)
-    expected = format_value(float(outputs[1][first_element(wrong)]) * 2.0**_SCALE)
-    return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**_SCALE}")
+    expected = format_value(float(outputs[1][first_element(wrong)]) * 2.0**SCALE)
+    return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**SCALE}")
 
 
 def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
-    return differs(scaled.astype(np.float64), plain.astype(np.float64) * 2.0**_SCALE)
+    return differs(scaled.astype(np.float64), plain.astype(np.float64) * 2.0**SCALE)

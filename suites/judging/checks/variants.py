@@ -18,7 +18,6 @@ from poolproof.suites.judging.checks.registry import (
 )
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
-from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.judging.findings import Mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
@@ -127,17 +126,7 @@ def _wrong_twin(trial: Trial) -> Mismatch | None:
     return replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
 
 
-def _has_other_index_dtype(trial: Trial) -> bool:
-    other = _other_index_dtype(trial)
-    return other is not None and unsupported(trial.backend, trial.case.api, trial.case.dtype, other) is None
-
-
-def _other_index_dtype(trial: Trial) -> str | None:
-    return {"int32": "int64", "int64": "int32"}.get(trial.case.index_dtype)
-
-
-@check("int32 and int64 indices give the same values", _has_other_index_dtype)
+@check("int32 and int64 indices give the same values", lambda trial: bool(trial.other_index_dtype))
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
-    other = _other_index_dtype(trial)
-    assert other is not None
+    other = trial.other_index_dtype
     return other_values(trial, trial.baseline, trial.with_index_dtype(other), reason=f"as with {other} indices")

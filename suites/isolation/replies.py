@@ -1,0 +1,110 @@
+"""Reading of what hosts reply: it comes from the other side and may be anything, so its types are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Call, Hazard, Outcome
+from poolproof.backends.host.protocol import DECLARATIONS, Description, ProtocolError, Raised, StateChange
+from poolproof.references.products import PRODUCTS, Product
+
+_Record = TypeVar("_Record")
+
+_MOST = 1 << 63
+"""Strides are less."""
+
+Change = tuple[str, str, str]
+"""What of its process a call changed: what, before, after."""
+
+
+def read(kind: type[_Record], record: Any) -> _Record:
+    """Read a dataclass; `ProtocolError` where a field is unknown, missing, or of another type."""
+    try:
+        if isinstance(record, dict) and not record.keys() <= _names(kind):  # type: ignore[arg-type]
+            raise ValueError(f"it has a field that is none of {', '.join(_names(kind))}")  # type: ignore[arg-type]
+        return msgspec.convert(record, kind)
+    except ValueError as error:
+        raise ProtocolError(f"{record!r:.200} is no {kind.__name__}: {error}") from None
+
+
+@lru_cache
+def _names(kind: Hashable) -> frozenset[str]:
+    return frozenset(each.name for each in fields(kind))  # type: ignore[arg-type]
+
+
+def read_outcome(record: Any, call: Call, changes: tuple[Change, ...] = ()) -> Outcome:
+    """Read the outcome of ``call``, which changed that of its process."""
+    outcome = read(Outcome, {**record, "changed": changes} if isinstance(record, dict) else record)
+    is_about_outputs = {*outcome.results, *outcome.strides} <= {*call.operator.outputs}
+    if not (is_about_outputs and outcome.seconds >= 0 and _are_short(outcome.strides)):
+        raise ProtocolError(f"{record!r:.200} is no outcome of the call")
+    return outcome
+
+
+def _are_short(strides: Mapping[str, tuple[int, ...]]) -> bool:
+    return all(abs(stride) < _MOST for each in strides.values() for stride in each)
+
+
+def read_changes(record: Any) -> list[StateChange]:
+    """Read what a call changed in its process."""
+    if not isinstance(record, list):
+        raise ProtocolError(f"{record!r:.80} is no list of changes")
+    return [read(StateChange, change) for change in record]
+
+
+def read_description(record: Any) -> Description:
+    """Read what a backend says of itself."""
+    if not isinstance(record, dict):
+        raise ProtocolError(f"{record!r:.80} is no description")
+    structured = {name: record[name] for name in record.keys() & _STRUCTURED.keys()}
+    plain = read(Description, {name: record[name] for name in record.keys() - _STRUCTURED.keys()})
+    try:
+        return replace(plain, **{name: _STRUCTURED[name](value) for name, value in structured.items()})
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ProtocolError(f"{structured!r:.200} describe no backend: {error!r:.200}") from None
+
+
+def _product(record: Any) -> Product | None:
+    """Read a product by all its fields, or by the name of one that is known."""
+    return PRODUCTS[record] if isinstance(record, str) else msgspec.convert(record, Product | None)
+
+
+_STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
+    "product": _product,
+    "hazards": lambda names: tuple(Hazard[name] for name in msgspec.convert(names, tuple[str, ...])),
+    "abilities": lambda value: {name: read(Abilities, flags) for name, flags in value.items()},
+    "unsupported": lambda value: {
+        (operator, dtype, stored): reason
+        for operator, dtype, stored, reason in msgspec.convert(value, list[tuple[str, str, str, str | None]])
+    },
+}
+"""Fields of a description that are written otherwise than they are."""
+
+
+def read_declarations(record: Any) -> dict[str, Any]:
+    """Read what each of `DECLARATIONS` returned or raised (`Raised`)."""
+    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
+        raise ProtocolError(f"{record!r:.80} are no declarations")
+    return {name: _declaration(name, value) for name, value in record.items()}
+
+
+def _declaration(name: str, value: Any) -> Any:
+    kind = DECLARATIONS[name]
+    if isinstance(value, dict):
+        return read(Raised, value.get("raised"))
+    try:
+        msgspec.convert(value, bool if kind is bool else str)
+        return value if kind in (bool, str) else _parsed(kind, value)
+    except ValueError as error:
+        raise ProtocolError(f"{name}: {error}") from None
+
+
+@lru_cache(256)
+def _parsed(kind: Any, text: str) -> Any:
+    return kind.parse(text)
