@@ -8,9 +8,11 @@ import gc
 import mmap
 import os
 import pickle
+import platform
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +28,14 @@ from untidy_backends import LEFT, Untidy
 
 MISDEEDS: dict[str, Callable[[], object]] = {}
 """By name: what a call does besides."""
+
+LEFT_OUT: dict[str, str] = {}
+"""By name: why a misdeed cannot be done on this machine."""
+
+RUN_BY_A_PICKLE = Path(tempfile.gettempdir(), "poolproof-pickle-was-run")
+"""The file that is there once somebody has loaded the pickle of `pickle_on_all_descriptors`."""
+
+_TOWARD_ZERO = {"x86_64": 0xC00, "aarch64": 0xC00000}
 
 
 def misdeed(do: Callable[[], object]) -> Callable[[], object]:
@@ -99,8 +109,8 @@ def garbage_on_all_descriptors() -> None:
 
 
 class _Evil:
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, ("touch /tmp/poolproof-pickle-was-run",)
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return Path.touch, (RUN_BY_A_PICKLE,)
 
 
 @misdeed
@@ -197,16 +207,20 @@ def numpy_monkeypatched() -> None:
 
 @misdeed
 def rounds_toward_zero() -> None:
-    ctypes.CDLL("libm.so.6").fesetround(0xC00)
+    ctypes.CDLL("libm.so.6").fesetround(_TOWARD_ZERO[platform.machine()])
 
 
 @misdeed
 def denormals_are_zero() -> None:
+    """Set bit 6 of MXCSR in the state that fesetenv takes."""
     libm, state = ctypes.CDLL("libm.so.6"), ctypes.create_string_buffer(64)
     libm.fegetenv(state)
     state[28:32] = (int.from_bytes(state.raw[28:32], "little") | 1 << 6).to_bytes(4, "little")
     libm.fesetenv(state)
 
+
+if platform.machine() != "x86_64":
+    LEFT_OUT["denormals_are_zero"] = f"{platform.machine()} has no such switch apart from that of left_flushing"
 
 _JUDGING = ("judge", "check", "accept", "verdict", "compar", "equal", "close", "admissible", "interval", "violat")
 
