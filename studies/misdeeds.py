@@ -10,7 +10,8 @@ only by name; what the machine cannot do is left out, with the reason.
 
 A call that signals the parent may end before the signal arrives, and conforms then. Of `sigterm_to_the_parent` some
 call is accused all the same; one death may come after two such calls. Of `sigkill_to_the_parent` perhaps none is, for a
-process that is killed from outside accuses nobody; the reason of another row may say that it was asked again.
+process that is killed from outside accuses nobody; the reason of another row may say that it was asked again. The row
+of a death between calls names the call before it, which may be another than the one that did the harm.
 """
 
 from __future__ import annotations
