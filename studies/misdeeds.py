@@ -4,12 +4,14 @@
 
 judges cases on a correct backend, a third of whose calls do one misdeed besides, in the processes of a real run, and
 prints for each misdeed what became of those calls and whether all other rows are those of an honest run. Ends with 1
-where calls that did harm conform and no death after them is told, where another call's row differs, or where a pickle
-that a call sent was run. `twenty_gigabytes` may bring a small machine into need of memory and is made only by name;
-what the machine cannot do is left out, with the reason.
+where more calls that did harm conform than deaths are told that came after a call, where another call's row differs,
+or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small machine into need of memory and is made
+only by name; what the machine cannot do is left out, with the reason.
 
-A call of `sigkill_to_the_parent` may end before the signal arrives. It conforms then, for a process that is killed from
-outside accuses nobody, and the reason of the next row may say that it was asked again.
+A call that signals the parent may end before the signal arrives, and conforms then. Of `sigterm_to_the_parent` some
+call is accused all the same; one death may come after two such calls. Of `sigkill_to_the_parent` perhaps none is, for a
+process that is killed from outside accuses nobody; the reason of another row may say that it was asked again. The row
+of a death between calls names the call before it, which may be another than the one that did the harm.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import click
 SUPPORT = Path(__file__).parents[1] / "meta_tests" / "support"
 sys.path.insert(0, str(SUPPORT))
 
-from misdeed_backends import MISDEEDS
+from misdeed_backends import LEFT_OUT, MISDEEDS, RUN_BY_A_PICKLE
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
@@ -37,10 +39,11 @@ from poolproof.suites.running.replay_arguments import set_import_folders
 
 VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
-ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched")
-"""What breaks no claim about a call: to print, and to take from the adapter what it computes with."""
-KILLS_LATE = ("sigkill_to_the_parent",)
-"""What may kill, as from outside, only after the call: it may conform, and the reason of others' rows may differ."""
+KILLS_LATE = ("sigterm_to_the_parent", "sigkill_to_the_parent")
+"""What may end the process only after the call."""
+ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched", "sigkill_to_the_parent")
+"""What need not break a claim about a call: to print, to take from the adapter what it computes with, and to be killed
+as from outside after the call."""
 
 
 def questions(cases: int) -> list[CaseQuestion]:
@@ -56,13 +59,14 @@ def judged(backend: str, asked: list[CaseQuestion]) -> list[Row]:
     with TemporaryDirectory() as scratch:
         sandbox = Sandbox(f"misdeed_backends:{backend}", Path(scratch), "study", 5.0)
         try:
-            return [*sandbox.judge(asked), *sandbox.unplanned]
+            rows = [*sandbox.judge(asked)]
         finally:
             sandbox.close()
+        return [*rows, *sandbox.unplanned]
 
 
-def comparable(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name not in VARIES}
+def comparable(row: Row, varies: set[str] = VARIES) -> Row:
+    return {name: value for name, value in row.items() if name not in varies}
 
 
 @click.command()
@@ -71,24 +75,34 @@ def comparable(row: Row) -> Row:
 def main(only: tuple[str, ...], cases: int) -> None:
     set_import_folders([SUPPORT])
     asked = questions(cases)
-    honest = [comparable(row) for row in judged("Scatter", asked)]
+    honest = judged("Scatter", asked)
     wrong = False
     for name in only or [name for name in MISDEEDS if name not in BY_NAME_ALONE]:
+        if name in LEFT_OUT:
+            click.echo(f"{name:26} left out: {LEFT_OUT[name]}")
+            continue
+        RUN_BY_A_PICKLE.unlink(missing_ok=True)
         began = time.monotonic()
         rows = judged(f"backend_{name}", asked)
         harming = [row for row, each in zip(rows, asked, strict=False) if each.case.attributes.rounds_up]
+        varies = VARIES | {"reason"} if name == "sigkill_to_the_parent" else VARIES
         others = [
-            comparable(row) == right
+            comparable(row, varies) == comparable(right, varies)
             for row, right, each in zip(rows, honest, asked, strict=False)
             if not each.case.attributes.rounds_up
         ]
         late = rows[len(asked) :]
-        accused = sum(row["verdict"] in FAILED for row in harming) + len(late)
-        ends = Counter(f"{row['verdict']}: {row['reason'][:60]}" for row in [*harming, *late])
-        conforming = any(row["verdict"] == "conforms" for row in harming) and not late
-        wrong |= not all(others) or (conforming and name not in ACCUSES_NOBODY)
+        accused = [row for row in [*harming, *late] if row["verdict"] in FAILED]
+        ends = Counter(f"{row['verdict']}: {row['reason'][:60]}" for row in accused or harming)
+        unnoticed = sum(row["verdict"] == "conforms" for row in harming) > len(late)
+        if name in KILLS_LATE:
+            unnoticed = not accused
+        wrong |= not all(others) or (unnoticed and name not in ACCUSES_NOBODY)
+        if RUN_BY_A_PICKLE.exists():
+            wrong = True
+            click.echo(f"{name:26} had a pickle run")
         click.echo(
-            f"{name:26} {accused} of {len(harming)} that do it accused, {sum(others)} of {len(others)} others as "
+            f"{name:26} {len(accused)} of {len(harming)} that do it accused, {sum(others)} of {len(others)} others as "
             f"honest, {time.monotonic() - began:.1f} s; {ends.most_common(1)[0][0]}"
         )
     sys.exit(int(wrong))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 
 LOAD_SECONDS = 30
-"""Time limit for the import of a plugin."""
+"""Time limit for the import of a plugin, and for what it does in a process of its own."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def load_plugins(kind: PluginKind, wanted: type[T], taken: Collection[str]) -> L
     records = []
     for plugin in installed(kind):
         try:
-            _check_loadable(plugin)
+            check_survived(plugin.load, "loaded")
             used |= _named(plugin, wanted, {*taken, *used})
             records.append(to_record(plugin))
         except PluginFault as fault:
@@ -67,24 +67,27 @@ def _named(plugin: Plugin, wanted: type[T], taken: set[str]) -> dict[str, T]:
     return named
 
 
-def _check_loadable(plugin: Plugin) -> None:
-    """Raise `PluginFault` if loading a plugin ends its process or takes too long; its exceptions are left to later."""
+def check_survived(work: Callable[[], object], done: str) -> None:
+    """Raise `PluginFault` if work of a plugin ends its process or takes too long; its exceptions are left to later.
+
+    ``done`` is the participle that says what is done to the plugin.
+    """
     child = os.fork()
     if not child:
-        _load_and_end(plugin)
+        _work_and_end(work)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status == -signal.SIGALRM:
-        raise PluginFault(f"it was not loaded after {LOAD_SECONDS} s")
+        raise PluginFault(f"it was not {done} after {LOAD_SECONDS} s")
     if status != _SURVIVED:
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        raise PluginFault(f"it ended its process, by {how}, while it was loaded")
+        raise PluginFault(f"it ended its process, by {how}, while it was {done}")
 
 
 _SURVIVED = 79
-"""Exit status of a process that survived loading a plugin, unlikely otherwise."""
+"""Exit status of a process that survived work of a plugin, unlikely otherwise."""
 
 
-def _load_and_end(plugin: Plugin) -> None:
+def _work_and_end(work: Callable[[], object]) -> NoReturn:
     faulthandler.disable()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LOAD_SECONDS)
@@ -92,8 +95,6 @@ def _load_and_end(plugin: Plugin) -> None:
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     try:
-        plugin.load()
-    except PluginFault:
-        pass
+        work()
     finally:
         os._exit(_SURVIVED)

@@ -43,8 +43,10 @@ class Told(Standard):
     answer: object
 
     def judge(self, deviations):
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
+        if callable(self.answer):
+            self.answer()
         return self.answer
 
 def told(name, answer):
@@ -126,6 +128,9 @@ def test_a_broken_standard_is_one_line(
     assert judge(LINE, Scatter())["verdict"] == "conforms"
 
 
+_EXIT, _ABORT = "lambda: __import__('os')._exit(0)", "lambda: __import__('os').abort()"
+
+
 @pytest.mark.parametrize(
     ("answer", "column", "said"),
     [
@@ -134,6 +139,9 @@ def test_a_broken_standard_is_one_line(
         ("None", None, ""),
         ("5", "standards_broken", "mine: it said 5, not True, False or None"),
         ("ValueError('odd')", "standards_broken", "mine: it raised ValueError: odd"),
+        ("SystemExit(0)", "standards_broken", "mine: it raised SystemExit: 0"),
+        (_EXIT, "standards_broken", "mine: it ended its process, by status 0, while it was applied"),
+        (_ABORT, "standards_broken", "mine: it ended its process, by signal SIGABRT, while it was applied"),
     ],
 )
 def test_a_standard_of_a_plugin_stands_beside_the_verdict(
@@ -236,6 +244,7 @@ mine = theirs.waivers
 [poolproof.standards]
 aborts = theirs.aborting:MINE
 breaks = theirs.breaking:MINE
+ends = theirs.ending:MINE
 tells = theirs.telling:MINE
 """
 
@@ -249,6 +258,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
             "theirs/waivers/a.toml": "waiver",
             "theirs/aborting.py": "import os; os.abort()",
             "theirs/breaking.py": STANDARD + "MINE = told('breaks', ValueError('odd'))",
+            "theirs/ending.py": STANDARD + f"MINE = told('ends', {_EXIT})",
             "theirs/telling.py": STANDARD + "MINE = told('tells', False)",
         },
     )
@@ -261,6 +271,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
     assert faults[1:] == [
         "standard 'aborts' of theirs 1.0 is left out: it ended its process, by signal SIGABRT, while it was loaded",
         "standard 'breaks' could not tell in 12 cases; in one, it raised ValueError: odd",
+        "standard 'ends' could not tell in 12 cases; in one, it ended its process, by status 0, while it was applied",
     ]
     summary = (ended.folder / "summary.md").read_text()
     for fault in faults[1:]:
@@ -268,7 +279,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
         assert fault.replace("'", "&#39;") in ended.page
         assert fault in summary
     records = json.loads((ended.folder / "run.json").read_text())["plugins"]
-    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "tells", "mine"]
+    assert [record["name"] for record in records if not record["fault"]] == ["breaks", "ends", "tells", "mine"]
     pack(ended.folder, tmp_path / "bundle.zip")
     assert verify(tmp_path / "bundle.zip", draw=DRAW).overall == Overall.CONFORMS
     (site / "theirs/telling.py").unlink()

@@ -33,6 +33,12 @@ def _crash() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def _die_later() -> None:
+    """Of SIGALRM, after the call and before long: a later call does not put it off."""
+    if not any(signal.getitimer(signal.ITIMER_REAL)):
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+
 def _be_killed_once() -> None:
     """From outside, on the first call with ceil_mode of all: a file tells that it was."""
     flag = Path(os.environ["KILLED_ONCE"])
@@ -46,6 +52,7 @@ def _raise() -> None:
 
 
 crashing = doing(_crash, _rounds_up, "crashing")
+dying_later = doing(_die_later, _rounds_up, "dying_later")
 unforkable = doing(_crash, _rounds_up, "unforkable", survives_fork=False)
 crashing_on_one_cell = doing(_crash, lambda call: call.tensors["self"].array.size == 1, "crashing_on_one_cell")
 hanging = doing(lambda: time.sleep(1e6), _rounds_up, "hanging")

@@ -1,18 +1,19 @@
 """The standards that installed packages bring (entry points of the group ``poolproof.standards``).
 
-Each is a `poolproof.references.standards.Standard`. One that raises about an output costs nothing but its answer.
+Each is a `poolproof.references.standards.Standard`. One that raises about an output, or ends its process, costs nothing
+but its answer: it is applied in a process of its own first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from poolproof.references.deviations import Deviations
 from poolproof.references.standards import STANDARDS
 from poolproof.references.standards.base import Standard
-from poolproof.reports.rows.plugins import PluginKind, raised
-from poolproof.suites.plugged import LoadedPlugins, load_plugins
+from poolproof.reports.rows.plugins import PluginFault, PluginKind, raised
+from poolproof.suites.plugged import LoadedPlugins, check_survived, load_plugins
 
 
 @cache
@@ -35,8 +36,12 @@ def opinions(deviations: Deviations) -> Opinions:
     said = Opinions([], [], [])
     for name, standard in plugged().used.items():
         try:
+            check_survived(partial(standard.judge, deviations), "applied")
             passes = standard.judge(deviations)
-        except Exception as error:
+        except PluginFault as fault:
+            said.broken.append(f"{name}: {fault}")
+            continue
+        except (Exception, SystemExit) as error:
             said.broken.append(f"{name}: {raised(error)}")
             continue
         if passes is not None and not isinstance(passes, bool):

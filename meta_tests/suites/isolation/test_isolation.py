@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -67,6 +68,27 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
 
 def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
     only_what_rounds_up_is_lost(judged("dying_backends:crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_death_between_calls_is_a_row_about_the_call_before(tmp_path: Path) -> None:
+    before, after = QUESTIONS[2], QUESTIONS[4]
+    sandbox = Sandbox("dying_backends:dying_later", tmp_path, "sandbox", 20.0)
+    try:
+        rows = list(sandbox.judge([before]))
+        select.select([sandbox._host._channel], [], [], 20.0)  # its end is readable once the process is dead
+        rows += sandbox.judge([after])
+    finally:
+        sandbox.close()
+    assert [(row["case_id"], row["verdict"]) for row in rows] == [
+        (before.id, Verdict.CONFORMS),
+        (after.id, Verdict.CONFORMS),
+    ]
+    (late,) = sandbox.unplanned
+    assert late["reason"] == (f"died between calls, after case {before.id}: the process ended by signal SIGALRM")
+    assert late["verdict"] == Verdict.CRASHED
+    assert late["checks_violated"] == ["survival"]
+    assert (late["case_id"], late["block"]) == (before.id, "")
 
 
 def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:

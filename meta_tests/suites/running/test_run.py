@@ -168,6 +168,16 @@ def test_crashes_are_rows_with_reproducers(tmp_path: Path) -> None:
     assert "signal SIGSEGV" in ended.stdout
 
 
+def test_deaths_between_calls_alone_make_a_run_deviate(tmp_path: Path) -> None:
+    limits = ("--backend", "dying_backends:dying_later", "--cases", 200, "--aspect", "values", "--report", "out")
+    ended = run(*limits, "--no-shrink", *SMALL, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "died between calls, after case " in ended.stdout
+    rows = tables.load(tmp_path / "out")
+    assert set(rows.loc[rows["block"] != "", "verdict"]) == {Verdict.CONFORMS}
+    assert set(rows.loc[rows["block"] == "", "verdict"]) == {Verdict.CRASHED}
+
+
 @pytest.mark.parametrize(
     ("backend", "sentence"),
     [
