@@ -8,10 +8,9 @@ where more calls that did harm conform than deaths are told that came after a ca
 or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small machine into need of memory and is made
 only by name; what the machine cannot do is left out, with the reason.
 
-A call that signals the parent may end before the signal arrives, and conforms then. Of `sigterm_to_the_parent` some
-call is accused all the same; one death may come after two such calls. Of `sigkill_to_the_parent` perhaps none is, for a
-process that is killed from outside accuses nobody; the reason of another row may say that it was asked again. The row
-of a death between calls names the call before it, which may be another than the one that did the harm.
+A call that signals the parent may end before the signal arrives, and conforms then; one death may come after two such
+calls. A process that is killed from outside accuses nobody: after `sigkill_to_the_parent` rows say that it was, from the
+second time on, and the reason of another row may say that it was asked again.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
 KILLS_LATE = ("sigterm_to_the_parent", "sigkill_to_the_parent")
 """What may end the process only after the call."""
-ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched", "sigkill_to_the_parent")
-"""What need not break a claim about a call: to print, to take from the adapter what it computes with, and to be killed
-as from outside after the call."""
+ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched")
+"""What breaks no claim about a call: to print, and to take from the adapter what it computes with."""
 
 
 def questions(cases: int) -> list[CaseQuestion]:
@@ -96,7 +94,7 @@ def main(only: tuple[str, ...], cases: int) -> None:
         ends = Counter(f"{row['verdict']}: {row['reason'][:60]}" for row in accused or harming)
         unnoticed = sum(row["verdict"] == "conforms" for row in harming) > len(late)
         if name in KILLS_LATE:
-            unnoticed = not accused
+            unnoticed = not (accused or late)
         wrong |= not all(others) or (unnoticed and name not in ACCUSES_NOBODY)
         if RUN_BY_A_PICKLE.exists():
             wrong = True

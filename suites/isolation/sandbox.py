@@ -121,6 +121,7 @@ class Sandbox:
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
+        self._kills = 0
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
@@ -212,11 +213,13 @@ class Sandbox:
             self._host.end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
         if isinstance(found, HostDied) and found.how == KILLED:
+            self._report_kill(question)
             return self._retry(question)
         if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
             death, found = found, self._answer(question)
             if not isinstance(found, HostDied):
-                self._report_late_death(before[0], death)
+                reason = f"died in case {question.id}, which it survives when asked again, after case {before[0].id}"
+                self._add_unplanned(not_survived(question, Verdict.CRASHED, f"{reason}: the process {death}"))
         return self._row_of(question, found)
 
     def _row_of(self, question: Question, found: Row | HostDied) -> Row:
@@ -270,14 +273,23 @@ class Sandbox:
         try:
             self._host.check_alive()
         except HostDied as death:
-            if self._asked and death.how != KILLED:
-                self._report_late_death(self._asked[-1], death)
+            if self._asked and death.how == KILLED:
+                self._report_kill(self._asked[-1])
+            elif self._asked:
+                reason = f"died between calls, after case {self._asked[-1].id}: the process {death}"
+                self._add_unplanned(not_survived(self._asked[-1], Verdict.CRASHED, reason))
         return bool(self._host.worker)
 
-    def _report_late_death(self, question: Question, death: HostDied) -> None:
-        reason = f"died between calls, after case {question.id}: the process {death}"
-        row = not_survived(question, Verdict.CRASHED, reason) | {"block": "", "aspect": NEIGHBOURS}
-        self.unplanned.append(row | self.labels)
+    def _report_kill(self, question: Question) -> None:
+        """Add a row from the second time on that a process was killed: something is wrong, whoever's fault it is."""
+        self._kills += 1
+        if self._kills > 1:
+            reason = f"processes were killed from outside (SIGKILL), {self._kills} of them until case {question.id}"
+            row = question.describe() | verdict(Verdict.NOT_RUN, reason)
+            self._add_unplanned(row | {"checks_judged": [], "judged_at": time.time()})
+
+    def _add_unplanned(self, row: Row) -> None:
+        self.unplanned.append(row | {"block": "", "aspect": NEIGHBOURS} | self.labels)
 
     def _have_worker(self) -> None:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""
