@@ -9,8 +9,8 @@ or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small
 only by name; what the machine cannot do is left out, with the reason.
 
 A call that signals the parent may end before the signal arrives, and conforms then; one death may come after two such
-calls. A process that is killed from outside accuses nobody: after `sigkill_to_the_parent` rows say that it was, from the
-second time on, and the reason of another row may say that it was asked again.
+calls. A process that is killed from outside accuses nobody: after `sigkill_to_the_parent` rows say that it was, from$
+the second time on, and the reason of another row may say that it was asked again.
 """
 
 from __future__ import annotations
