@@ -137,11 +137,12 @@ class Sandbox:
     def start(self) -> Survey:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         prepare(self.backend, _print_error)
-        compile_all()
+        self._host.start()
+        compile_all()  # while the host loads the backend
         gc.freeze()
         memory.allocator = allocate
         try:
-            said = self._read_description(self._host.load())
+            said = self._read_description(self._host.description())
         except HostDied as death:
             how = f"{death.how.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None

@@ -143,15 +143,20 @@ class Host:
     def is_loaded(self) -> bool:
         return self._zygote is not None
 
-    def load(self) -> Message:
-        """Start a zygote; return its description of the backend."""
+    def start(self) -> None:
+        """Start a zygote, which begins to load the backend."""
         ours, theirs = _socket_pair()
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
         self._zygote = _channel(ours)
+        self._zygote.send({"do": "describe", "backend": self._backend})
+
+    def description(self) -> Message:
+        """Wait for the zygote that was started; return its description of the backend."""
+        assert self._zygote is not None
         self.allow(START_SECONDS)
-        return self._exchange(self._zygote, {"do": "describe", "backend": self._backend})
+        return self._exchange(self._zygote, None)
 
     def fork(self) -> None:
         """Fork the zygote for a worker; `HostDied` if that fails."""
@@ -210,14 +215,15 @@ class Host:
             self._zygote.close()
             self._end_all(_END_SECONDS)
 
-    def _exchange(self, channel: Channel, request: Message, descriptor: int | None = None) -> Message:
+    def _exchange(self, channel: Channel, request: Message | None, descriptor: int | None = None) -> Message:
+        """Send a request, unless one was sent before, and return the reply."""
         began = time.monotonic()
         self._is_waited_for = True
         try:
-            if descriptor is None:
+            if descriptor is not None:
+                socket.send_fds(channel.connection, [to_frame(request or {})], [descriptor])
+            elif request is not None:
                 channel.send(request)
-            else:
-                socket.send_fds(channel.connection, [to_frame(request)], [descriptor])
             message = self._received(channel, self._left)
             self._is_waited_for = False
             return message
