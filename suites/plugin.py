@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
@@ -93,24 +93,30 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if FLEET not in config.stash or config.option.collectonly or not session.items:
         return None
     from poolproof.suites.fleet.node import RunSettings
-    from poolproof.suites.fleet.session import judge_all
+    from poolproof.suites.fleet.session import Recording, judge_session
 
     run, pool = config.stash[_SESSION], config.stash[FLEET]
     settings = RunSettings(
-        waive=run.waive,
-        timeout=config.getoption("case_timeout"),
-        shrinks=not config.getoption("no_shrink"),
-        most_evidence=max(1, MOST_EVIDENCE // pool.size),
+        make=_runner_of(config, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
+        environments={name: survey.environment for name, survey in run.selection.surveys.items()},
         memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
-        judged=run.done.cases,
-        unplanned=run.done.unplanned,
+        sharing=pool.sharing,
     )
     try:
         pool.begin(settings)
-        judge_all(session, pool, run.folder, recorder.rows_of(config), settings.timeout)
+        judge_session(session, pool, Recording(run.folder, recorder.rows_of(config)), run.done.cases)
     except (*UNAVAILABLE, *BAD_INPUT) as error:
         stop(error.args[0])
     return True
+
+
+def _close_fleet(config: pytest.Config) -> None:
+    """End the judges of a fleet, and record what their end adds."""
+    from poolproof.suites.fleet.session import Recording
+
+    recording = Recording(config.stash[_SESSION].folder, recorder.rows_of(config))
+    for batch in config.stash[FLEET].close():
+        recording.take(batch)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -138,6 +144,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ignore_termination()
     _allot(session.config)
     _diagnose(session.config, exitstatus)
+    if FLEET in session.config.stash:
+        _close_fleet(session.config)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -241,21 +249,21 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter is not None else print
-    with _further(config, say) as judge:
+    with _further(config) as judge:
         diagnose(session.folder, judge, session.selection.subjects(), seconds, session.done, say)
 
 
 @contextmanager
-def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Question, str], Row]]:
+def _further(config: pytest.Config) -> Iterator[Callable[[Question, str], Row]]:
     """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
     rows = recorder.rows_of(config)
     if FLEET in config.stash:
-        from poolproof.suites.fleet.session import FurtherJudge
+        from poolproof.suites.fleet.session import Recording, judge_further
 
-        timeout = config.getoption("case_timeout")
-        yield FurtherJudge(config.stash[FLEET], config.stash[_SESSION].folder, rows, timeout, say).judge
+        yield partial(judge_further, config.stash[FLEET], Recording(config.stash[_SESSION].folder, rows))
         return
-    runner = _runner(config, rows, "diagnosis", most_evidence=1, shrinks=False, loaded={})
+    make = _runner_of(config, most_evidence=1, shrinks=False)
+    runner = make(config.stash[_SESSION].folder, name="diagnosis", record=rows.append, loaded={})
     try:
         yield runner.judge_further
     finally:
@@ -266,32 +274,27 @@ def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Call
 def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     worker = getattr(config, "workerinput", {})
-    most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
-    shrinks = not config.getoption("no_shrink")
+    make = _runner_of(config, MOST_EVIDENCE // worker.get("workercount", 1), not config.getoption("no_shrink"))
     loaded = config.stash.get(LOADED, {})
     with environment_errors():
-        runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
+        folder = config.stash[_SESSION].folder
+        runner = make(folder, name=worker.get("workerid", "main"), record=rows.append, loaded=loaded)
     config.stash[LOADED] = {}
     yield runner
     runner.close()
 
 
-def _runner(
-    config: pytest.Config, rows: RowWriter, name: str, most_evidence: int, shrinks: bool, loaded: dict[str, Sandbox]
-) -> Runner:
-    """Make a runner; ``name`` is part of the names of its files."""
+def _runner_of(config: pytest.Config, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
+    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
     session = config.stash[_SESSION]
-    return Runner(
-        session.folder,
-        name=name,
+    return partial(
+        Runner,
         waive=session.waive,
-        record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=shrinks,
         already_judged=session.done.cases,
         already_unplanned=session.done.unplanned,
-        most_evidence=most_evidence,
-        loaded=loaded,
+        most_evidence=max(1, most_evidence),
         shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
     )
 
