@@ -35,7 +35,6 @@ class RemoteBackend(Backend):
         self._distrust = distrust
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
         self._is_usable = True
-        self._last_declared: tuple[object, ...] = ()
         self._requested: Sequence[Call] = ()
         self._begun = allocate(1)
         self.is_spoiled = False
@@ -69,23 +68,16 @@ class RemoteBackend(Backend):
         return self._said.abilities.get(operator.name, ALL)
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        return self._run_all([call], mode)[0]
+        return self._run([call], {"mode": mode} if mode else {})[0]
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
-        return self._run_all(calls, "")
+        return self._run(calls, {"declare": True})
 
-    def _run_all(self, calls: Sequence[Call], mode: str) -> list[Outcome]:
+    def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
         self._requested, self._begun[0] = calls, 0
         place = shared_arena().place
-        request: Message = {"do": "run", "calls": [write_call(call, place) for call in calls]}
-        request["begun"], _ = place(self._begun)
-        if mode:
-            request["mode"] = mode
-        strides = [tensor.strides for tensor in calls[0].tensors.values()]
-        likeness = calls[0].operator, calls[0].attributes, calls[0].deterministic, *strides
-        if not mode and likeness != self._last_declared:  # repetitions declare nothing new
-            request["declare"] = True
-        self._last_declared = likeness
+        records = [write_call(call, place) for call in calls]
+        request = {"do": "run", "calls": records, "begun": place(self._begun)[0], **how}
         return self.ask(request, lambda done: self._read_run(done, calls))
 
     def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
