@@ -110,7 +110,8 @@ class RequestServer:
         return record
 
     def run(self, request: Record) -> Record:
-        calls, mode, outcomes = list(map(self.call_of, request["calls"])), request.get("mode", ""), []
+        calls, mode = list(map(self.call_of, request["calls"])), request.get("mode", "")
+        outcomes: list[Record] = []
         done: Record = {"outcomes": outcomes}
         for number, (call, fences) in enumerate(calls, 1):
             self.memory[request["begun"]] = number

@@ -115,8 +115,14 @@ def judged(backend: type[Backend], scratch: Path) -> tuple[str, str]:
     ("backend", "reason"),
     [
         (GivesNoOutcome, "the adapter returned None from run, not an Outcome"),
-        (StatusIsText, "the adapter returned an Outcome whose status is 'ok', not a Status"),
-        (NamesAStranger, "the adapter returned an Outcome about 'gradient', which is no output of the call"),
+        (
+            StatusIsText,
+            "the adapter returned what it may not: {'status': 'ok', 'changed': ()} is no Outcome: Invalid enum value 'ok' - at `$.status`",
+        ),
+        (
+            NamesAStranger,
+            "the adapter returned what it may not: {'status': 'completed', 'results': {'gradient': [[1], 'float32']}} is no outcome of the call",
+        ),
     ],
 )
 @pytest.mark.usefixtures("forked_sandboxes")

@@ -23,16 +23,14 @@ _T = TypeVar("_T")
 
 
 class RemoteBackend(Backend):
-    """A backend whose calls are requests to a host, sent by ``ask``; ``distrust`` makes the error for an invalid reply.
+    """A backend whose calls are requests to a host, sent by ``ask``.
 
-    ``is_spoiled``: a call changed the state of its process, and the
-    host could not restore that.
+    ``is_spoiled``: a call changed the state of its process, and the host could not restore that.
     """
 
-    def __init__(self, said: Description, ask: Callable[[Message], Message], distrust: Callable[[], Exception]) -> None:
+    def __init__(self, said: Description, ask: Callable[[Message], Message]) -> None:
         self._said = said
         self._ask_host = ask
-        self._distrust = distrust
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
         self._is_usable = True
         self._requested: Sequence[Call] = ()
@@ -45,7 +43,7 @@ class RemoteBackend(Backend):
 
     def with_host(self, ask: Callable[[Message], Message]) -> RemoteBackend:
         """Return a proxy of the backend in another process."""
-        return RemoteBackend(self._said, ask, self._distrust)
+        return RemoteBackend(self._said, ask)
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
@@ -132,7 +130,7 @@ class RemoteBackend(Backend):
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
 
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
-        """Send a request and read the reply; `AdapterError` if the adapter raised."""
+        """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
         reply = self._ask_host(request)
         try:
             if "raised" in reply:
@@ -140,8 +138,8 @@ class RemoteBackend(Backend):
             done = reply["done"]
             self._is_usable &= bool(done.get("usable", True))
             return read(done)
-        except (ProtocolError, LookupError, TypeError, ValueError, AttributeError):
-            raise self._distrust() from None
+        except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise AdapterError(f"returned what it may not: {error}") from None
 
 
 class _RemoteStreams:

@@ -149,7 +149,7 @@ class Sandbox:
         except ProtocolError as error:
             self.close()
             raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
-        self._remote = RemoteBackend(said, self._host.ask, self._host.distrust)
+        self._remote = RemoteBackend(said, self._host.ask)
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
         self.libraries = frozenset(said.libraries)
