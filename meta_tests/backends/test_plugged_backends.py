@@ -117,11 +117,17 @@ def judged(backend: type[Backend], scratch: Path) -> tuple[str, str]:
         (GivesNoOutcome, "the adapter returned None from run, not an Outcome"),
         (
             StatusIsText,
-            "the adapter returned what it may not: {'status': 'ok', 'changed': ()} is no Outcome: Invalid enum value 'ok' - at `$.status`",
+            (
+                "the adapter returned what it may not: {'status': 'ok', 'changed': ()} is no Outcome: "
+                "Invalid enum value 'ok' - at `$.status`"
+            ),
         ),
         (
             NamesAStranger,
-            "the adapter returned what it may not: {'status': 'completed', 'results': {'gradient': [[1], 'float32']}} is no outcome of the call",
+            (
+                "the adapter returned what it may not: {'status': 'completed', 'results': "
+                "{'gradient': [[1], 'float32']}} is no outcome of the call"
+            ),
         ),
     ],
 )
