@@ -27,7 +27,7 @@ from poolproof.suites.fleet.dispatch import Dispatch
 from poolproof.suites.fleet.node import Batch, Judge, Node, Work
 from poolproof.suites.fleet.ray_pool import AUTO, Actor, RayPool
 from poolproof.suites.fleet.session import Recording
-from poolproof.suites.running.runner import BlockResult
+from poolproof.suites.run.runner import BlockResult
 
 AT_ONCE = 0.25
 """Seconds between two batches, as real judges have it."""

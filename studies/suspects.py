@@ -41,8 +41,8 @@ from poolproof.score.questions import Round, rounds
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.diagnosis import Diagnosis
-from poolproof.suites.running.plans import PLANS, Subject
+from poolproof.suites.plan.plans import PLANS, Subject
+from poolproof.suites.run.diagnosis import Diagnosis
 from triggers import TRIGGERS
 
 ENOUGH, MANY = 12, 80

@@ -30,15 +30,15 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
+from poolproof.suites.isolation.replay_arguments import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, ad_hoc_questions, check_lines
-from poolproof.suites.running.attribution import attribute
-from poolproof.suites.running.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
-from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
-from poolproof.suites.running.replay_arguments import USUAL_TIMEOUT, set_import_folders, set_libraries
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS, ad_hoc_questions, check_lines
+from poolproof.suites.plan.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, blocks
+from poolproof.suites.run.attribution import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 

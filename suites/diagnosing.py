@@ -1,6 +1,6 @@
 """Diagnosis at the end of a session with failures, in the process that controls it.
 
-Connects the clusters of failures (reports) with the search for their conditions (`poolproof.suites.running.diagnosis`).
+Connects the clusters of failures (reports) with the search for their conditions (`poolproof.suites.run.diagnosis`).
 A session that conforms imports nothing of this.
 """
 
@@ -19,9 +19,9 @@ from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import count_of
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.diagnosis import Diagnosis
-from poolproof.suites.running.interrupts import raise_lost_interrupt
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.plan.plans import Subject
+from poolproof.suites.run.diagnosis import Diagnosis
+from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 Judge = Callable[[Question, str], Row]
 """Judges a question on a backend, and returns its row."""

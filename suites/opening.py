@@ -32,14 +32,14 @@ from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
+from poolproof.suites.plan.aspects import ASPECTS, check_lines
+from poolproof.suites.plan.plans import PLANS, Plan
+from poolproof.suites.plan.record import to_record
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.plan.shard import Shard
 from poolproof.suites.plugged import unique_records
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Budget
-from poolproof.suites.running.aspects import ASPECTS, check_lines
-from poolproof.suites.running.plan_record import to_record
-from poolproof.suites.running.plans import PLANS, Plan
-from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.sharding import Shard
+from poolproof.suites.run import allotment
+from poolproof.suites.run.allotment import Budget
 
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool

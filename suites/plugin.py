@@ -29,18 +29,18 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.isolation.guardian import die_with
+from poolproof.suites.isolation.replay_arguments import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, cheapest_first
-from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import Block, Subject, not_supported
-from poolproof.suites.running.replay_arguments import set_libraries
-from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.running.spending import BudgetRunner
+from poolproof.suites.plan.plans import Block, Subject, not_supported
+from poolproof.suites.run import allotment
+from poolproof.suites.run.allotment import Allotment, cheapest_first
+from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
+from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.run.spending import BudgetRunner
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()

@@ -19,9 +19,9 @@ from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plan_record import from_record, to_record
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.record import from_record, to_record
 from scatter_backends import Able, PicksLastAndTakesNoIndices
 from sessions import Ended, run_session
 

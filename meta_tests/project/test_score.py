@@ -27,8 +27,8 @@ from poolproof.suites.isolation.sandbox import Survey, survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
-from poolproof.suites.running.plans import PLANS, Plan, blocks
+from poolproof.suites.plan.aspects import ALL_CHECKS, CONTRACT
+from poolproof.suites.plan.plans import PLANS, Plan, blocks
 from seeded_calls import SEEDED_CALLS
 from seeded_finds import FOUND_AMONG, LATE, OF_VARIED_CALLS, RACING
 

@@ -21,10 +21,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
-from poolproof.suites.running.phase_blocks import PhaseBlock
-from poolproof.suites.running.plans import Block, Plan, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
+from poolproof.suites.plan.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
+from poolproof.suites.plan.phase_blocks import PhaseBlock
+from poolproof.suites.plan.plans import Block, Plan, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""

@@ -30,7 +30,7 @@ from poolproof.references.contract import ContractError
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import WaiverError, load
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.running.aspects import check_lines
+from poolproof.suites.plan.aspects import check_lines
 from shared_runs import made_once
 
 INPUTS = chosen(int(os.environ.get("POOLPROOF_BAD_INPUTS", "250")))

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from poolproof.suites.running.allotment import Allotment, Budget, Portion
-from poolproof.suites.running.plans import Block, extension_id, root_of
+from poolproof.suites.plan.plans import Block, extension_id, root_of
+from poolproof.suites.run.allotment import Allotment, Budget, Portion
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from poolproof.suites.fleet.scratch import scratch_folder
 from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
 from poolproof.suites.judging.budget import free_memory, share
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.plans import Block
+from poolproof.suites.run.runner import Runner
 
 HOLD_SECONDS = 0.25
 """Seconds for which rows are collected before they are sent."""

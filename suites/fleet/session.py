@@ -19,7 +19,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, silence_timeout
 from poolproof.suites.fleet.node import Batch, Single, Work
 from poolproof.suites.judging.question import Question, verdict
-from poolproof.suites.running.runner import BlockResult
+from poolproof.suites.run.runner import BlockResult
 
 Report = Callable[[Work, BlockResult, str, int, float], None]
 """Takes some work, its result, the error that ended it, the judge, and the seconds that it took."""

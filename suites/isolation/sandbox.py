@@ -36,16 +36,16 @@ from poolproof.suites.cases import memory
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.identity import identify
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
+from poolproof.suites.isolation.replay_arguments import replay_arguments, timeout_arguments
 from poolproof.suites.isolation.supervision import Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
-from poolproof.suites.running.identity import identify
-from poolproof.suites.running.plans import Subject, subjects
-from poolproof.suites.running.replay_arguments import replay_arguments, timeout_arguments
+from poolproof.suites.plan.plans import Subject, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -65,7 +65,7 @@ _WARM_UP_SECONDS = 20.0
 class Survey:
     """What a backend declares: its environment, what it supports, and `Backend.product`.
 
-    ``replay_arguments`` are those of `poolproof.suites.running.replay_arguments`; ``plugins`` are the records of
+    ``replay_arguments`` are those of `poolproof.suites.isolation.replay_arguments`; ``plugins`` are the records of
     standards that judge besides.
     """
 

@@ -21,7 +21,7 @@ from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_entry, read_lists
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.running.aspects import check_lines
+from poolproof.suites.plan.aspects import check_lines
 from sessions import run_session, surroundings
 from shared_runs import made_once
 

@@ -23,8 +23,8 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
-from poolproof.suites.running.aspects import PHASES, ad_hoc_questions, check_lines
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import PHASES, ad_hoc_questions, check_lines
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]

@@ -15,10 +15,10 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.attribution import attribute
-from poolproof.suites.running.interrupts import raise_lost_interrupt
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.repetition import Repetition, deviates, repeat
+from poolproof.suites.plan.plans import Block
+from poolproof.suites.run.attribution import attribute
+from poolproof.suites.run.interrupts import raise_lost_interrupt
+from poolproof.suites.run.repetition import Repetition, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""

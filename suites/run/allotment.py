@@ -19,8 +19,8 @@ from typing import NamedTuple
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.running.journal import Journal
-from poolproof.suites.running.plans import Block, root_of
+from poolproof.suites.plan.plans import Block, root_of
+from poolproof.suites.run.journal import Journal
 
 FILE = "asked.jsonl"
 """The journal."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from poolproof.suites.running.allotment import Allotment, Budget, Portion
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.runner import BlockResult, Runner
+from poolproof.suites.plan.plans import Block
+from poolproof.suites.run.allotment import Allotment, Budget, Portion
+from poolproof.suites.run.runner import BlockResult, Runner
 
 
 @dataclass(frozen=True)

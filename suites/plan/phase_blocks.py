@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.plans import Group, Plan, Subject, one_of_each_first
+from poolproof.suites.plan.plans import Group, Plan, Subject, one_of_each_first
 
 
 @dataclass(frozen=True)

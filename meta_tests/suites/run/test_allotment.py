@@ -22,11 +22,11 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, Budget, InvalidTime, Portion, parse_time
-from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.plan_record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
-from poolproof.suites.running.plans import PLANS, Block, Subject, blocks
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.plans import PLANS, Block, Subject, blocks
+from poolproof.suites.plan.record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.run import allotment
+from poolproof.suites.run.allotment import Allotment, Budget, InvalidTime, Portion, parse_time
 from sessions import run_session
 
 

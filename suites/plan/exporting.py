@@ -11,8 +11,8 @@ from poolproof.reports.rows.plugins import raised
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import FORMATS, ListFormat, NotExpressible, read_lists
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import Plan, Subject, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import Plan, Subject, blocks
 
 DUPLICATE = "the same case again"
 

@@ -22,9 +22,9 @@ from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.varying import Parameter, Record, alternatives, changed, parameters
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.judging.question import Aspect
-from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING, LISTED
-from poolproof.suites.running.blocks import has_call
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING, LISTED
+from poolproof.suites.plan.blocks import has_call
+from poolproof.suites.plan.plans import Subject
 
 ROUNDS = (120, 50, 30)
 """Most cases for one condition in each round; between two rounds the conditions are found anew."""

@@ -27,8 +27,8 @@ from poolproof.suites.judging.listed import listed_question
 from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
 from poolproof.suites.judging.phases import read_phase_question
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.blocks import CaseAspect, ContractAspect
-from poolproof.suites.running.phase_blocks import PhaseAspect
+from poolproof.suites.plan.blocks import CaseAspect, ContractAspect
+from poolproof.suites.plan.phase_blocks import PhaseAspect
 
 _INEXACT = (
     "uniform",

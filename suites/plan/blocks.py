@@ -22,7 +22,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.plans import Group, Plan, Subject, extension_id, one_of_each_first
+from poolproof.suites.plan.plans import Group, Plan, Subject, extension_id, one_of_each_first
 
 Listed = Callable[[Operator, str, str], list[Target]]
 """Lists the cases of an operator, a dtype and a dtype of indices."""

@@ -19,11 +19,11 @@ from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.diagnosis import further_question_of
-from poolproof.suites.running.plans import MOST_EXTENSION, Plan, Subject, not_supported
-from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.sharding import Shard
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.plans import MOST_EXTENSION, Plan, Subject, not_supported
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.plan.shard import Shard
+from poolproof.suites.run.diagnosis import further_question_of
 
 Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
 """Backend, block, and for each question of the block the columns that describe it and the checks that judge it if it

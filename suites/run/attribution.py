@@ -15,7 +15,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.judging.checks import CALLS_AUXILIARIES
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.repetition import deviates
+from poolproof.suites.run.repetition import deviates
 
 Ask = Callable[[Question], Row]
 """Judges a question in a fresh process of the backend, and returns its row with waivers applied."""

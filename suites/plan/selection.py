@@ -16,10 +16,10 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.allotment import extend
-from poolproof.suites.running.aspects import AD_HOC, ASPECTS, ad_hoc_questions
-from poolproof.suites.running.plans import PLANS, Block, Group, Plan, Subject, blocks
-from poolproof.suites.running.sharding import Shard
+from poolproof.suites.plan.aspects import AD_HOC, ASPECTS, ad_hoc_questions
+from poolproof.suites.plan.plans import PLANS, Block, Group, Plan, Subject, blocks
+from poolproof.suites.plan.shard import Shard
+from poolproof.suites.run.allotment import extend
 
 TESTS = ("test_conformance", "test_case")
 """The tests that judge what is planned, each under the id of a block or of a question."""
