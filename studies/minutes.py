@@ -31,7 +31,8 @@ from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CONTRACT
-from poolproof.suites.plan.plans import PLANS, Block
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.allotment import Allotment, Budget, Portion, cheapest_first
 

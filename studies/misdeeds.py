@@ -26,7 +26,7 @@ from misdeed_backends import MISDEEDS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.replay_arguments import set_import_folders
+from poolproof.suites.isolation.environment import set_import_folders
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import ASPECTS

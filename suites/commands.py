@@ -30,14 +30,15 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import format_named
-from poolproof.suites.isolation.replay_arguments import USUAL_TIMEOUT, set_import_folders, set_libraries
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
+from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS, ad_hoc_questions, check_lines
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
-from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, blocks
+from poolproof.suites.plan.lines import line_question, parse_line
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
 from poolproof.suites.run.attribution import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -198,8 +199,8 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
         try:
-            check_lines([case])
-            (question,) = ad_hoc_questions([case], sandbox.start().product)
+            parse_line(case)
+            question = line_question(case, sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
             return [
                 _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)

@@ -29,12 +29,12 @@ from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
-from poolproof.suites.plan.aspects import ASPECTS, check_lines
-from poolproof.suites.plan.plans import PLANS, Plan
-from poolproof.suites.plan.record import to_record
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.lines import parse_line
+from poolproof.suites.plan.plans import PLANS, Plan, Survey
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.plan.shard import Shard
 from poolproof.suites.plugged import unique_records
@@ -84,7 +84,8 @@ def begin(config: pytest.Config) -> Session:
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
-        check_lines(config.getoption("case") or [])
+        for line in config.getoption("case") or ():
+            parse_line(line)
         waivers, plugins = choose(config.getoption("waivers") or (), date.today())
         selection = _selection(config)
         if not selection.mandatory():
@@ -138,7 +139,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "mandatory": selection.mandatory(),
         "plan_cases": selection.plan_cases(),
         "backends": {name: survey.environment for name, survey in selection.surveys.items()},
-        "selection": to_record(selection),
+        "selection": selection.to_record(),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},
     }
 

@@ -9,7 +9,7 @@ import pytest
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.replay_arguments import USUAL_TIMEOUT
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.allotment import Budget, parse_minutes, parse_time

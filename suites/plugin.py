@@ -28,14 +28,15 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
+from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.replay_arguments import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
-from poolproof.suites.plan.plans import Block, Subject, not_supported
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run import allotment
 from poolproof.suites.run.allotment import Allotment, cheapest_first
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
@@ -200,12 +201,12 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     begun = (
         session.done.blocks
         | {block for block, _ in session.done.cases}
-        | session.selection.answered(session.done.recorded)
+        | (session.selection.questions().keys() - session.selection.unanswered(session.done.recorded).keys())
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
         config.stash[_LEFT] = left
-        recorder.narrow(config, left, session.selection.mandatory(left))
+        recorder.narrow(config, left, replace(session.selection, only=frozenset(left)).mandatory())
 
 
 def _allot(config: pytest.Config) -> None:
@@ -220,10 +221,14 @@ def _allot(config: pytest.Config) -> None:
         if block.id not in session.done.blocks and (left is None or block.id in left)
     ]
     parts = allotment.partial_counts(session.folder, blocks)
-    asked = {name: part for name, (part, _) in parts.items()}
     extensions = allotment.extension_counts(session.folder, blocks)
-    mandatory = replace(session.selection, extensions=extensions).mandatory(left, asked)
-    recorder.allot(config, parts, extensions, mandatory, time.time() - session.budget.began)
+    spent = replace(
+        session.selection,
+        only=None if left is None else frozenset(left),
+        asked={name: part for name, (part, _) in parts.items()},
+        extensions=extensions,
+    )
+    recorder.allot(config, parts, extensions, spent.mandatory(), time.time() - session.budget.began)
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:

@@ -16,10 +16,11 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.fleet.scratch import scratch_folder
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import free_memory, share
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.plans import Block
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import Survey
 from poolproof.suites.run.runner import Runner
 
 HOLD_SECONDS = 0.25

@@ -17,7 +17,7 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.fleet.dispatch import Event, JudgeDied, RowsArrived, WorkFinished
 from poolproof.suites.fleet.node import Judge, Node, RunSettings, Work
-from poolproof.suites.isolation.sandbox import Survey
+from poolproof.suites.plan.plans import Survey
 
 AUTO = "auto"
 """The cluster that Ray finds by itself, or a new one on this machine."""

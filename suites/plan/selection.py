@@ -1,6 +1,7 @@
 """The selection of a run: a part of a plan on some backends, or single cases, and what of it has to be judged.
 
-Of pytest, it knows the ids of tests and nothing else.
+It is recorded in ``run.json``, and read from there on any machine: no backend is loaded, for what the backends declared
+is part of the record. Of pytest, it knows the ids of tests and nothing else.
 """
 
 from __future__ import annotations
@@ -8,31 +9,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
-from types import MappingProxyType
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.costs import usual_cost
-from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Survey
+from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.aspects import AD_HOC, ASPECTS, ad_hoc_questions
-from poolproof.suites.plan.plans import PLANS, Block, Group, Plan, Subject, blocks
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.lines import AD_HOC, line_question
+from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks
 from poolproof.suites.plan.shard import Shard
-from poolproof.suites.run.allotment import extend
 
 TESTS = ("test_conformance", "test_case")
 """The tests that judge what is planned, each under the id of a block or of a question."""
 
-NOTHING: Mapping[str, int] = MappingProxyType({})
+_MOST_EXTENSION = 100_000_000
+"""More cases than one block's extensions get in a week."""
+
+
+class NotDrawable(BadInput):
+    """A record from which the questions cannot be redrawn; the text says what is missing or wrong."""
 
 
 @dataclass(frozen=True)
 class Selection:
     """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
 
-    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left. ``extensions``
-    are the numbers of cases beyond the plan, by the id of the block that they extend.
+    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left, of which ``only``
+    some blocks and single questions may be selected by id. A time budget has the ``asked`` first cases of a block
+    judged, and as many cases beyond the plan as the ``extensions`` of a block have, both by the block's id.
     """
 
     surveys: Mapping[str, Survey]
@@ -43,7 +50,72 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
+    only: frozenset[str] | None = None
+    asked: Mapping[str, int] = field(default_factory=dict)
     extensions: Mapping[str, int] = field(default_factory=dict)
+
+    def to_record(self) -> dict[str, Any]:
+        """Convert what the options selected to JSON."""
+        return {
+            "plan": self.plan.name,
+            "cases": self.plan.cases,
+            "seed": self.seed,
+            "aspects": list(self.aspects),
+            "operators": list(self.operators),
+            "dtypes": list(self.dtypes),
+            "lines": list(self.lines),
+            **({"shard": str(self.shard)} if self.shard else {}),
+            "backends": {name: survey.to_record() for name, survey in self.surveys.items()},
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read a selection; `NotDrawable` says what is wrong with its record."""
+        try:
+            selection = cls(
+                {name: Survey.from_record(name, said) for name, said in record["backends"].items()},
+                Plan(str(record["plan"]), int(record["cases"]), ""),
+                int(record["seed"]),
+                tuple(record["aspects"]),
+                tuple(record["operators"]),
+                tuple(record["dtypes"]),
+                tuple(record["lines"]),
+                Shard.parse(record["shard"]) if "shard" in record else None,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
+        unknown = [*(set(selection.aspects) - set(ASPECTS)), *(set(selection.operators) - set(OPERATORS))]
+        if unknown:
+            raise NotDrawable(f"what was asked names {unknown[0]!r}, which this suite does not have")
+        return selection
+
+    @classmethod
+    def of_run(cls, run: Mapping[str, Any]) -> Self:
+        """Read what a run had to judge, as its time and its tests left it; `NotDrawable` if it does not say."""
+        if "selection" not in run:
+            raise NotDrawable("the run does not say what was asked of it")
+        tests = run.get("narrowed", {}).get("tests")
+        selection = replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
+        return selection.within(run.get("budget", {}))
+
+    def within(self, budget: Mapping[str, Any]) -> Self:
+        """Return what a time budget left of it, and what it added; `NotDrawable` if that is impossible."""
+        extensions, parts = budget.get("beyond", {}), budget.get("asked", {})
+        known = {block.id: block for block in self.planned()} if extensions else {}
+        for name, cases in extensions.items():
+            if name not in known or not 0 < cases <= _MOST_EXTENSION or known[name].extension() is None:
+                raise NotDrawable(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
+        extended = replace(self, extensions=extensions)
+        known = {block.id: block for block in extended.blocks()} if parts else {}
+        for name, (part, count) in parts.items():
+            if name not in known:
+                raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
+            least, total = known[name].min_cases, known[name].count
+            if count != total or not least <= part < count:
+                raise NotDrawable(
+                    f"a budget left {part:,} of {count:,} cases of {name}; at least {least:,} of {total:,} are expected"
+                )
+        return replace(extended, asked={name: part for name, (part, _) in parts.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the cached blocks: a worker makes them faster than it could unpickle them."""
@@ -53,17 +125,13 @@ class Selection:
         """Return the single cases, each with its backend, by id."""
         return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
 
-    def unanswered(self, asked: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
-        """Return the single cases without a row; ``asked`` are (backend, block, case id) of all rows."""
+    def unanswered(self, recorded: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
+        """Return the single cases without a row; ``recorded`` are (backend, block, case id) of all rows."""
         return {
             name: (question, backend)
             for name, (question, backend) in self.questions().items()
-            if (backend, question.block, question.id) not in asked
+            if (backend, question.block, question.id) not in recorded
         }
-
-    def answered(self, asked: Collection[tuple[str, str, str]]) -> set[str]:
-        """Return the ids of the single cases with a row."""
-        return (self.questions().keys() - self.unanswered(asked).keys()) if asked else set()
 
     def subjects(self) -> list[Subject]:
         """Return the selected subjects, supported or not."""
@@ -93,17 +161,13 @@ class Selection:
         """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
-        whole = replace(self, plan=plan, aspects=tuple(ASPECTS), operators=(), dtypes=(), lines=(), shard=None)
-        return sum(block.count for block in whole.planned())
+        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).planned())
 
-    def mandatory(self, ids: Collection[str] | None = None, asked: Mapping[str, int] = NOTHING) -> list[dict[str, Any]]:
-        """Count the cases that a complete run judges, by group.
-
-        ``ids`` restrict them to some blocks and single questions, ``asked`` restricts blocks to so many first cases.
-        """
+    def mandatory(self) -> list[dict[str, Any]]:
+        """Count the cases that a complete run judges, by group."""
         total: Counter[Group] = Counter()
-        for name, groups in self._groups(asked).items():
-            if ids is None or name in ids:
+        for name, groups in self._groups().items():
+            if self.only is None or name in self.only:
                 total.update(groups)
         return [dict(group) | {"planned": count} for group, count in total.items()]
 
@@ -129,29 +193,25 @@ class Selection:
         return self.shard.names(costs)
 
     def _all_questions(self) -> dict[str, tuple[Question, str]]:
-        return {
-            f"{name}-{_question_id(question)}": (question, name)
+        """Make the questions of all lines; lists may have a case twice, and are told apart by their place."""
+        asked = (
+            (line_question(line, surveyed.product, surveyed.subjects), name)
             for name, surveyed in self.surveys.items()
-            for question in ad_hoc_questions(self.lines, surveyed.product, partial(_index_dtypes, surveyed))
-        }
+            for line in self.lines
+        )
+        return {f"{name}-{each.id if each.block == AD_HOC else each.block}": (each, name) for each, name in asked}
 
     @cached_property
     def _all_blocks(self) -> list[Block]:
-        aspects = [ASPECTS[name] for name in self.aspects]
-        return list(blocks(self.subjects(), aspects, self.plan, self.seed))
+        return list(blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed))
 
-    def _groups(self, asked: Mapping[str, int] = NOTHING) -> dict[str, Mapping[Group, int]]:
+    def _groups(self) -> dict[str, Mapping[Group, int]]:
         """Return the groups of everything planned, by id."""
         single: dict[str, Mapping[Group, int]] = {
             name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
             for name, (question, backend) in self.questions().items()
         }
-        return single | {block.id: block.groups(asked.get(block.id)) for block in self.blocks()}
-
-
-def _question_id(question: Question) -> str:
-    """Identify a question among those of its backend: lists may have a case twice."""
-    return question.id if question.block == AD_HOC else question.block
+        return single | {block.id: block.groups(self.asked.get(block.id)) for block in self.blocks()}
 
 
 def _kind(question: Question) -> Group:
@@ -160,15 +220,6 @@ def _kind(question: Question) -> Group:
         return ()
     described = question.describe()
     return tuple((name, described[name]) for name in ("operator", "dtype"))
-
-
-def _index_dtypes(surveyed: Survey, case: Case) -> tuple[str, ...]:
-    """Return the dtypes of indices that a backend takes for the operator and dtype of a case."""
-    return tuple(
-        subject.index_dtype
-        for subject in surveyed.subjects
-        if (subject.operator.name, subject.dtype) == (case.operator, case.dtype) and subject.unsupported is None
-    )
 
 
 def _planned_id(node_id: str) -> str:

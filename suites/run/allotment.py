@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.plan.plans import Block, root_of
+from poolproof.suites.plan.blocks import Block, root_of
 from poolproof.suites.run.journal import Journal
 
 FILE = "asked.jsonl"
@@ -196,7 +196,7 @@ def _taken_extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]
     """Yield the extensions of a block, each with as many cases as were taken of it."""
     more = block.extension()
     while more is not None and (part := taken.get(more.id, 0)):
-        yield more.with_count(part)
+        yield replace(more, count=part)
         more = more.extension()
 
 
@@ -216,14 +216,6 @@ def extension_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
         taken = journal.taken
     counts = {block.id: sum(more.count for more in _taken_extensions(block, taken)) for block in blocks}
     return {name: count for name, count in counts.items() if count}
-
-
-def extend(block: Block, cases: int) -> Iterator[Block]:
-    """Yield the extensions of a block that hold so many cases together."""
-    while cases > 0 and (more := block.extension()) is not None:
-        block = more
-        yield more.with_count(min(cases, more.count))
-        cases -= more.count
 
 
 def remove_journal(folder: Path) -> None:

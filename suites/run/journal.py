@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.reports.rows.io_errors import writing
-from poolproof.suites.plan.plans import root_of
+from poolproof.suites.plan.blocks import root_of
 
 
 class Journal:

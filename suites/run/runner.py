@@ -15,7 +15,7 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.plans import Block
+from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.attribution import attribute
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 from poolproof.suites.run.repetition import Repetition, deviates, repeat

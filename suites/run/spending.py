@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from poolproof.suites.plan.plans import Block
+from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.allotment import Allotment, Budget, Portion
 from poolproof.suites.run.runner import BlockResult, Runner
 

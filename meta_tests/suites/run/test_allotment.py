@@ -23,8 +23,10 @@ from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.plans import PLANS, Block, Subject, blocks
-from poolproof.suites.plan.record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS, Subject, blocks
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.selection import NotDrawable
 from poolproof.suites.run import allotment
 from poolproof.suites.run.allotment import Allotment, Budget, InvalidTime, Portion, parse_time
 from sessions import run_session

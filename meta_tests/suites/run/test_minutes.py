@@ -22,10 +22,12 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, Block, Subject
-from poolproof.suites.plan.record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.plans import PLANS, Subject
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.selection import NotDrawable
 from poolproof.suites.run import allotment
-from poolproof.suites.run.allotment import Budget, InvalidTime, extend, parse_minutes
+from poolproof.suites.run.allotment import Budget, InvalidTime, parse_minutes
 from sessions import run_session
 
 
