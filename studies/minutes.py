@@ -34,7 +34,7 @@ from poolproof.suites.plan.aspects import ASPECTS, CONTRACT
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import PLANS
 from poolproof.suites.plan.selection import Selection
-from poolproof.suites.run.allotment import Allotment, Budget, Portion, cheapest_first
+from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first
 
 WAYS = ("the plan's order", "--minutes")
 PATIENCE = 240.0

@@ -39,7 +39,7 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
-from poolproof.suites.run.attribution import attribute
+from poolproof.suites.run.repetition import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 

@@ -38,8 +38,8 @@ from poolproof.suites.plan.plans import PLANS, Plan, Survey
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.plan.shard import Shard
 from poolproof.suites.plugged import unique_records
-from poolproof.suites.run import allotment
-from poolproof.suites.run.allotment import Budget
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.time_budget import Budget
 
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
@@ -119,13 +119,13 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
     `CannotResume` if an earlier session went beyond the plan, and this one would not.
     """
-    if not (budget is not None and budget.extends_plan) and allotment.extension_counts(folder, selection.planned()):
+    if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned()):
         raise CannotResume(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
-        allotment.remove_journal(folder)
+        time_budget.remove_journal(folder)
         return {}
     begun = {name for name, _ in done.cases}
-    allotment.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
+    time_budget.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
     return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 

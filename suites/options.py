@@ -12,7 +12,7 @@ from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
-from poolproof.suites.run.allotment import Budget, parse_minutes, parse_time
+from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""

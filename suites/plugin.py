@@ -37,11 +37,10 @@ from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Sess
 from poolproof.suites.options import add_options
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import Subject, not_supported
-from poolproof.suites.run import allotment
-from poolproof.suites.run.allotment import Allotment, cheapest_first
+from poolproof.suites.run import time_budget
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.run.spending import BudgetRunner
+from poolproof.suites.run.time_budget import Allotment, BudgetRunner, cheapest_first
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -220,8 +219,8 @@ def _allot(config: pytest.Config) -> None:
         for block in session.selection.blocks()
         if block.id not in session.done.blocks and (left is None or block.id in left)
     ]
-    parts = allotment.partial_counts(session.folder, blocks)
-    extensions = allotment.extension_counts(session.folder, blocks)
+    parts = time_budget.partial_counts(session.folder, blocks)
+    extensions = time_budget.extension_counts(session.folder, blocks)
     spent = replace(
         session.selection,
         only=None if left is None else frozenset(left),
@@ -242,7 +241,7 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
         seconds = min(seconds, session.budget.until - time.time())
     if seconds <= 0.0:
         return
-    from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
+    from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter is not None else print

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from poolproof.suites.plan.blocks import Block, extension_id, root_of
-from poolproof.suites.run.allotment import Allotment, Budget, Portion
+from poolproof.suites.run.time_budget import Allotment, Budget, Portion
 
 
 @dataclass(frozen=True)

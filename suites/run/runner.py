@@ -16,9 +16,8 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.blocks import Block
-from poolproof.suites.run.attribution import attribute
 from poolproof.suites.run.interrupts import raise_lost_interrupt
-from poolproof.suites.run.repetition import Repetition, deviates, repeat
+from poolproof.suites.run.repetition import Repetition, attribute, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""

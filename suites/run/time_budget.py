@@ -1,4 +1,4 @@
-"""The allotment of a time budget: which process judges which cases of which block, and how far each block got.
+"""A time budget and its allotment: which process judges which cases of which block, and how far each block got.
 
 Every block has its first cases judged; then the block that has had the least time is next. The processes of a run share
 a journal in its folder: an idle process takes a `Portion` by appending a line, so that none is taken twice, and a
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.plan.blocks import Block, root_of
 from poolproof.suites.run.journal import Journal
+from poolproof.suites.run.runner import BlockResult, Runner
 
 FILE = "asked.jsonl"
 """The journal."""
@@ -190,6 +191,40 @@ class Allotment:
         taken = self._journal.taken.get(block.id, 0)
         is_begun = taken > 0 or block.id not in self._roots
         return is_begun and taken < block.count and self._journal.paces.get(root_of(block.id), 0.0) <= left
+
+
+@dataclass(frozen=True)
+class BudgetRunner:
+    """Judges the portions of ``allotment`` by ``runner``, and records how long they took."""
+
+    budget: Budget
+    allotment: Allotment
+    runner: Runner
+    loaded: set[str] = field(default_factory=set)
+    """The backends that this process has judged on: the first portion's time includes loading."""
+
+    def judge_first(self, block: Block) -> BlockResult:
+        """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
+        result = BlockResult()
+        for portion in self.allotment.first_portions(block):
+            result.merge(self._judge(portion))
+        return result
+
+    def judge_slice(self) -> BlockResult:
+        """Judge one portion after the other for one time slice."""
+        result, end = BlockResult(), time.monotonic() + self.budget.slice_seconds
+        while time.monotonic() < end and (portion := self.allotment.next_portion()):
+            result.merge(self._judge(portion))
+        return result
+
+    def _judge(self, portion: Portion) -> BlockResult:
+        started = time.monotonic()
+        result = self.runner.judge(*portion)
+        is_loaded = portion.block.subject.backend in self.loaded
+        seconds = time.monotonic() - started if is_loaded else 0.0
+        self.allotment.record_time(portion, result.rows, seconds)
+        self.loaded.add(portion.block.subject.backend)
+        return result
 
 
 def _taken_extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
