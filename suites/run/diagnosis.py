@@ -38,16 +38,6 @@ from poolproof.suites.run.interrupts import raise_lost_interrupt
 ROUNDS = (120, 50, 30)
 """Most cases for one condition in each round; between two rounds the conditions are found anew."""
 
-_AROUND: Sequence[Callable[[int], int]] = (
-    lambda value: value + 1,
-    lambda value: value - 1,
-    lambda value: value + 2,
-    lambda value: value - 2,
-    lambda value: 2 * value,
-    lambda value: value // 2,
-)
-"""Other values to try of a number that a condition names."""
-
 _ANY = 1 << 62
 
 _BESIDE = 4
@@ -78,18 +68,9 @@ def diagnose(
     An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be recorded.
     """
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
-    first = True
-
-    def announce(suspects: int) -> None:
-        nonlocal first
-        if first and suspects:
-            about = count_of(suspects, "suspect")
-            say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
-        first = False
-
     try:
         with environment_errors():
-            Diagnosis(partial(open_clusters_of, folder), ask, subjects, seconds, announce, known).run()
+            Diagnosis(partial(open_clusters_of, folder), ask, subjects, seconds, say, known).run()
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -101,25 +82,27 @@ def diagnose(
 class Diagnosis:
     """The diagnosis of a run: further cases for the conditions that ``find`` returns, ``seconds`` for each.
 
-    ``subjects`` are what the backends support. ``on_round`` takes the number of conditions in each round. ``known`` are
-    ids of cases not to be judged.
+    ``subjects`` are what the backends support. ``say`` takes a line on how many are searched first. ``known`` are ids of
+    cases not to be judged.
     """
 
     find: Callable[[], Sequence[OpenCluster]]
     ask: Ask
     subjects: Sequence[Subject]
     seconds: float
-    on_round: Callable[[int], None]
+    say: Callable[[str], object]
     known: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """Search round by round, each for conditions that are new."""
         searched: set[str] = set()
         until = 0.0
-        for cases in ROUNDS:
+        for number, cases in enumerate(ROUNDS):
             found = [condition for condition in self.find() if condition.name not in searched]
             begun = [(condition, case) for condition in found if (case := self._start(condition)) is not None]
-            self.on_round(len(begun))
+            if begun and number == 0:
+                about = count_of(len(begun), "suspect")
+                self.say(f"\nfurther cases are asked about {about}: {self.seconds:g} s each at most (--diagnose)")
             until = until or time.monotonic() + self.seconds * len(begun)
             for condition, case in begun:
                 searched.add(condition.name)
@@ -220,8 +203,8 @@ class ConditionSearch:
         """Try values around the failing one, of a number that a term names."""
         value = self.condition.value(self._described(self.start), feature)
         if value is not None:
-            for near in _AROUND:
-                self._outcome_at(number, feature, WantedRange(near(value), near(value), near(value)))
+            for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
+                self._outcome_at(number, feature, WantedRange(near, near, near))
 
     def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
         """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
@@ -243,7 +226,8 @@ class ConditionSearch:
             made = _nearest(parameter, value_of, wanted)
             if made is None or not self._can_be_asked(made[1]):
                 continue
-            if set(_missed(self.condition.met(self._described(made[1])))) <= {number}:
+            met = self.condition.met(self._described(made[1]))
+            if all(holds or term == number for term, holds in enumerate(met)):
                 found.append(made)
                 if made[0] == wanted.best:
                     break
@@ -277,7 +261,7 @@ class ConditionSearch:
             for _ in range(self._rng.randint(1, _MOST_CHANGES)):
                 case = self._changed(case) or case
             met = self.condition.met(self._described(case))
-            is_wanted = _missed(met) == ([] if missed is None else [missed])
+            is_wanted = all(holds == (term != missed) for term, holds in enumerate(met))
             if is_wanted and case.id not in self.known and self._can_be_asked(case):
                 return case
         return None
@@ -325,10 +309,6 @@ class ConditionSearch:
 
 def _aspect_of(condition: OpenCluster) -> str:
     return held_to(condition.failing["aspect"], condition.failing["block"] or "")
-
-
-def _missed(met: Sequence[bool]) -> list[int]:
-    return [number for number, holds in enumerate(met) if not holds]
 
 
 def _plainer(case: Case) -> Iterator[Case]:

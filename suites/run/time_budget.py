@@ -50,7 +50,6 @@ _UNKNOWN_PACE = 0.1
 """Assumed seconds per case where none was measured: slow, so that few are taken at once."""
 
 _WEEK = 7 * 86_400.0
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -60,7 +59,7 @@ class InvalidTime(BadInput):
 
 def parse_time(text: str) -> float:
     """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; `InvalidTime` for anything else."""
-    match = _TIME.fullmatch(text.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())
     seconds = match and float(match[1]) * _UNITS[match[2]]
     if not seconds or not 1.0 <= seconds <= _WEEK:
         raise InvalidTime(
@@ -227,6 +226,12 @@ class BudgetRunner:
         return result
 
 
+def _taken(folder: Path) -> dict[str, int]:
+    journal = Journal(folder / FILE)
+    with journal.locked():
+        return journal.taken
+
+
 def _taken_extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
     """Yield the extensions of a block, each with as many cases as were taken of it."""
     more = block.extension()
@@ -246,9 +251,7 @@ def take_whole(folder: Path, whole: Iterable[Block]) -> None:
 
 def extension_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
     """Count the cases that were taken of the extensions of blocks, by the blocks' ids."""
-    journal = Journal(folder / FILE)
-    with journal.locked():
-        taken = journal.taken
+    taken = _taken(folder)
     counts = {block.id: sum(more.count for more in _taken_extensions(block, taken)) for block in blocks}
     return {name: count for name, count in counts.items() if count}
 
@@ -261,8 +264,6 @@ def remove_journal(folder: Path) -> None:
 
 def partial_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, tuple[int, int]]:
     """Return (cases taken, or the minimum; cases in all) of those blocks that were not taken whole."""
-    journal = Journal(folder / FILE)
-    with journal.locked():
-        taken = journal.taken
+    taken = _taken(folder)
     parts = {block.id: (max(block.min_cases, taken.get(block.id, 0)), block.count) for block in blocks}
     return {name: (part, count) for name, (part, count) in parts.items() if part < count}
