@@ -309,7 +309,7 @@ def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunne
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-    return BudgetRunner(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
+    return BudgetRunner(Allotment(session.folder, blocks, session.budget, workers), runner)
 
 
 @pytest.fixture

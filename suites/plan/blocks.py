@@ -155,22 +155,19 @@ class CaseAspect(Aspect):
     costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        if subject.is_whole or subject.unsupported is not None:
-            return False
-        return subject.operator.direction in self.directions and self._is_possible(subject)
-
-    def _is_possible(self, subject: Subject) -> bool:
         """Tell whether the subject has what the aspect is about: tags, streams, windows that can miss their input."""
-        tagged = self.profile.tagged
-        if not self.profile.is_possible_within(subject.abilities):
+        operator, able, profile = subject.operator, subject.abilities, self.profile
+        if subject.is_whole or subject.unsupported is not None or operator.direction not in self.directions:
             return False
-        if self.on_layouts and not any(map(subject.abilities.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
+        if not profile.is_possible_within(able):
             return False
-        if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
+        if self.on_layouts and not any(map(able.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
+            return False
+        if profile.tagged and not (operator.takes_tags and TAGS[profile.tagged] in subject.tags):
             return False
         if self.on_streams and not subject.on_streams:
             return False
-        return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
+        return not profile.empty_windows or (operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
         """Count the cases that are drawn for each subject."""

@@ -82,8 +82,8 @@ def diagnose(
 class Diagnosis:
     """The diagnosis of a run: further cases for the conditions that ``find`` returns, ``seconds`` for each.
 
-    ``subjects`` are what the backends support. ``say`` takes a line on how many are searched first. ``known`` are ids of
-    cases not to be judged.
+    ``subjects`` are what the backends support. ``say`` takes a line on how many are searched. ``known`` are ids of
+    cases that are not to be judged.
     """
 
     find: Callable[[], Sequence[OpenCluster]]

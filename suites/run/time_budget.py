@@ -122,6 +122,7 @@ def _first_count(block: Block) -> int:
     return max(block.min_cases, min(few, block.count))
 
 
+@dataclass(eq=False)
 class Allotment:
     """Portions of ``blocks`` for one of ``workers`` processes, until the budget is spent.
 
@@ -129,25 +130,20 @@ class Allotment:
     `next_portion` takes from the block that has had the least time.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        blocks: Sequence[Block],
-        budget: Budget,
-        workers: int,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._journal = Journal(folder / FILE)
-        self._roots = {block.id for block in blocks}
-        self._blocks = list(blocks)
-        self._budget = budget
-        self._workers = workers
-        self._clock = clock
+    folder: Path
+    blocks: Sequence[Block]
+    budget: Budget
+    workers: int
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.folder / FILE)
+        self._roots = {block.id for block in self.blocks}
 
     def first_portions(self, block: Block) -> list[Portion]:
         """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
         with self._journal.locked():
-            has_time = self._clock() < self._budget.until
+            has_time = self.clock() < self.budget.until
             stop = max(_first_count(block) if has_time else block.min_cases, self._journal.taken.get(block.id, 0))
             self._journal.take(block.id, stop)
             extensions = _taken_extensions(block, self._journal.taken)
@@ -156,10 +152,10 @@ class Allotment:
     def next_portion(self) -> Portion | None:
         """Take the next portion; None if the time or the plan is spent."""
         with self._journal.locked():
-            left = self._budget.until - self._clock()
-            if self._budget.extends_plan:
-                self._blocks = [self._current(block) for block in self._blocks]
-            open_ones = [block for block in self._blocks if self._is_open(block, left)]
+            left = self.budget.until - self.clock()
+            if self.budget.extends_plan:
+                self.blocks = [self._current(block) for block in self.blocks]
+            open_ones = [block for block in self.blocks if self._is_open(block, left)]
             if left <= 0.0 or not open_ones:
                 return None
             block = min(open_ones, key=lambda block: self._journal.spent[root_of(block.id)])
@@ -176,7 +172,7 @@ class Allotment:
 
     def _cases(self, block: Block, left: float) -> int:
         """Count the cases of a portion."""
-        seconds = min(max(left * self._workers / _PORTIONS, _SHORTEST), _LONGEST)
+        seconds = min(max(left * self.workers / _PORTIONS, _SHORTEST), _LONGEST)
         return max(int(seconds / self._journal.paces.get(root_of(block.id), _UNKNOWN_PACE)), block.min_batch)
 
     def _current(self, block: Block) -> Block:
@@ -196,7 +192,6 @@ class Allotment:
 class BudgetRunner:
     """Judges the portions of ``allotment`` by ``runner``, and records how long they took."""
 
-    budget: Budget
     allotment: Allotment
     runner: Runner
     loaded: set[str] = field(default_factory=set)
@@ -211,7 +206,7 @@ class BudgetRunner:
 
     def judge_slice(self) -> BlockResult:
         """Judge one portion after the other for one time slice."""
-        result, end = BlockResult(), time.monotonic() + self.budget.slice_seconds
+        result, end = BlockResult(), time.monotonic() + self.allotment.budget.slice_seconds
         while time.monotonic() < end and (portion := self.allotment.next_portion()):
             result.merge(self._judge(portion))
         return result
