@@ -6,6 +6,7 @@ is part of the record. Of pytest, it knows the ids of tests and nothing else.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +23,7 @@ from poolproof.suites.plan.lines import AD_HOC, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks
 from poolproof.suites.plan.shard import Shard
 
-TESTS = ("test_conformance", "test_case")
+_PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
 """The tests that judge what is planned, each under the id of a block or of a question."""
 
 _MOST_EXTENSION = 100_000_000
@@ -178,7 +179,7 @@ class Selection:
         be relied on: then nothing is left out.
         """
         planned = {name.encode("unicode_escape").decode(): name for name in self._groups()}
-        selected = {name for name in map(_planned_id, node_ids) if name}
+        selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
         kept = [name for test, name in planned.items() if test in selected or name in begun]
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
 
@@ -220,12 +221,3 @@ def _kind(question: Question) -> Group:
         return ()
     described = question.describe()
     return tuple((name, described[name]) for name in ("operator", "dtype"))
-
-
-def _planned_id(node_id: str) -> str:
-    """Return the plan's id of a test, empty if it has none."""
-    for test in TESTS:
-        _, found, name = node_id.partition(f"::{test}[")
-        if found:
-            return name.removesuffix("]")
-    return ""

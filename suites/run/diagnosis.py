@@ -167,12 +167,14 @@ class ConditionSearch:
         }
 
     def run(self) -> None:
+        """Narrow each threshold, try values around every other number of the condition, and then refute it."""
         narrowed = dict(self.condition.thresholds)
         for number, feature in enumerate(self.condition.features):
             if number in narrowed:
                 self._narrow(number, narrowed[number])
-            else:
-                self._look_around(number, feature)
+            elif (value := self.condition.value(self._described(self.start), feature)) is not None:
+                for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
+                    self._outcome_at(number, feature, WantedRange(near, near, near))
         self._refute()
 
     @property
@@ -198,13 +200,6 @@ class ConditionSearch:
                     fails = value
                 case value, _:
                     conforms = value
-
-    def _look_around(self, number: int, feature: str) -> None:
-        """Try values around the failing one, of a number that a term names."""
-        value = self.condition.value(self._described(self.start), feature)
-        if value is not None:
-            for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
-                self._outcome_at(number, feature, WantedRange(near, near, near))
 
     def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
         """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""

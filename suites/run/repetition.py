@@ -80,7 +80,8 @@ def deviates(row: Row) -> bool:
 
 def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     """Return the question's final row, followed by that of the auxiliary call that is blamed instead, if one is."""
-    auxiliary = question.auxiliary_calls() if _may_be_auxiliary(row) else ()
+    is_found_late = row["verdict"] in FAILED and {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
+    auxiliary = question.auxiliary_calls() if row["verdict"] in _DEATHS or is_found_late else ()
     if not auxiliary:
         return (row,)
     alone = question.without_auxiliary([call.id for call in auxiliary])
@@ -94,9 +95,3 @@ def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
         return (again,)
     found = f"asked without a call that came before and deviates by itself: {replay_line(blamed[0])}"
     return again | {"reason": "; ".join(filter(None, (again["reason"], found)))}, blamed[0]
-
-
-def _may_be_auxiliary(row: Row) -> bool:
-    """Tell whether a row fails by a death, or by a check that runs after auxiliary calls."""
-    found_late = {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
-    return row["verdict"] in _DEATHS or (row["verdict"] in FAILED and bool(found_late))

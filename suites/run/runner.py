@@ -100,7 +100,10 @@ class Runner:
         wait until the block is judged, to be repeated and shrunk. An interruption costs their repetition, never the
         row. If this process dies, a resumed run judges again whatever has no row.
         """
-        questions = self._not_yet_judged(block, start, stop)
+        questions = block.questions() if stop is None else block.prefix(stop)[start:]
+        if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
+            name = block.id
+            questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
         result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:
@@ -126,13 +129,6 @@ class Runner:
             for _, row in waiting:
                 self.record(row)
         return result
-
-    def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Question]:
-        questions = block.questions() if stop is None else block.prefix(stop)[start:]
-        name = block.id
-        if not self.already_judged:
-            return questions  # ids are hashes, which cost as much as drawing
-        return [asked for asked in questions if (name, asked.id) not in self.already_judged]
 
     def judge_one(self, question: Question, backend: str, *, repeats: bool = True) -> tuple[Row, ...]:
         """Judge and record a single question; return its row, and that of an auxiliary call that is blamed instead."""
