@@ -26,7 +26,7 @@ from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.suites.fleet.node import Batch
 from poolproof.suites.fleet.ray_pool import AUTO, RayPool
 from poolproof.suites.fleet.session import Recording, Work, judge_all
-from poolproof.suites.running.plans import Block
+from poolproof.suites.plan.blocks import Block
 
 BLOCK = 200
 """Rows of a block, as real ones have at most."""

@@ -29,18 +29,18 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
+from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, cheapest_first
-from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import Block, Subject, not_supported
-from poolproof.suites.running.replay_arguments import set_libraries
-from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.running.spending import BudgetRunner
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import Subject, not_supported
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
+from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.run.time_budget import Allotment, BudgetRunner, cheapest_first
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -208,12 +208,12 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     begun = (
         session.done.blocks
         | {block for block, _ in session.done.cases}
-        | session.selection.answered(session.done.recorded)
+        | (session.selection.questions().keys() - session.selection.unanswered(session.done.recorded).keys())
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
         config.stash[_LEFT] = left
-        recorder.narrow(config, left, session.selection.mandatory(left))
+        recorder.narrow(config, left, replace(session.selection, only=frozenset(left)).mandatory())
 
 
 def _allot(config: pytest.Config) -> None:
@@ -227,11 +227,15 @@ def _allot(config: pytest.Config) -> None:
         for block in session.selection.blocks()
         if block.id not in session.done.blocks and (left is None or block.id in left)
     ]
-    parts = allotment.partial_counts(session.folder, blocks)
-    asked = {name: part for name, (part, _) in parts.items()}
-    extensions = allotment.extension_counts(session.folder, blocks)
-    mandatory = replace(session.selection, extensions=extensions).mandatory(left, asked)
-    recorder.allot(config, parts, extensions, mandatory, time.time() - session.budget.began)
+    parts = time_budget.partial_counts(session.folder, blocks)
+    extensions = time_budget.extension_counts(session.folder, blocks)
+    spent = replace(
+        session.selection,
+        only=None if left is None else frozenset(left),
+        asked={name: part for name, (part, _) in parts.items()},
+        extensions=extensions,
+    )
+    recorder.allot(config, parts, extensions, spent.mandatory(), time.time() - session.budget.began)
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:
@@ -245,7 +249,7 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
         seconds = min(seconds, session.budget.until - time.time())
     if seconds <= 0.0:
         return
-    from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
+    from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter is not None else print
@@ -308,7 +312,7 @@ def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunne
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-    return BudgetRunner(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
+    return BudgetRunner(Allotment(session.folder, blocks, session.budget, workers), runner)
 
 
 @pytest.fixture

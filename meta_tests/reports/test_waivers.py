@@ -12,7 +12,7 @@ from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
 from poolproof.reports.waivers.patterns import matches_any
-from poolproof.suites.running.aspects import ALL_CHECKS
+from poolproof.suites.plan.aspects import ALL_CHECKS
 
 TODAY = date(2026, 11, 21)
 ROW = {

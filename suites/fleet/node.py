@@ -18,9 +18,10 @@ from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import free_memory, share
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.plans import Survey
+from poolproof.suites.run.runner import Runner
 
 
 class FleetError(BadInput):

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.fleet.node import Batch, FleetError, Judge, RunSettings
-from poolproof.suites.isolation.sandbox import Survey
+from poolproof.suites.plan.plans import Survey
 
 AUTO = "auto"
 """The cluster that Ray finds by itself, or a new one on this machine."""

@@ -22,8 +22,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.fleet.node import Batch
 from poolproof.suites.fleet.ray_pool import RayPool
 from poolproof.suites.judging.question import Question, verdict
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.runner import BlockResult
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.run.runner import BlockResult
 
 MOST_DEATHS = 3
 """Deaths of judges at a block before its cases are judged alone, and at a case before it is given up."""

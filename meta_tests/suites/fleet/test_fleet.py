@@ -24,10 +24,11 @@ from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Single, Work,
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.options import check_fleet
-from poolproof.suites.running.aspects import EVERYTHING
-from poolproof.suites.running.plans import PLANS, Block, Plan
-from poolproof.suites.running.runner import Runner
-from poolproof.suites.running.selection import Selection
+from poolproof.suites.plan.aspects import EVERYTHING
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS, Plan
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.run.runner import Runner
 from sessions import run_session
 
 
