@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -280,6 +281,7 @@ def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SUPPORT))
     monkeypatch.setenv("POOLPROOF_WORKER", "0")
     monkeypatch.setenv("POOLPROOF_MEMORY_BUDGET", str(8 << 30))
+    forkserver.ensure_running()  # its socket lies in a folder for temporary files, whose path has to be short
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
 
