@@ -1,4 +1,4 @@
-"""Budgets: rooms stay as small as they are, and so does one case's way. Who raises one says in the commit what it buys."""
+"""Budgets: rooms stay as small as they are, and so does one case's way. A commit that raises one says what it buys."""
 
 from __future__ import annotations
 
