@@ -149,14 +149,13 @@ class RequestServer:
     def stream(self, request: Record) -> Record:
         streams = self.backend.streams
         assert streams is not None
+        found = list(map(self.call_of, request["calls"]))
+        calls, fences = [call for call, _ in found], [fence for _, more in found for fence in more]
         if "hazard" in request:
-            call, fences = self.call_of(request["call"])
-            outcome = self.fenced(fences, lambda: streams.run(call, Hazard[request["hazard"]]))
-            return self.with_state({"outcome": write_outcome(outcome, call)})
-        (first, fences), (second, more) = map(self.call_of, request["at_once"])
-        outcomes = self.fenced(fences + more, lambda: streams.run_at_once(first, second))
-        written = [write_outcome(outcome, call) for outcome, call in zip(outcomes, (first, second))]
-        return self.with_state({"outcomes": written})
+            outcomes = [self.fenced(fences, lambda: streams.run(calls[0], Hazard[request["hazard"]]))]
+        else:
+            outcomes = self.fenced(fences, lambda: streams.run_at_once(calls[0], calls[1]))
+        return self.with_state({"outcomes": list(map(write_outcome, outcomes, calls))})
 
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()

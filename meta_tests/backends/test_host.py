@@ -229,9 +229,9 @@ def test_the_emulator_answers_every_request(name: str) -> None:
         assert "changed" not in done
         assert call.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
         for hazard in said.hazards:
-            done = host.done("stream", call=first, hazard=hazard.name)
-            assert read_outcome(done["outcome"], call).status is Status.COMPLETED
-        outcomes = host.done("stream", at_once=[first, second])["outcomes"]
+            done = host.done("stream", calls=[first], hazard=hazard.name)
+            assert read_outcome(done["outcomes"][0], call).status is Status.COMPLETED
+        outcomes = host.done("stream", calls=[first, second])["outcomes"]
         assert [read_outcome(each, call).status for each in outcomes] == [Status.COMPLETED] * 2
         assert other.tensors["out"].array.tolist() == [[[[6, 8], [14, 16]]]]
         for scenario in list(SCENARIOS)[:3]:

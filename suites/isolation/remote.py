@@ -15,7 +15,7 @@ from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.suites.isolation.arena import allocate, shared_arena
-from poolproof.suites.isolation.replies import Change, read, read_changes, read_declarations, read_outcome
+from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging.faults import AdapterError
 
@@ -81,23 +81,18 @@ class RemoteBackend(Backend):
     def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
         if "declared" in done:
             self._declared[calls[0]] = read_declarations(done["declared"])
-        changes = self.changes(done)
-        return [read_outcome(record, call, changes) for record, call in zip(done["outcomes"], calls, strict=False)]
+        return self.read_outcomes(done, calls)
 
-    def changes(self, done: Message) -> tuple[Change, ...]:
-        """Read what calls changed in their process."""
-        changes = read_changes(done.get("changed", []))
-        self.is_spoiled |= not all(change.restored or change.what in FIRST_CALL for change in changes)
-        return tuple((change.what, change.before, change.after) for change in changes)
+    def read_outcomes(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
+        """Read the outcomes of calls, of which the last may not have been made."""
+        records = done["outcomes"]
+        if not 1 <= len(records) <= len(calls):
+            raise ProtocolError(f"there are {len(records)} outcomes of {len(calls)} calls")
+        return [read_outcome(record, call, done["changed"]) for record, call in zip(records, calls, strict=False)]
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         request = {"do": "attempt", "call": call.to_record(), "runs": runs}
-
-        def read_attempt(done: Message) -> Attempt:
-            self.changes(done)
-            return read(Attempt, done["attempt"])
-
-        return self.ask(request, read_attempt)
+        return self.ask(request, lambda done: read(Attempt, done["attempt"]))
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return self._declaration("accumulation", call)
@@ -137,6 +132,9 @@ class RemoteBackend(Backend):
                 raise adapter_error(reply["raised"])
             done = reply["done"]
             self._is_usable &= bool(done.get("usable", True))
+            changes = read_changes(done.get("changed", []))
+            self.is_spoiled |= not all(change.restored or change.what in FIRST_CALL for change in changes)
+            done["changed"] = tuple((change.what, change.before, change.after) for change in changes)
             return read(done)
         except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise AdapterError(f"returned what it may not: {error}") from None
@@ -148,22 +146,22 @@ class _RemoteStreams:
         self.hazards = hazards
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
-        request = {"do": "stream", "hazard": hazard.name, "call": write_call(call, shared_arena().place)}
-        return self._ask(request, lambda done: read_outcome(done["outcome"], call, self._backend.changes(done)))
+        return self._run([call], {"hazard": hazard.name})[0]
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        calls = first, second
+        one, other = self._run([first, second], {})
+        return one, other
 
-        def read_both(done: Message) -> tuple[Outcome, Outcome]:
-            first, second = done["outcomes"]
-            return read_outcome(first, calls[0], self._backend.changes(done)), read_outcome(second, calls[1])
+    def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
+        records = [write_call(call, shared_arena().place) for call in calls]
 
-        return self._ask(
-            {"do": "stream", "at_once": [write_call(call, shared_arena().place) for call in calls]}, read_both
-        )
+        def read_all(done: Message) -> list[Outcome]:
+            outcomes = self._backend.read_outcomes(done, calls)
+            if len(outcomes) < len(calls):
+                raise ProtocolError("an outcome is missing")
+            return outcomes
 
-    def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
-        return self._backend.ask(request, read)
+        return self._backend.ask({"do": "stream", "calls": records, **how}, read_all)
 
 
 class _RemotePhases:
@@ -172,12 +170,8 @@ class _RemotePhases:
 
     def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
-
-        def read_result(done: Message) -> ScenarioResult:
-            self._backend.changes(done)
-            return read(ScenarioResult, done["scenario"])
-
-        return self._backend.ask({"do": "scenario", "id": scenario.id} | calls, read_result)
+        request = {"do": "scenario", "id": scenario.id} | calls
+        return self._backend.ask(request, lambda done: read(ScenarioResult, done["scenario"]))
 
 
 def adapter_error(record: Any) -> AdapterError:
