@@ -24,9 +24,9 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
-from poolproof.reports.rows.differences import first_difference, first_key
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
+from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.store import (
     DEFAULT_FOLDER,
     NotARun,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.clusters.open_clusters import open_clusters_of
+from poolproof.reports.clusters.reading import open_clusters_of
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.io_errors import environment_errors

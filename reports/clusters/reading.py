@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.clusters.cluster import FailureCluster
+from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import NEEDED, cluster_failures
+from poolproof.reports.clusters.terms import FeatureColumn, Term
+from poolproof.reports.rows.failures import smallest_case
+from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, Verdict
@@ -41,3 +46,71 @@ def _sample(rows: pa.Table) -> pa.Table:
 
 def _identity(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("backend", "aspect", "case_id"))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCluster:
+    """One cluster, and what its condition says of a row that describes a case, judged or not."""
+
+    cluster: FailureCluster
+
+    @property
+    def backend(self) -> str:
+        return self.cluster.backend
+
+    @property
+    def name(self) -> str:
+        """Return a name that is equal for equal conditions."""
+        return " and ".join([self.backend, *map(str, self.cluster.terms or sorted(self.cluster.cases)[:1])])
+
+    @property
+    def failing(self) -> Row:
+        """Return a row that fails and meets the condition."""
+        return self.cluster.smallest
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the cases to begin with, the smallest first: the later ones are sure to meet the condition."""
+        return tuple(dict.fromkeys((smallest_case(self.failing), str(self.failing["case"]))))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Return the features of its terms."""
+        return tuple(term.feature for term in self.cluster.terms)
+
+    @property
+    def fails_always(self) -> bool:
+        return not self.cluster.conforming
+
+    @property
+    def thresholds(self) -> tuple[tuple[int, Bound], ...]:
+        """Return (number of a term, the bound of its threshold) of those that can be narrowed."""
+        values = [(self.features.index(bound.feature), bound) for bound in self.cluster.bounds]
+        return tuple((number, bound) for number, bound in values if bound.conforms is not None)
+
+    def met(self, row: Row) -> tuple[bool, ...]:
+        """Return which of its terms the row meets; a term about what only an answer has counts as met."""
+        values = self._features(row)
+        return tuple(term.feature not in values or _holds(term, values[term.feature]) for term in self.cluster.terms)
+
+    def value(self, row: Row, feature: str) -> int | None:
+        """Return a number that the row has."""
+        value = self._features(row).get(feature)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def _features(self, row: Row) -> dict[str, Value]:
+        return features_of(row | {"product": self.failing.get("product")})
+
+
+def open_clusters_of(folder: Path) -> list[OpenCluster]:
+    """Return the open clusters of the run in a folder."""
+    return open_clusters(clusters_of(folder))
+
+
+def open_clusters(found: Iterable[FailureCluster]) -> list[OpenCluster]:
+    """Select the clusters but those that every case meets."""
+    return [OpenCluster(cluster) for cluster in found if cluster.terms or not cluster.has_condition]
+
+
+def _holds(term: Term, value: Value) -> bool:
+    return bool(term.holds(FeatureColumn(term.feature, np.array([value]), np.ones(1, np.bool_)))[0])

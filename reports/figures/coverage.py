@@ -60,15 +60,11 @@ def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) 
         key = tuple(group[name] for name in columns)
         judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
         missing = max(group["planned"] - judged, 0)
-        reason = _commonest(reasons[key]) if missing else ""
+        own = reasons[key]  # of equally common ones the first of the alphabet; rows may have none
+        commonest = min(own, key=lambda reason: (-own[reason], reason is None, reason), default=None)
+        reason = "" if not missing else NEVER_ASKED if commonest is None else commonest
         lines.append({**group, "judged": judged, "refused": refused, "because": reason, "missing": missing})
     return pd.DataFrame(lines)
-
-
-def _commonest(reasons: Mapping[str | None, int]) -> str:
-    """Return the commonest reason, of equally common ones the first of the alphabet; rows may have none."""
-    commonest = min(reasons, key=lambda reason: (-reasons[reason], reason is None, reason), default=None)
-    return NEVER_ASKED if commonest is None else commonest
 
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)

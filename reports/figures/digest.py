@@ -17,10 +17,9 @@ from poolproof.reports.clusters import FailureCluster
 from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
-from poolproof.reports.figures.conclusion import Conclusion, conclude
+from poolproof.reports.figures.conclusion import NEEDED, Conclusion, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
-from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of

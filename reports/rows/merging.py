@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path, write_programs
 from poolproof.reports.rows.io_errors import replacing, writing
+from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import finished_blocks, locked, read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
-from poolproof.reports.waivers import Waiver
-from poolproof.reports.waivers.patterns import matches_any
+from poolproof.reports.waivers import Waiver, matches_any
 
 REVIEWED = ("backend", "operator", "verdict", "checks_violated", "waivers")
 """Columns that a review needs, besides those of the waivers' scopes."""

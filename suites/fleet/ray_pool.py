@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.environment import suite_identity
+from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.fleet.dispatch import Event, JudgeDied, RowsArrived, WorkFinished
 from poolproof.suites.fleet.node import Judge, Node, RunSettings, Work
