@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,19 @@ class Digest:
 
     @cached_property
     def plugin_faults(self) -> list[str]:
-        return plugin_faults(self.run, self.folder)
+        """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
+        plugins = self.run.get("plugins", [])
+        lines = [left_out_line(record) for record in plugins if record["fault"]]
+        if any(record["kind"] == PluginKind.STANDARD.word for record in plugins):
+            faults = defaultdict[str, list[str]](list)
+            broken = read_rows(self.folder, ["standards_broken"], pc.field("standards_broken").is_valid())
+            for line in chain.from_iterable(broken["standards_broken"].to_pylist()):
+                name, _, fault = line.partition(": ")
+                faults[name].append(fault)
+            for name, found in sorted(faults.items()):
+                cases = count_of(len(found), "case")
+                lines.append(f"standard {name!r} could not tell in {cases}; in one, {min(found)}")
+        return lines
 
     @cached_property
     def failures(self) -> pd.DataFrame:
@@ -154,26 +167,3 @@ def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
 def judging_day(run: Mapping[str, Any]) -> date:
     """Return the day that decides which waivers of a run had expired."""
     return date.fromisoformat(run["waivers_judged_on"])
-
-
-def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
-    records = run.get("plugins", [])
-    lines = [left_out_line(record) for record in records if record["fault"]]
-    if any(record["kind"] == PluginKind.STANDARD.word for record in records):
-        lines += _broken_standards(folder)
-    return lines
-
-
-def _broken_standards(folder: Path) -> list[str]:
-    column = "standards_broken"
-    rows = read_rows(folder, [column], pc.field(column).is_valid())
-    faults: dict[str, list[str]] = defaultdict(list)
-    for lists in rows[column].to_pylist():
-        for line in lists:
-            name, _, fault = line.partition(": ")
-            faults[name].append(fault)
-    return [
-        f"standard {name!r} could not tell in {count_of(len(found), 'case')}; in one, {min(found)}"
-        for name, found in sorted(faults.items())
-    ]

@@ -148,9 +148,7 @@ def check_counts(rows: pa.Table) -> pd.DataFrame:
         "violated": _word_counts(rows.filter(HAS_FAILED)["checks_violated"]),
         "waived": _word_counts(waived["checks_violated"]),
     }
-    table = pd.DataFrame(columns).fillna(0).astype(int)
-    table.index.name = "check"
-    return table.sort_index()
+    return pd.DataFrame(columns).fillna(0).astype(int).rename_axis("check").sort_index()
 
 
 def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:

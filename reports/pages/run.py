@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,6 @@ from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import (
-    Evidence,
     EvidenceError,
     evidence_path,
     program_lines,
@@ -51,11 +51,11 @@ class Card:
 
     number: int
     cluster: FailureCluster
+    squares: Counter[MatrixCell]
     drawn: str = ""
     picture: Picture | None = None
     evidence: str = ""
     programs: Sequence[str] = ()
-    squares: Counter[MatrixCell] = field(default_factory=Counter)
 
 
 def cards(digest: Digest) -> list[Card]:
@@ -66,22 +66,15 @@ def cards(digest: Digest) -> list[Card]:
 
 
 def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
-    card = Card(number, cluster, squares=squares)
     case_id = _with_evidence(folder, cluster)
     if not case_id:
-        return card
-    path = evidence_path(folder, case_id, cluster.backend)
+        return Card(number, cluster, squares)
+    own, shrunk = (path(folder, case_id, cluster.backend) for path in (evidence_path, shrunk_path))
+    drawing = None
+    with suppress(EvidenceError):
+        drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
     programs = program_lines(folder, case_id, cluster.backend)
-    evidence = _readable(folder, case_id, cluster.backend)
-    return Card(
-        number,
-        cluster,
-        drawn=case_id,
-        picture=picture(evidence) if evidence else None,
-        evidence=path.relative_to(folder).as_posix(),
-        programs=programs,
-        squares=squares,
-    )
+    return Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
@@ -95,15 +88,6 @@ def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
     rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
     smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
     return smallest_first[0][1] if smallest_first else ""
-
-
-def _readable(folder: Path, case_id: str, backend: str) -> Evidence | None:
-    """Read the evidence of the smallest case that fails like one, or its own; None for what cannot be read."""
-    shrunk, own = shrunk_path(folder, case_id, backend), evidence_path(folder, case_id, backend)
-    try:
-        return read_evidence(shrunk if shrunk.exists() else own)
-    except EvidenceError:
-        return None
 
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
@@ -129,12 +113,11 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
     ``links`` maps the names of files beside it to their titles.
     """
     aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
-    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    values = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
-        **(_common(digest) | values),
+        **_common(digest),
+        cards=shown,
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.folder),
@@ -153,10 +136,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; return its path."""
-    totals = digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index()
-    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    values = {"headline": headline(digest.clusters), "root_causes": digest.root_causes, "failures": failures}
-    return write_page(path, "run.md.j2", **(_common(digest) | values), totals=records(totals))
+    totals = records(digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index())
+    return write_page(path, "run.md.j2", **_common(digest), root_causes=digest.root_causes, totals=totals)
 
 
 def _common(digest: Digest) -> dict[str, Any]:
@@ -166,10 +147,11 @@ def _common(digest: Digest) -> dict[str, Any]:
         "products": digest.products,
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
-        "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
+        "headline": headline(digest.clusters),
+        "failures": [_failure(digest.folder, row) for row in records(digest.unexplained)],
         "never_run": records(digest.never_run.head(_MAX_GAPS)),
         "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
-        "gaps": [_gap(gap) for gap in records(gaps.head(_MAX_GAPS))],
+        "gaps": [{"group": _group(gap), **gap} for gap in records(gaps.head(_MAX_GAPS))],
         "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
         "plugin_faults": digest.plugin_faults,
@@ -182,10 +164,9 @@ def _failure(folder: Path, row: Record) -> Record:
     return row | {"evidence": path.relative_to(folder).as_posix() if path.exists() else ""}
 
 
-def _gap(gap: Record) -> Record:
-    """Return a mandatory group with something missing; ``group`` joins the columns that identify it."""
-    group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
-    return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
+def _group(gap: Record) -> str:
+    """Join the columns that identify a mandatory group."""
+    return " ".join(str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
 
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
@@ -212,13 +193,13 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
     matrix: dict[str, list[Record]] = {}
     for line in matrix_lines(digest.supported_counts):
         names = (line.backend, line.operator, line.dtype, line.index_dtype)
-        squares = []
-        for aspect in aspects:
-            counts: Record = line.aspects.get(aspect, _NOTHING)
-            squares.append(counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())})
-        matrix.setdefault(line.backend, []).append(
-            {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype, "squares": squares}
-        )
+        counted = {aspect: line.aspects.get(aspect, _NOTHING) for aspect in aspects}
+        squares = [
+            counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())}
+            for aspect, counts in counted.items()
+        ]
+        described = dict(zip(GROUP[1:4], names[1:], strict=True))
+        matrix.setdefault(line.backend, []).append(described | {"squares": squares})
     return matrix
 
 

@@ -19,7 +19,11 @@ def library_of(environment: Mapping[str, str]) -> str:
 
     Of a single library they are the first of its own SHA-256.
     """
-    contents, wheels = sorted({*_contents(environment)}), sorted(_wheels(environment))
+    contents = sorted({*_contents(environment)})
+    # of a wheel only the version: what its RECORD holds beyond the libraries depends on how it was installed
+    wheels = sorted(
+        f"{name} {text.partition(',')[0]}" for name, text in environment.items() if name.startswith("wheel ")
+    )
     if len(contents) == 1 and not wheels:
         return contents[0][:_DIGITS]
     together = "\n".join([*contents, *wheels])
@@ -38,10 +42,3 @@ def _contents(environment: Mapping[str, str]) -> Iterator[str]:
     for name, description in environment.items():
         if name.startswith("library ") and (found := _CONTENT.match(description)):
             yield found[1]
-
-
-def _wheels(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield names with versions: what a RECORD holds beyond the libraries depends on how the wheel was installed."""
-    for name, description in environment.items():
-        if name.startswith("wheel "):
-            yield f"{name} {description.partition(',')[0]}"
