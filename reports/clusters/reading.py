@@ -1,4 +1,8 @@
-"""Clusters of the run in a folder, each with the whole row of its smallest case."""
+"""Clusters of the run in a folder, each with the whole row of its smallest case, and those that are still open.
+
+Whoever runs further cases knows no clusters, but learns from an `OpenCluster` which terms a row of a case meets. The
+rows of these cases are rows like others, from which the clusters are then made anew.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +34,13 @@ def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
     if not read_rows(folder, ["verdict"], has_failed).num_rows:
         return ()
     failing = read_rows(folder, NEEDED, has_failed)
-    conforming = _sample(read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS])))
+    conforming = read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS]))
+    if conforming.num_rows > MAX_READ:  # those with the least ids, which are hashes, so the choice is repeatable
+        conforming = conforming.take(pc.sort_indices(conforming["case_id"])[:MAX_READ])
     found = cluster_failures(pa.concat_tables([failing, conforming]).to_pandas())
     chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
     whole = {_identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
     return tuple(replace(cluster, smallest=whole[_identity(cluster.smallest)]) for cluster in found)
-
-
-def _sample(rows: pa.Table) -> pa.Table:
-    """Take at most `MAX_READ` rows: those with the least ids, which are hashes, so the choice is repeatable."""
-    if rows.num_rows <= MAX_READ:
-        return rows
-    return rows.take(pc.sort_indices(rows["case_id"])[:MAX_READ])
 
 
 def _identity(row: Row) -> tuple[Any, ...]:
@@ -91,7 +90,11 @@ class OpenCluster:
     def met(self, row: Row) -> tuple[bool, ...]:
         """Return which of its terms the row meets; a term about what only an answer has counts as met."""
         values = self._features(row)
-        return tuple(term.feature not in values or _holds(term, values[term.feature]) for term in self.cluster.terms)
+
+        def holds(term: Term) -> bool:
+            return bool(term.holds(FeatureColumn(term.feature, np.array([values[term.feature]]), np.ones(1, bool)))[0])
+
+        return tuple(term.feature not in values or holds(term) for term in self.cluster.terms)
 
     def value(self, row: Row, feature: str) -> int | None:
         """Return a number that the row has."""
@@ -110,7 +113,3 @@ def open_clusters_of(folder: Path) -> list[OpenCluster]:
 def open_clusters(found: Iterable[FailureCluster]) -> list[OpenCluster]:
     """Select the clusters but those that every case meets."""
     return [OpenCluster(cluster) for cluster in found if cluster.terms or not cluster.has_condition]
-
-
-def _holds(term: Term, value: Value) -> bool:
-    return bool(term.holds(FeatureColumn(term.feature, np.array([value]), np.ones(1, np.bool_)))[0])

@@ -129,6 +129,9 @@ def compare(before: Path, after: Path) -> Comparison:
     ids = pa.array(conforming["case_id"], pa.string())
     failures = _failures(before), _failures(after)
     was_failing = _with_state(failures[0], cases, "state_after")
+    left, right = (dict(_flat_environment(run)) for run in runs)
+    names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
+    changed = [(name, left.get(name, ""), right.get(name, "")) for name in names]
     return Comparison(
         before=runs[0],
         after=runs[1],
@@ -139,7 +142,7 @@ def compare(before: Path, after: Path) -> Comparison:
         newly_unjudged=_newly_unjudged(cases, after, runs),
         precision=precision_drift(_precision(before, ids), _precision(after, ids)),
         time=time_drift(conforming),
-        environment=_environment_differences(*runs),
+        environment=pd.DataFrame(changed, columns=["what", "before", "after"]),
     )
 
 
@@ -232,13 +235,6 @@ def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
     """Return precision per group over the cases that conform in both runs."""
     rows = read_rows(folder, ["case_id", *MEASURED, *tables.PRECISION], tables.CONFORMS)
     return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), MEASURED)
-
-
-def _environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> pd.DataFrame:
-    left, right = (dict(_flat_environment(run)) for run in (before, after))
-    names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
-    lines = [(name, left.get(name, ""), right.get(name, "")) for name in names]
-    return pd.DataFrame(lines, columns=["what", "before", "after"])
 
 
 def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

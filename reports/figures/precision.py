@@ -7,6 +7,7 @@ conforms, *wrong* if an element lies outside its interval; one that breaks anoth
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -168,22 +169,20 @@ Errors = tuple[str, str, tuple[Multiplicity, ...]]
 
 def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
     """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
-    parts: dict[tuple[str, str, str], list[Multiplicity]] = {}
+    parts = defaultdict[tuple[str, str, str], dict[str, list[Multiplicity]]](lambda: defaultdict(list))
     for one in found:
-        parts.setdefault((one.backend, one.dtype, one.model), []).extend(one.multiplicities)
-    backends: dict[str, list[Errors]] = {}
+        for multiplicity in one.multiplicities:
+            parts[one.backend, one.dtype, one.model][multiplicity.label].append(multiplicity)
+    backends = defaultdict[str, list[Errors]](list)
     for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
-        if together := tuple(_merged(parts[backend, dtype, model])):
-            backends.setdefault(backend, []).append((dtype, model, together))
+        merged = []
+        for label, same in sorted(
+            parts[backend, dtype, model].items(), key=lambda item: int(item[0].partition("-")[0])
+        ):
+            error, bound = max(one.error for one in same), max(one.bound for one in same)
+            merged.append(Multiplicity(label, sum(one.cells for one in same), error, bound))
+        backends[backend].append((dtype, model, tuple(merged)))
     return backends
-
-
-def _merged(classes: Sequence[Multiplicity]) -> Iterator[Multiplicity]:
-    """Merge the classes of one label, in the order of the numbers of gradients."""
-    for label in sorted({one.label for one in classes}, key=lambda label: int(label.partition("-")[0])):
-        same = [one for one in classes if one.label == label]
-        error, bound = max(one.error for one in same), max(one.bound for one in same)
-        yield Multiplicity(label, sum(one.cells for one in same), error, bound)
 
 
 def _precision(group: tuple[str, str, str, str], rows: pd.DataFrame) -> Precision:
@@ -231,15 +230,9 @@ def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
         error[:size] = np.fmax(error[:size], its_error)
         bound[:size] = np.fmax(bound[:size], np.where(np.isfinite(its_bound), its_bound, 0.0))
     for number in range(length):
-        if cells[number]:
-            yield Multiplicity(_label(number), int(cells[number]), float(error[number]), float(bound[number]))
-
-
-def _label(number: int) -> str:
-    """Name the class of ceil(log2 k) = ``number``."""
-    if number < 2:
-        return str(number + 1)
-    return f"{2 ** (number - 1) + 1}-{2**number}"
+        if cells[number]:  # the class of ceil(log2 k) = number
+            label = str(number + 1) if number < 2 else f"{2 ** (number - 1) + 1}-{2**number}"
+            yield Multiplicity(label, int(cells[number]), float(error[number]), float(bound[number]))
 
 
 def agreements(folder: Path) -> list[Agreement]:

@@ -6,10 +6,10 @@ pandas frames.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -34,8 +34,6 @@ COUNTS = (
 """Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
-
-NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 HAS_FAILED = having("verdict", FAILED)
 PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
@@ -109,10 +107,10 @@ def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
 
 def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
     """Arrange the verdict counts per `GROUP` as lines of a matrix."""
-    lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
+    lines = defaultdict[tuple[str, str, str, str], dict[str, Record]](dict)
     for record in records(counted.reset_index()):
         backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
-        lines.setdefault((backend, operator, dtype, index_dtype), {})[aspect] = record
+        lines[backend, operator, dtype, index_dtype][aspect] = record
     return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
 
 
@@ -180,7 +178,7 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 
 
 def failures(
-    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] = NOTHING
+    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] | None = None
 ) -> pd.DataFrame:
     """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
@@ -189,7 +187,7 @@ def failures(
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
-    for backend, ids in excluding.items():
+    for backend, ids in (excluding or {}).items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     key = ["backend", "aspect", "case_id"]
     if failed.empty:  # as of most runs: what follows takes as long for no row as for some

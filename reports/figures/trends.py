@@ -1,9 +1,10 @@
-"""Trends of a history: how things stand now, and how they went run by run."""
+"""Trends of a history: how things stand now, how they went run by run, and since when each condition fails."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -164,19 +165,18 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
     issues: dict[tuple[str, Condition], IssueHistory] = {}
     violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MAX_RUNS:]
     for run in records(entries.runs):
-        present = list(_root_causes(entries, run)) if run["run"] in violating else []
-        _end(issues, run, {(cluster.backend, _condition(cluster)) for cluster in present})
+        present: list[FailureCluster] = []
+        if run["run"] in violating:
+            with suppress(NotARun):  # its rows cannot be read
+                present = [cluster for cluster in clusters_of(entries.paths[run["run"]]) if cluster.has_condition]
+        shown = {(cluster.backend, _condition(cluster)) for cluster in present}
+        for key, issue in issues.items():
+            judged = issue.backend in json.loads(run["backends"]) and run["plan"] in issue.plans
+            if judged and key not in shown and issue.gone is None:
+                issue.gone = run["started"]
         for cluster in present:
             _extend(issues, run, cluster)
     return sorted(issues.values(), key=lambda issue: (issue.gone is not None, -issue.last))
-
-
-def _root_causes(entries: Entries, run: Record) -> Iterator[FailureCluster]:
-    """Yield the clusters with a condition; none where a run's rows cannot be read."""
-    try:
-        yield from (cluster for cluster in clusters_of(entries.paths[run["run"]]) if cluster.has_condition)
-    except NotARun:
-        return
 
 
 def _extend(issues: dict[tuple[str, Condition], IssueHistory], run: Record, cluster: FailureCluster) -> None:
@@ -188,14 +188,6 @@ def _extend(issues: dict[tuple[str, Condition], IssueHistory], run: Record, clus
     issue.plans.add(run["plan"])
     if product and product not in issue.products:
         issue.products.append(product)
-
-
-def _end(issues: dict[tuple[str, Condition], IssueHistory], run: Record, present: set[tuple[str, Condition]]) -> None:
-    """End the issues that a run does not show though it judged their backend by the same plan."""
-    judged = json.loads(run["backends"])
-    for key, issue in issues.items():
-        if key not in present and issue.backend in judged and run["plan"] in issue.plans and issue.gone is None:
-            issue.gone = run["started"]
 
 
 def _condition(cluster: FailureCluster) -> Condition:

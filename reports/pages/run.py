@@ -15,7 +15,7 @@ from markupsafe import Markup
 from poolproof.reports.clusters import FailureCluster, headline
 from poolproof.reports.clusters.clustering import SIZED, size_of
 from poolproof.reports.figures.clauses import follows, totals
-from poolproof.reports.figures.coverage import COUNTS, grids
+from poolproof.reports.figures.coverage import grids, group_text
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
@@ -148,25 +148,19 @@ def _common(digest: Digest) -> dict[str, Any]:
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
         "headline": headline(digest.clusters),
-        "failures": [_failure(digest.folder, row) for row in records(digest.unexplained)],
+        "failures": [
+            row | {"evidence": path.relative_to(digest.folder).as_posix() if path.exists() else ""}
+            for row in records(digest.unexplained)
+            for path in [evidence_path(digest.folder, row["case_id"], row["backend"])]
+        ],
         "never_run": records(digest.never_run.head(_MAX_GAPS)),
         "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
-        "gaps": [{"group": _group(gap), **gap} for gap in records(gaps.head(_MAX_GAPS))],
+        "gaps": [gap | {"group": group_text(gap)} for gap in records(gaps.head(_MAX_GAPS))],
         "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
         "plugin_faults": digest.plugin_faults,
         "stale": STALE,
     }
-
-
-def _failure(folder: Path, row: Record) -> Record:
-    path = evidence_path(folder, row["case_id"], row["backend"])
-    return row | {"evidence": path.relative_to(folder).as_posix() if path.exists() else ""}
-
-
-def _group(gap: Record) -> str:
-    """Join the columns that identify a mandatory group."""
-    return " ".join(str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
 
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:

@@ -223,6 +223,8 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
     budget = _budget(sources)
     for name in ("budget", "selection"):
         first.pop(name, None)
+    names = dict.fromkeys(name for record in records for name in record["host"])
+    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
     ended = {source.place[0] for source in sources if source.record["finished"]}
     all_ended = ended == {source.place[0] for source in sources}  # of each shard some session came to its end
     record = {
@@ -233,7 +235,7 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
         "selection": _unsharded(records[0]),
         "started": min(record["started"] for record in records),
         "finished": max(record["finished"] or 0.0 for record in records) if all_ended else None,
-        "host": _hosts(records),
+        "host": {name: "; ".join(values) for name, values in hosts.items()},
         "waivers_judged_on": max(record["waivers_judged_on"] for record in records),
         "memory_budget": min(record.get("memory_budget", 0) for record in records),
         "merged": [
@@ -244,13 +246,6 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
     }
     groups = mandatory(record)
     return {**record, "mandatory": groups, "planned_cases": sum(group["planned"] for group in groups)}
-
-
-def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Join what the hosts say: what all have in common once, the rest as a list."""
-    names = dict.fromkeys(name for record in records for name in record["host"])
-    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
-    return {name: "; ".join(values) for name, values in hosts.items()}
 
 
 def _without_shard(arguments: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from poolproof.reports.clusters import FailureCluster, asides, headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
-from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.coverage import COUNTS, group_text
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
@@ -58,7 +58,11 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     parts += _contract(digest.clauses)
     for (backend, name), group in digest.list_results.groupby(["backend", "list"]):  # verdicts beside its standards
         parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
-    parts += _skips(digest.skips)
+    lines = (
+        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
+        for skip in records(digest.skips)
+    )
+    parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
     parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
     parts += _failures(digest)
@@ -198,14 +202,6 @@ _LIST_HEADINGS = {
 }
 
 
-def _skips(skips: pd.DataFrame) -> list[RenderableType]:
-    lines = (
-        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
-        for skip in records(skips)
-    )
-    return _listing("Not judged", lines)
-
-
 def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines = (
         (
@@ -246,7 +242,7 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
         (
             f"{gap['missing']:>6,}",
             f"of {gap['planned']:,}",
-            " ".join(str(gap[name]) for name in columns if gap[name] not in (None, "")),
+            group_text(gap),
             Text(gap["because"]),
         )
         for gap in records(worst.head(_MAX_GAPS))
