@@ -18,17 +18,19 @@ from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
+from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
 from poolproof.reports.figures.history import query as query_history
 from poolproof.reports.figures.tables import failing_row
-from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
+from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows.merging import Mandatory
 from poolproof.reports.rows.merging import merge as join_runs
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
@@ -177,10 +179,10 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     comparison = compare_runs(before, after)
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
-    if markdown:
-        write_comparison(comparison, overall, markdown, "comparison.md.j2")
-    if page:
-        write_comparison(comparison, overall, page, "comparison.html.j2")
+    for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
+        if path:
+            words = {"word": WORDS[overall], "verdict_class": VERDICT_CLASSES[overall]}
+            write_page(path, template, comparison=comparison, **words, group=GROUP, measured=MEASURED)
     show_comparison(comparison, overall, console())
     sys.exit(overall)
 
