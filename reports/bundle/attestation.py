@@ -44,7 +44,7 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
     dsse = _library().dsse
     payload = json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
     envelope = dsse.Envelope(payload, PAYLOAD_TYPE, {})
-    envelope.sign(_signer(key))
+    envelope.sign(_key(key, signs=True))
     path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
     return path
 
@@ -118,37 +118,24 @@ def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | N
     return statement
 
 
-def _signer(path: Path) -> Any:
-    """Make securesystemslib's signer of a private key."""
-    from cryptography.hazmat.primitives import serialization
+def _key(path: Path, *, signs: bool = False) -> Any:
+    """Make securesystemslib's key of a public key, or the signer of a private one."""
+    from cryptography.hazmat.primitives import serialization as keys
 
-    content = _content(path)
-    load = serialization.load_ssh_private_key if b"OPENSSH" in content else serialization.load_pem_private_key
-    try:
-        return _library().signer.CryptoSigner(load(content, password=None))
-    except (TypeError, ValueError) as error:
-        raise AttestationError(f"{path} is no private key that can sign without a pass phrase: {error}") from error
-
-
-def _key(path: Path) -> Any:
-    """Make securesystemslib's key of a public key."""
-    from cryptography.hazmat.primitives import serialization
-
-    content = _content(path)
-    load = serialization.load_pem_public_key if content.startswith(b"-----") else serialization.load_ssh_public_key
-    try:
-        return _library().signer.SSlibKey.from_crypto(load(content))
-    except (TypeError, ValueError) as error:
-        raise AttestationError(f"{path} is no public key: {error}") from error
-
-
-def _content(path: Path) -> bytes:
     if path.exists() and not path.is_file():
         raise AttestationError(f"{path} is no key file")
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
+        if signs:
+            load_private = keys.load_ssh_private_key if b"OPENSSH" in content else keys.load_pem_private_key
+            return _library().signer.CryptoSigner(load_private(content, password=None))
+        load = keys.load_pem_public_key if content.startswith(b"-----") else keys.load_ssh_public_key
+        return _library().signer.SSlibKey.from_crypto(load(content))
     except OSError as error:
         raise AttestationError(f"key {path} cannot be read: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        kind = "private key that can sign without a pass phrase" if signs else "public key"
+        raise AttestationError(f"{path} is no {kind}: {error}") from error
 
 
 def _library() -> Any:

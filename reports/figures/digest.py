@@ -30,7 +30,7 @@ from poolproof.reports.waivers.review import REVIEWED, Review, State, review, sc
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` define their columns. They count no further cases,
+    """One run in small tables; `tables`, `coverage` and `conclusion` define their columns. They count no further cases,
     of which only the clusters know.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.

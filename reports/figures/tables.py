@@ -27,10 +27,19 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, V
 COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
 """Columns that the counts of this module need."""
 
-COUNTS = (
-    *("judged", "conforms", "violates", "crashed", "waived", "refused"),
-    *("undocumented", "skipped", "suite_errors", "adapter_errors"),
-)
+_ENDINGS: Mapping[str, Collection[Verdict]] = {
+    "judged": JUDGED,
+    "conforms": {Verdict.CONFORMS},
+    "violates": FAILED,
+    "crashed": FAILED - {Verdict.VIOLATES},
+    "waived": {Verdict.WAIVED},
+    "refused": {Verdict.REFUSED},
+    "undocumented": {Verdict.UNDOCUMENTED},
+    "skipped": SKIPPED - {Verdict.UNDOCUMENTED},
+    "suite_errors": {Verdict.SUITE_ERROR},
+    "adapter_errors": {Verdict.ADAPTER_ERROR},
+}
+COUNTS = tuple(_ENDINGS)
 """Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
@@ -69,27 +78,10 @@ def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expressio
 
 
 def counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Count per group the cases judged, and how they ended.
-
-    Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
-    alone), waived, refused (as documented), undocumented (refusals that no document allows), skipped (everything else
-    that was not judged), and of those suite_errors and adapter_errors.
-    """
+    """Count per group the cases judged, and how they ended. Index: the columns ``by``. Columns: `COUNTS`."""
     counted = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
     verdicts, number = counted["verdict"], counted["count_all"]
-    flags = {
-        "judged": verdicts.isin(JUDGED),
-        "conforms": verdicts == Verdict.CONFORMS,
-        "violates": verdicts.isin(FAILED),
-        "crashed": verdicts.isin(FAILED - {Verdict.VIOLATES}),
-        "waived": verdicts == Verdict.WAIVED,
-        "refused": verdicts == Verdict.REFUSED,
-        "undocumented": verdicts == Verdict.UNDOCUMENTED,
-        "skipped": verdicts.isin(SKIPPED - {Verdict.UNDOCUMENTED}),
-        "suite_errors": verdicts == Verdict.SUITE_ERROR,
-        "adapter_errors": verdicts == Verdict.ADAPTER_ERROR,
-    }
-    columns = pd.DataFrame({name: flag * number for name, flag in flags.items()})
+    columns = pd.DataFrame({name: verdicts.isin(among) * number for name, among in _ENDINGS.items()})
     return pd.concat([counted[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()
 
 
@@ -130,7 +122,7 @@ def products(rows: pa.Table) -> dict[str, str]:
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
     """Count the groups or cases that were not judged, by backend, verdict and reason, most first.
 
-    Refusals are left to `refusals.never_run`, or to the group that misses them.
+    Refusals are left to `conclusion.never_run`, or to the group that misses them.
     """
     skipped_rows = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
     skipped = skipped_rows.group_by(["backend", "verdict", "reason"], use_threads=False)

@@ -14,12 +14,12 @@ Time = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
 Texts = dict[str, str]
 
 
-class Suite(msgspec.Struct):
+class SuiteRecord(msgspec.Struct):
     version: str
     content_hash: str
 
 
-class Group(msgspec.Struct):
+class GroupRecord(msgspec.Struct):
     """The number of rows of a mandatory group, whose other entries are columns with the text that rows have there."""
 
     planned: Annotated[int, msgspec.Meta(ge=0)]
@@ -32,7 +32,7 @@ class PluginRecord(msgspec.Struct):
     fault: str
 
 
-class Budget(msgspec.Struct):
+class BudgetRecord(msgspec.Struct):
     """Seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
 
     seconds: Time
@@ -46,7 +46,7 @@ class Budget(msgspec.Struct):
             raise ValueError("a part has at least one case, and not all")
 
 
-class MergedRun(msgspec.Struct):
+class MergedRecord(msgspec.Struct):
     shard: str
     id: str
     host: Texts
@@ -62,8 +62,8 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "arguments": ("a list of texts", list[str]),
     "started": ("a Unix time", Time),
     "finished": ("a Unix time, or null while the run goes on", Time | None),
-    "mandatory": ("a list of groups with the number of their cases", list[Group], list[dict[str, str | int]]),
-    "suite": ("a version and a content_hash", Suite, Texts),
+    "mandatory": ("a list of groups with the number of their cases", list[GroupRecord], list[dict[str, str | int]]),
+    "suite": ("a version and a content_hash", SuiteRecord, Texts),
     "host": ("an object of texts", Texts),
     "backends": ("an object of objects of texts", dict[str, Texts]),
     "waivers": ("a list of waivers", list[dict[str, Any]]),
@@ -74,9 +74,9 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
 
 OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plan_cases": ("an integer", int),
-    "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", Budget),
+    "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
-    "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRun]),
+    "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
     "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""
