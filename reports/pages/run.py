@@ -1,4 +1,7 @@
-"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it."""
+"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it.
+
+The page has a card for each root cause: a sentence, a picture of the smallest case, and where it shows.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,7 @@ from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.checks import DIAGNOSIS
-from poolproof.reports.rows.evidence import (
-    EvidenceError,
-    evidence_path,
-    program_lines,
-    read_evidence,
-    shrunk_path,
-)
+from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED

@@ -1,4 +1,4 @@
-"""JSON objects that people may have damaged, cut off or mixed up, read with one sentence about what is wrong."""
+"""JSON objects that people may have damaged, cut off or mixed up: one sentence about what is wrong, or what differs."""
 
 from __future__ import annotations
 
