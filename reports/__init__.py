@@ -13,6 +13,6 @@ __all__ = ["load"]
 
 def load(run: Path | str) -> LoadedRun:
     """Read a run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
-    from poolproof.reports.loading import read  # who judges does without pandas
+    from poolproof.reports.loading import LoadedRun  # who judges does without pandas
 
-    return read(Path(run))
+    return LoadedRun(Path(run))

@@ -18,26 +18,26 @@ from poolproof.reports.bundle.verification import Signer
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
+from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
 from poolproof.reports.figures.history import query as query_history
 from poolproof.reports.figures.tables import failing_row
-from poolproof.reports.pages.comparison import write_comparison
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
+from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows.merging import Mandatory
 from poolproof.reports.rows.merging import merge as join_runs
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.terminal import comparison as terminal_comparison
-from poolproof.reports.terminal import history as terminal_history
 from poolproof.reports.terminal import run as terminal
-from poolproof.reports.terminal import verification as terminal_verification
 from poolproof.reports.terminal.command_line import PATH, CommandGroup
 from poolproof.reports.terminal.painting import console
+from poolproof.reports.terminal.results import in_form, show_comparison, show_runs, show_verification
 from poolproof.reports.waivers import check_terms
 from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
 
@@ -128,7 +128,7 @@ def verify_with(draw: Redraw) -> click.Command:
         """
         by = Signer(signer, signed or attestation.attestation_path(bundle)) if signer else None
         verification = check_bundle(bundle, fingerprint, draw, by)
-        terminal_verification.show(verification, console())
+        show_verification(verification, console())
         sys.exit(verification.overall)
 
     return verify
@@ -179,11 +179,11 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     comparison = compare_runs(before, after)
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
-    if markdown:
-        write_comparison(comparison, overall, markdown, "comparison.md.j2")
-    if page:
-        write_comparison(comparison, overall, page, "comparison.html.j2")
-    terminal_comparison.show(comparison, overall, console())
+    for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
+        if path:
+            words = {"word": WORDS[overall], "verdict_class": VERDICT_CLASSES[overall]}
+            write_page(path, template, comparison=comparison, **words, group=GROUP, measured=MEASURED)
+    show_comparison(comparison, overall, console())
     sys.exit(overall)
 
 
@@ -208,7 +208,7 @@ def history_list(folder: Path, every: bool) -> None:
     """List the runs of a HISTORY, the latest last."""
     entries = _entries(folder)
     runs = entries.runs if every else entries.runs.tail(20)
-    terminal_history.show_runs(runs, len(entries.runs), console())
+    show_runs(runs, len(entries.runs), console())
 
 
 _QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
@@ -232,7 +232,7 @@ Example: which operators got slower?
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def history_query(folder: Path, sql: str, form: str) -> None:
     """Answer a question in SQL about a HISTORY."""
-    click.echo(terminal_history.in_form(query_history(_entries(folder), sql), form), nl=False)
+    click.echo(in_form(query_history(_entries(folder), sql), form), nl=False)
 
 
 @click.command()

@@ -11,16 +11,17 @@ from pathlib import Path
 import pandas as pd
 
 from poolproof.reports.figures import tables
-from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.schema import COLUMNS
 
 
 class LoadedRun:
     """One run. Every frame is made on access, and is yours to change."""
 
-    def __init__(self, digest: Digest) -> None:
-        self._digest = digest
-        self.folder = digest.folder
+    def __init__(self, folder: Path) -> None:
+        """Read the run in a folder; `NotARun` if there is none."""
+        self._digest = read_digest(folder)
+        self.folder = folder
 
     @property
     def overall(self) -> str:
@@ -80,8 +81,3 @@ class LoadedRun:
         N), bias_ulp in ulp of S, margin_min.
         """
         return self._digest.precision.copy()
-
-
-def read(folder: Path) -> LoadedRun:
-    """Read the run in a folder; `NotARun` if there is none."""
-    return LoadedRun(read_digest(folder))

@@ -24,9 +24,9 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
-from poolproof.reports.rows.differences import first_difference, first_key
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.plugins import other_plugins
+from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.store import (
     DEFAULT_FOLDER,
     NotARun,
@@ -52,7 +52,7 @@ class CannotOpen(BadInput):
 class _Run:
     """``run.json`` while the run lasts, the progress of its workers, and the digest of the finished run.
 
-    ``to_do`` says how many cases of each aspect are left to do.
+    ``planned`` and ``to_do`` say how many cases each aspect has, and how many of them were left to do at its begin.
     """
 
     def __init__(self, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
@@ -60,42 +60,11 @@ class _Run:
         self.record = record
         self.digest: Digest | None = None
         self.remarks: list[str] = []
-        self._to_do, self._planned = Counter(to_do), _planned(record["mandatory"])
-        self.progress = self._progress_of(self._to_do)
+        self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
+        self.progress = self.progress_of(self.to_do)
         write_run(folder, self.record)
 
-    def narrow(self, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
-        """Make ``mandatory`` all that has to be judged: the groups of the selected ``tests``."""
-        selected = _planned(mandatory)
-        to_do = self._to_do - (self._planned - selected)
-        self.progress = self._progress_of(to_do)
-        self.record |= {
-            "mandatory": list(mandatory),
-            "planned_cases": to_do.total(),
-            "narrowed": {"selected": selected.total(), "planned": self._planned.total(), "tests": list(tests)},
-        }
-        write_run(self.folder, self.record)
-
-    def allot(
-        self,
-        asked: Mapping[str, Sequence[int]],
-        beyond: Mapping[str, int],
-        mandatory: Sequence[Mapping[str, Any]],
-        seconds: float,
-    ) -> None:
-        """Make ``mandatory`` all that has to be judged, as far as the time budget went.
-
-        Of the blocks in ``asked`` [cases, of so many] were run in these seconds, and of those in ``beyond`` so many
-        that the plan does not have.
-        """
-        budget = self.record["budget"]
-        budget |= {"asked": dict(asked), "took": budget["took"] + seconds}
-        if beyond:
-            budget["beyond"] = dict(beyond)
-        self.record["mandatory"] = list(mandatory)
-        write_run(self.folder, self.record)
-
-    def _progress_of(self, to_do: Mapping[str, int]) -> Progress:
+    def progress_of(self, to_do: Mapping[str, int]) -> Progress:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
 
     def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
@@ -190,8 +159,15 @@ def run_folder(given: Path | None, resume: bool) -> Path:
     if any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
-        _check_is_run(folder)
-        _empty(folder)
+        try:
+            read_run(folder)  # only runs are ever deleted
+        except NotARun as error:
+            raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
+        for path in folder.iterdir():  # the folder itself carries the lock
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
     return folder
 
 
@@ -261,8 +237,17 @@ def begin(
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
-    """Narrow the run to the ``mandatory`` groups of these ``tests``, and show it wherever the run is shown."""
-    config.stash[_RUN].narrow(tests, mandatory)
+    """Narrow the run to the ``mandatory`` groups of the selected ``tests``, and show it wherever the run is shown."""
+    run = config.stash[_RUN]
+    selected = _planned(mandatory)
+    to_do = run.to_do - (run.planned - selected)
+    run.progress = run.progress_of(to_do)
+    run.record |= {
+        "mandatory": list(mandatory),
+        "planned_cases": to_do.total(),
+        "narrowed": {"selected": selected.total(), "planned": run.planned.total(), "tests": list(tests)},
+    }
+    write_run(run.folder, run.record)
 
 
 def allot(
@@ -272,8 +257,17 @@ def allot(
     mandatory: Sequence[Mapping[str, Any]],
     seconds: float,
 ) -> None:
-    """Narrow the run to what a time budget was enough for, and show it wherever the run is shown."""
-    config.stash[_RUN].allot(asked, beyond, mandatory, seconds)
+    """Narrow the run to what a time budget was enough for, the ``mandatory`` groups, wherever the run is shown.
+
+    Of the blocks in ``asked`` [cases, of so many] were run in these seconds, and of those in ``beyond`` so many that
+    the plan does not have.
+    """
+    run = config.stash[_RUN]
+    run.record["budget"] |= {"asked": dict(asked), "took": run.record["budget"]["took"] + seconds}
+    if beyond:
+        run.record["budget"]["beyond"] = dict(beyond)
+    run.record["mandatory"] = list(mandatory)
+    write_run(run.folder, run.record)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
@@ -304,38 +298,27 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
     return count
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _progress.update(report)
-
-
-class _Progress:
-    """Prints lines of progress; pytest gives the hook above no config, hence a module-level holder."""
-
-    def __init__(self) -> None:
-        self._config: pytest.Config | None = None
-
-    def attach(self, config: pytest.Config) -> None:
-        self._config = config
-
-    def update(self, report: pytest.TestReport) -> None:
-        if self._config is None or report.when != "call" or _RUN not in self._config.stash:
-            return
-        run = self._config.stash[_RUN]
-        for name, counts in report.user_properties:
-            if name == "poolproof":
-                cases, failed = cast("tuple[dict[str, int], int]", counts)
-                run.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
-        line = run.progress.line()
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if line and reporter is not None:
-            reporter.write_line(f"\n{line}")
-
-
-_progress = _Progress()
-
-
 def pytest_sessionstart(session: pytest.Session) -> None:
-    _progress.attach(session.config)
+    global _config
+    _config = session.config
+
+
+_config: pytest.Config | None = None
+"""Config of the session, which pytest does not give to the hook below."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count a test that has ended, and print a line of progress when it is time for one."""
+    if _config is None or report.when != "call" or _RUN not in _config.stash:
+        return
+    progress = _config.stash[_RUN].progress
+    for name, counts in report.user_properties:
+        if name == "poolproof":
+            cases, failed = cast("tuple[dict[str, int], int]", counts)
+            progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
+    line, reporter = progress.line(), _config.pluginmanager.get_plugin("terminalreporter")
+    if line and reporter is not None:
+        reporter.write_line(f"\n{line}")
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -404,23 +387,6 @@ def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
     if key not in was:
         return f"without waiver {key!r}, which is given now"
     return f"with another waiver {key!r} than is given now"
-
-
-def _empty(folder: Path) -> None:
-    """Remove what is in a folder; the folder itself carries the lock."""
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def _check_is_run(folder: Path) -> None:
-    """Raise `CannotOpen` for a folder that is no run: only runs are ever deleted."""
-    try:
-        read_run(folder)
-    except NotARun as error:
-        raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:

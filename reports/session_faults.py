@@ -31,9 +31,13 @@ class SessionFaults:
         self._session: pytest.Session | None = None
         self.first = ""
 
-    def note(self, error: Exception) -> None:
+    def note(self, fault: Exception | str) -> None:
         """Stop the session for that reason, unless it has one already."""
-        self._note(sentence(error))
+        self.first = self.first or (fault if isinstance(fault, str) else sentence(fault))
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_OUTPUT] = self.first
+        if self._session is not None:
+            self._session.shouldstop = _STOPPED
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -42,13 +46,6 @@ class SessionFaults:
             yield
         except (CannotWrite, OSError) as error:
             self.note(error)
-
-    def _note(self, fault: str) -> None:
-        self.first = self.first or fault
-        if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[_OUTPUT] = self.first
-        if self._session is not None:
-            self._session.shouldstop = _STOPPED
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
@@ -72,7 +69,7 @@ class SessionFaults:
     def pytest_testnodedown(self, node: Any) -> None:
         fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
         if fault:
-            self._note(fault)
+            self.note(fault)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:

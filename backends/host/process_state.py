@@ -82,10 +82,17 @@ class ProcessState:
         settled = _in_words(self._state)
         return [StateChange(what, before[what], after[what], settled[what] == before[what]) for what in changed]
 
+    def computes_otherwise(self) -> bool:
+        """Tell whether the next call would compute in another mode than the last began in."""
+        return self._look_at_floating() != self._state[0]
+
+    def _look_at_floating(self) -> int:
+        _LIBM.fegetenv(self._floating)
+        return int.from_bytes(self._floating.raw, "little") & _MASK
+
     def _look(self) -> tuple[Any, ...]:
         """Everything that is compared, as it comes."""
-        _LIBM.fegetenv(self._floating)
-        floating = int.from_bytes(self._floating.raw, "little") & _MASK
+        floating = self._look_at_floating()
         status = os.pread(self._status, 4096, 0)
         umask, threads, signals = (status.find(name) for name in (b"Umask:", b"Threads:", b"SigBlk:"))
         try:

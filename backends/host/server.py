@@ -119,7 +119,7 @@ class RequestServer:
             outcomes.append(write_outcome(outcome, call))
             if number == 1 and request.get("declare"):
                 done["declared"] = self.declared(call)  # the route is that of the last call
-            if outcome.status is not Status.COMPLETED:
+            if outcome.status is not Status.COMPLETED or self.state.computes_otherwise():
                 break
         return self.with_state(done)
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.clusters.members import SIZED, size_of
+from poolproof.reports.clusters.clustering import SIZED, size_of
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.pages.cards import cards
-from poolproof.reports.pages.run import write_run_page
+from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.store import read_rows

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from poolproof.reports.figures.comparison import Comparison, compare
-from poolproof.reports.figures.drift import FASTER, SLOWER, time_drift
+from poolproof.reports.figures.comparison import FASTER, SLOWER, Comparison, compare, time_drift
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 from reports_made_up import OPERATORS, Recipe, made_up_record, make_run

@@ -13,7 +13,7 @@ import pytest
 from poolproof.reports import load
 from poolproof.reports.clusters import FailureCluster, cluster_failures
 from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.issues import IssueHistory, issue_histories
+from poolproof.reports.figures.trends import IssueHistory, issue_histories
 from poolproof.reports.rows.features import READ, feature_table, geometry_of
 from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
@@ -265,7 +265,7 @@ def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch:
     rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
     everything = found(rows)
     monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_FAILING", 150)
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.members"), "CHUNK_ROWS", 64)
+    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "CHUNK_ROWS", 64)
     some = found(rows)
     assert [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in some if dilated(each.smallest)] == [
         (each.terms, each.failing, each.cases, dict(each.kinds)) for each in everything if dilated(each.smallest)

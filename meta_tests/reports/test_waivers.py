@@ -10,8 +10,7 @@ import pytest
 
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, shipped
-from poolproof.reports.waivers.patterns import matches_any
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, matches_any, shipped
 from poolproof.suites.plan.aspects import ALL_CHECKS
 
 TODAY = date(2026, 11, 21)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import struct
 import zlib
@@ -65,8 +66,7 @@ def unpack(archive: ZipFile, member: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with archive.open(member) as source, target.open("xb") as file:
-            while block := source.read(1 << 20):
-                file.write(block)
+            shutil.copyfileobj(source, file)
     except UNREADABLE as error:
         raise NotABundle(f"{member} cannot be unpacked: {_sentence(error)}") from error
 

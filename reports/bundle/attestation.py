@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.libraries import library_contents
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
@@ -26,8 +26,6 @@ PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 _RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
 """The predicate's word for an overall verdict."""
-
-_LIBRARY = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class AttestationError(BadInput):
@@ -46,7 +44,7 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
     dsse = _library().dsse
     payload = json.dumps(_statement(bundle, digest), sort_keys=True, separators=(",", ":")).encode()
     envelope = dsse.Envelope(payload, PAYLOAD_TYPE, {})
-    envelope.sign(_signer(key))
+    envelope.sign(_key(key, signs=True))
     path.write_text(json.dumps(envelope.to_dict(), indent=2) + "\n", encoding="utf-8")
     return path
 
@@ -71,7 +69,9 @@ def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) 
 def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
     with bundle.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
-    subjects = {"bundle": content} | _judged_libraries(digest.run)
+    subjects = {"bundle": content}
+    for backend, environment in digest.run["backends"].items():
+        subjects |= {f"{backend} {name}": value for name, value in library_contents(environment).items()}
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": value}} for name, value in subjects.items()],
@@ -90,16 +90,6 @@ def _predicate(digest: Digest) -> dict[str, Any]:
     failed = records(counts[counts["violates"] > 0])
     violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in failed})
     return {"result": _RESULTS[digest.conclusion.overall], "configuration": [suite, plan], "failedTests": violated}
-
-
-def _judged_libraries(run: Mapping[str, Any]) -> dict[str, str]:
-    """Map backend and name of every library that the run's backends loaded to its SHA-256."""
-    return {
-        f"{backend} {name}": match[1]
-        for backend, environment in run["backends"].items()
-        for name, description in environment.items()
-        if name.startswith("library ") and (match := _LIBRARY.match(description))
-    }
 
 
 def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
@@ -128,37 +118,24 @@ def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | N
     return statement
 
 
-def _signer(path: Path) -> Any:
-    """Make securesystemslib's signer of a private key."""
-    from cryptography.hazmat.primitives import serialization
+def _key(path: Path, *, signs: bool = False) -> Any:
+    """Make securesystemslib's key of a public key, or the signer of a private one."""
+    from cryptography.hazmat.primitives import serialization as keys
 
-    content = _content(path)
-    load = serialization.load_ssh_private_key if b"OPENSSH" in content else serialization.load_pem_private_key
-    try:
-        return _library().signer.CryptoSigner(load(content, password=None))
-    except (TypeError, ValueError) as error:
-        raise AttestationError(f"{path} is no private key that can sign without a pass phrase: {error}") from error
-
-
-def _key(path: Path) -> Any:
-    """Make securesystemslib's key of a public key."""
-    from cryptography.hazmat.primitives import serialization
-
-    content = _content(path)
-    load = serialization.load_pem_public_key if content.startswith(b"-----") else serialization.load_ssh_public_key
-    try:
-        return _library().signer.SSlibKey.from_crypto(load(content))
-    except (TypeError, ValueError) as error:
-        raise AttestationError(f"{path} is no public key: {error}") from error
-
-
-def _content(path: Path) -> bytes:
     if path.exists() and not path.is_file():
         raise AttestationError(f"{path} is no key file")
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
+        if signs:
+            load_private = keys.load_ssh_private_key if b"OPENSSH" in content else keys.load_pem_private_key
+            return _library().signer.CryptoSigner(load_private(content, password=None))
+        load = keys.load_pem_public_key if content.startswith(b"-----") else keys.load_ssh_public_key
+        return _library().signer.SSlibKey.from_crypto(load(content))
     except OSError as error:
         raise AttestationError(f"key {path} cannot be read: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        kind = "private key that can sign without a pass phrase" if signs else "public key"
+        raise AttestationError(f"{path} is no {kind}: {error}") from error
 
 
 def _library() -> Any:

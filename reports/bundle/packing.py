@@ -15,9 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import pandas as pd
@@ -63,6 +61,8 @@ def derived_files(digest: Digest, scratch: Path) -> dict[str, Path]:
 
 
 def _tables(digest: Digest) -> dict[str, str]:
+    run = digest.run
+    waivers = [(review.waiver.id, str(review.state), review.cases, review.waiver.expires) for review in digest.waivers]
     return {
         VERDICT: _json(digest.conclusion.to_record()),
         "tables/verdicts.csv": _csv(digest.counts.reset_index()),
@@ -71,19 +71,12 @@ def _tables(digest: Digest) -> dict[str, str]:
         "tables/checks.csv": _csv(digest.checks.reset_index()),
         "tables/precision.csv": _csv(digest.precision.reset_index()),
         "tables/failures.csv": _csv(_failure_list(digest)),
-        "tables/waivers.csv": _csv(_waiver_list(digest)),
-        "environment.json": _json(environment(digest.run)),
+        "tables/waivers.csv": _csv(pd.DataFrame(waivers, columns=["waiver", "state", "cases", "expires"])),
+        "environment.json": _json(
+            {"plan": {name: run[name] for name in ("plan", "seed", "arguments")}}
+            | {name: run[name] for name in ("suite", "host", "backends")}
+        ),
         "waivers.toml": to_toml([review.waiver for review in digest.waivers]),
-    }
-
-
-def environment(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run was judged on: plan, suite, host and backends."""
-    return {
-        "plan": {name: run[name] for name in ("plan", "seed", "arguments")},
-        "suite": run["suite"],
-        "host": run["host"],
-        "backends": run["backends"],
     }
 
 
@@ -99,11 +92,6 @@ def _failure_list(digest: Digest) -> pd.DataFrame:
     rows = records(failed)
     failed["reason"], failed["replay"] = list(map(message, rows)), list(map(replay_line, rows))
     return failed[[*listed, "violated", "replay"]]
-
-
-def _waiver_list(digest: Digest) -> pd.DataFrame:
-    lines = [(review.waiver.id, str(review.state), review.cases, review.waiver.expires) for review in digest.waivers]
-    return pd.DataFrame(lines, columns=["waiver", "state", "cases", "expires"])
 
 
 def _case_texts(digest: Digest) -> dict[str, str]:

@@ -59,7 +59,11 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
     if draw.further is not None:
         yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
     rows = everything.filter(~_AUXILIARY & PLANNED)
-    numbers = _row_numbers(rows)
+    numbers = defaultdict[tuple[str, str], list[int]](list)
+    for number, (backend, block) in enumerate(
+        zip(*(rows[name].to_pylist() for name in ("backend", "block")), strict=True)
+    ):
+        numbers[backend, block or ""].append(number)
     for backend, block, planned in draw.questions(digest.run):
         found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
@@ -76,15 +80,6 @@ def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> 
             problem = f"is of no further case: {error}"
         if problem:
             yield f"{row['block']}: {_named(_key(row))} {problem}"
-
-
-def _row_numbers(rows: pa.Table) -> dict[tuple[str, str], list[int]]:
-    """Return the numbers of the rows of each block of each backend."""
-    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
-    keys = zip(rows["backend"].to_pylist(), rows["block"].to_pylist(), strict=True)
-    for number, (backend, block) in enumerate(keys):
-        numbers[backend, block or ""].append(number)
-    return numbers
 
 
 def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Iterator[str]:

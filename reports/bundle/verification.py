@@ -12,12 +12,13 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -99,17 +100,23 @@ def verify(
             raise NotABundle(f"{bundle} is no bundle: it has no {SUMS}")
         sums = _read_small(archive, SUMS)
         actual = hashlib.sha256(sums).hexdigest()
-        steps = [_fingerprint_step(actual, fingerprint)] if fingerprint else []
-        steps += [_hash_step(archive, sums)]
+        steps = []
+        if fingerprint:
+            other = () if actual == fingerprint.lower() else (f"the fingerprint is {actual}, not {fingerprint}",)
+            steps.append(Step("the fingerprint is the one given", other))
+        steps.append(_hash_step(archive, sums))
         folder, verdict = Path(scratch) / "run", ""
         try:
             digest = _unpacked(archive, folder)
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(str(folder), 'it')}",)))
         else:
-            steps += [_signature_step(bundle, digest, signer)] if signer else []
+            if signer:
+                signed = f"signed with the key of {signer.public_key.name}, with the libraries that were judged"
+                found = attestation.problems(bundle, digest, signer.attestation, signer.public_key)
+                steps.append(Step(signed, _shortened(found)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
-            verdict = "; ".join((digest.conclusion.overall.word, *digest.conclusion.reasons, *_asides(digest)))
+            verdict = _in_words(digest)
     return Verification(actual, tuple(steps), verdict)
 
 
@@ -127,20 +134,18 @@ def _unpacked(archive: ZipFile, folder: Path) -> Digest:
         _read_small(archive, "run.json")
     for name in recorded:
         unpack(archive, name, folder / name)
-    rows = sum(_metadata(part).num_rows for part in (folder / "rows").glob("*.parquet"))
+    rows = 0
+    for part in (folder / "rows").glob("*.parquet"):
+        try:
+            rows += pq.read_metadata(part).num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
     if rows > _MAX_ROWS:
         raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MAX_ROWS:,}")
     try:
         return read_digest(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
         raise NotABundle(f"its record is damaged ({type(error).__name__}: {error})") from error
-
-
-def _metadata(part: Path) -> pq.FileMetaData:
-    try:
-        return pq.read_metadata(part)
-    except (pa.ArrowException, OSError) as error:
-        raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
 
 
 def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: Path) -> Iterator[Step]:
@@ -166,16 +171,6 @@ def _read_small(archive: ZipFile, member: str) -> bytes:
         raise NotABundle(f"{member} cannot be unpacked: {error}") from error
 
 
-def _fingerprint_step(actual: str, expected: str) -> Step:
-    same = actual == expected.lower()
-    return Step("the fingerprint is the one given", () if same else (f"the fingerprint is {actual}, not {expected}",))
-
-
-def _signature_step(bundle: Path, digest: Digest, signer: Signer) -> Step:
-    found = _shortened(attestation.problems(bundle, digest, signer.attestation, signer.public_key))
-    return Step(f"signed with the key of {signer.public_key.name}, with the libraries that were judged", found)
-
-
 def _hash_step(archive: ZipFile, sums: bytes) -> Step:
     lines = sums.decode("utf-8", errors="replace").splitlines()
     expected = {name: value for value, _, name in (line.partition("  ") for line in lines)}
@@ -189,14 +184,11 @@ def _hash_step(archive: ZipFile, sums: bytes) -> Step:
 
 def _hash(archive: ZipFile, name: str) -> str:
     """Hash a file by SHA-256; empty when the archive itself finds it damaged."""
-    content = hashlib.sha256()
     try:
         with archive.open(name) as file:
-            while block := file.read(1 << 20):
-                content.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except UNREADABLE:
         return ""
-    return content.hexdigest()
 
 
 def _suite_step(run: Mapping[str, Any]) -> Step:
@@ -237,7 +229,10 @@ def _plan_step(digest: Digest, draw: Redraw) -> Step:
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     """Make again everything that follows from the recorded; of another suite's bundle the verdict alone."""
     if digest.run["suite"] != suite_identity():
-        stored, now = _stored_verdict(archive), digest.conclusion.overall.word
+        stored, now = "unreadable", digest.conclusion.overall.word
+        with suppress(BadInput, KeyError):
+            text = _read_small(archive, VERDICT).decode(errors="replace")
+            stored = str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
         problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
         return Step("the verdict follows from the rows", tuple(problems))
     try:
@@ -253,14 +248,6 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
                 problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
     return Step(f"verdict, tables and pages follow from {judged}", _shortened(iter(problems)))
-
-
-def _stored_verdict(archive: ZipFile) -> str:
-    try:
-        text = _read_small(archive, VERDICT).decode(errors="replace")
-        return str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
-    except (BadInput, KeyError):
-        return "unreadable"
 
 
 _LOST = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT})
@@ -289,8 +276,9 @@ def _contradiction(row: Row) -> str:
     if row["verdict"] not in set(Verdict):
         return f"has the verdict {row['verdict']!r}, and there is none"
     verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
-    found = _findings(row)
-    if found is None:
+    try:
+        found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
+    except (ValueError, RecursionError, msgspec.ValidationError):
         return "has findings that cannot be read"
     if unknown := sorted({*violated, *(row["checks_judged"] or ())} - CHECK_IDS):
         return f"names the check {unknown[0]!r}, and there is none"
@@ -302,7 +290,6 @@ def _contradiction(row: Row) -> str:
 def _contradiction_of_kind(
     row: Row, verdict: Verdict, violated: Sequence[str], found: Sequence[Mapping[str, Any]]
 ) -> str:
-    deviates = bool(violated) or bool(row["n_reject"])
     if verdict in FAILED | {Verdict.WAIVED}:
         if not violated:
             return f"is said to be {verdict}, and violates nothing"
@@ -311,7 +298,7 @@ def _contradiction_of_kind(
         if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
             return "violates a check that did not judge it"
         return "ended otherwise than its finding says" if verdict in _LOST and violated != [SURVIVAL] else ""
-    if deviates:
+    if violated or row["n_reject"]:
         return f"is said to be {verdict}, and its own columns say it deviates"
     if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
         return "is said to conform, and no check judged it, without a reason"
@@ -329,16 +316,6 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     if row["verdict"] != Verdict.WAIVED and covering:
         return f"is covered by {', '.join(covering)}, but not waived"
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
-
-
-def _findings(row: Row) -> list[Mapping[str, Any]] | None:
-    """Parse the findings of a row; None if they cannot be read."""
-    try:
-        found = json.loads(row["findings"] or "[]")
-    except (ValueError, RecursionError):
-        return None
-    readable = isinstance(found, list) and all(isinstance(item, dict) for item in found)
-    return found if readable else None
 
 
 def _evidence_problems(digest: Digest) -> tuple[int, list[str]]:
@@ -368,13 +345,11 @@ def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
     return ""
 
 
-def _asides(digest: Digest) -> Iterator[str]:
-    """Yield what whoever reads the verdict has to know besides."""
-    if digest.conclusion.narrowed:
-        yield digest.conclusion.narrowed
-    used = [review.waiver.id for review in digest.waivers if review.state is State.USED]
-    if used:
-        yield f"{count_of(digest.conclusion.totals['waived'], 'case')} waived by {', '.join(used)}"
+def _in_words(digest: Digest) -> str:
+    """Describe the verdict of a run, its reasons, and what whoever reads it has to know besides."""
+    conclusion, used = digest.conclusion, [one.waiver.id for one in digest.waivers if one.state is State.USED]
+    waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
+    return "; ".join(filter(None, (conclusion.overall.word, *conclusion.reasons, conclusion.narrowed, waived)))
 
 
 def _shortened(problems: Iterator[str]) -> tuple[str, ...]:

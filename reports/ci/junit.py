@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -36,65 +35,63 @@ def write_junit(digest: Digest, path: Path) -> Path:
     for counts in records(_counts(digest, gaps)):
         backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
         if backend not in suites:
-            suites[backend] = _suite(root, digest.run, backend)
-            _root_causes(suites[backend], digest, backend)
+            suites[backend] = _suite(root, digest, backend)
         name = f"{dtype} {aspect or 'support'}".lstrip()
         case = ElementTree.SubElement(suites[backend], "testcase", classname=f"{backend}.{operator}", name=name)
-        _refusals(case, counts)
+        refused = {"refused as documented": counts["refused"], "refused undocumented": counts["undocumented"]}
+        if any(refused.values()):  # calls that were never run
+            _add_properties(case, refused)
         _result(case, counts, gaps.get(key), examples.get(key, ""))
     for element in (*suites.values(), root):
-        _total(element)
-    _make_well_formed(root)
+        element.set("tests", str(len(element.findall(".//testcase"))))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            element.set(attribute, str(len(element.findall(f".//testcase/{tag}"))))
+    for element in root.iter():  # names and messages come from outside
+        element.text = element.text and _NOT_IN_XML.sub("?", element.text)
+        for name, value in element.attrib.items():
+            element.set(name, _NOT_IN_XML.sub("?", value))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     return path
 
 
-def _suite(root: ElementTree.Element, run: Mapping[str, Any], backend: str) -> ElementTree.Element:
-    """Add a test suite for a backend, with the environment as its properties."""
+def _suite(root: ElementTree.Element, digest: Digest, backend: str) -> ElementTree.Element:
+    """Add a test suite for a backend: the environment as its properties, a failing test case for each root cause."""
+    run = digest.run
     started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")
     suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=started)
-    properties = ElementTree.SubElement(suite, "properties")
-    about = {"plan": run["plan"], "seed": run["seed"], **run["host"], **run["backends"].get(backend, {})}
-    for name, value in about.items():
-        ElementTree.SubElement(properties, "property", name=name, value=str(value))
-    return suite
-
-
-def _root_causes(suite: ElementTree.Element, digest: Digest, backend: str) -> None:
-    """Add a failing test case for each root cause."""
+    _add_properties(
+        suite, {"plan": run["plan"], "seed": run["seed"], **run["host"], **run["backends"].get(backend, {})}
+    )
     for cluster in digest.root_causes:
         if cluster.backend == backend:
             case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.sentence)
             failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(cluster))
             failure.text = "\n".join([*asides(cluster), failure_text(cluster.smallest)])
+    return suite
 
 
-def _refusals(case: ElementTree.Element, counts: Record) -> None:
-    """Add as properties how many calls were never run because they were refused."""
-    refused = {"refused as documented": counts["refused"], "refused undocumented": counts["undocumented"]}
-    if any(refused.values()):
-        properties = ElementTree.SubElement(case, "properties")
-        for name, number in refused.items():
-            ElementTree.SubElement(properties, "property", name=name, value=str(number))
+def _add_properties(element: ElementTree.Element, values: Mapping[str, object]) -> None:
+    properties = ElementTree.SubElement(element, "properties")
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=str(value))
 
 
 def _result(case: ElementTree.Element, counts: Record, gap: Record | None, examples: str) -> None:
+    message = ""
     if counts["violates"]:
-        message = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
-        failure = ElementTree.SubElement(case, "failure", type="violates", message=message)
-        failure.text = examples
+        deviating = f"{count_of(counts['violates'], 'case')} of {counts['judged']:,} deviate"
+        ElementTree.SubElement(case, "failure", type="violates", message=deviating).text = examples
     elif gap:
         message = f"{gap['missing']:,} of {count_of(gap['planned'], 'planned case')} were not judged: {gap['because']}"
-        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif counts["undocumented"]:
         message = f"{count_of(counts['undocumented'], 'call')} refused, and no document is known that allows it"
-        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif raised := counts["suite_errors"] + counts["adapter_errors"]:
         message = f"{count_of(raised, 'case')} ended by an exception of the suite itself or of an adapter"
-        ElementTree.SubElement(case, "error", type="incomplete", message=message)
     elif not counts["judged"]:
         ElementTree.SubElement(case, "skipped", message="the backend does not have it")
+    if message:
+        ElementTree.SubElement(case, "error", type="incomplete", message=message)
 
 
 def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
@@ -105,14 +102,6 @@ def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
     for row in records(failures(digest.folder, tuple(dict.fromkeys((*_TEST_CASE, *KIND))))):
         texts.setdefault(tuple(row[name] for name in _TEST_CASE), []).append(failure_text(row))
     return {key: "\n\n".join(lines[:_MAX_EXAMPLES]) for key, lines in texts.items()}
-
-
-def _make_well_formed(root: ElementTree.Element) -> None:
-    """Replace characters that XML cannot write: names and messages come from outside."""
-    for element in root.iter():
-        element.text = element.text and _NOT_IN_XML.sub("?", element.text)
-        for name, value in element.attrib.items():
-            element.set(name, _NOT_IN_XML.sub("?", value))
 
 
 def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
@@ -129,9 +118,3 @@ def _counts(digest: Digest, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFr
     counts = digest.counts.groupby(level=_TEST_CASE).sum()
     known = counts.index.union(pd.MultiIndex.from_tuples(gaps, names=_TEST_CASE)) if gaps else counts.index
     return counts.reindex(known, fill_value=0).reset_index()
-
-
-def _total(element: ElementTree.Element) -> None:
-    element.set("tests", str(len(element.findall(".//testcase"))))
-    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        element.set(attribute, str(len(element.findall(f".//testcase/{tag}"))))

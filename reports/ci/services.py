@@ -11,7 +11,7 @@ from pathlib import Path
 
 from poolproof.reports.clusters import FailureCluster, asides
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import records
+from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.text import count_of
@@ -39,7 +39,15 @@ def remarks_about(digest: Digest) -> list[Annotation]:
 
     One warning is for all gaps, one for each stale waiver; the weightiest come first.
     """
-    return [*map(_root_cause, digest.root_causes), *_failures(digest), *_gaps(digest), *_stale_waivers(digest)]
+    remarks = [*map(_root_cause, digest.root_causes), *map(_failure, records(digest.unexplained))]
+    if len(digest.gaps):  # one remark for all: a machine without a device has hundreds of them for one cause
+        text = f"{'; '.join(digest.conclusion.reasons)}: {digest.gaps['because'].mode()[0]}"
+        remarks.append(Annotation("warning", "coverage", Overall.INCOMPLETE.word, text))
+    for review in digest.waivers:
+        if review.state in STALE:
+            title = f"waiver {review.waiver.id}: {review.state}"
+            remarks.append(Annotation("warning", f"waivers/{review.waiver.id}", title, review.waiver.reason))
+    return remarks
 
 
 def service(environment: Mapping[str, str]) -> str:
@@ -58,7 +66,9 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_li
     if name == "github":
         for line in github_lines(remarks):
             print_line(line)
-        _append_summary(digest, environment)
+        if target := environment.get("GITHUB_STEP_SUMMARY"):
+            with writing(Path(target)), open(target, "a", encoding="utf-8", opener=_open_at_once) as summary:
+                summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
     elif name == "gitlab":
         path = digest.folder / GITLAB_FILE
         with writing(path):
@@ -86,37 +96,11 @@ def _root_cause(cluster: FailureCluster) -> Annotation:
     return Annotation("error", place, f"{cluster.backend}: {cluster.sentence}", "\n".join(lines))
 
 
-def _failures(digest: Digest) -> list[Annotation]:
-    remarks = []
-    for row in records(digest.unexplained):
-        what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
-        title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
-        place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
-        remarks.append(Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}"))
-    return remarks
-
-
-def _gaps(digest: Digest) -> list[Annotation]:
-    """Return one remark for all gaps: a machine without a device has hundreds of them for one cause."""
-    if digest.gaps.empty:
-        return []
-    text = "; ".join(digest.conclusion.reasons)
-    return [Annotation("warning", "coverage", Overall.INCOMPLETE.word, f"{text}: {digest.gaps['because'].mode()[0]}")]
-
-
-def _stale_waivers(digest: Digest) -> list[Annotation]:
-    stale = [(review.waiver, review.state) for review in digest.waivers if review.state in STALE]
-    return [
-        Annotation("warning", f"waivers/{waiver.id}", f"waiver {waiver.id}: {state}", waiver.reason)
-        for waiver, state in stale
-    ]
-
-
-def _append_summary(digest: Digest, environment: Mapping[str, str]) -> None:
-    target = environment.get("GITHUB_STEP_SUMMARY")
-    if target:
-        with writing(Path(target)), open(target, "a", encoding="utf-8", opener=_open_at_once) as summary:
-            summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
+def _failure(row: Record) -> Annotation:
+    what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
+    title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
+    place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
+    return Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}")
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -1,12 +1,15 @@
-"""A cluster of failing cases with one condition, as far as rows tell it."""
+"""A cluster of failing cases with one condition, as far as rows tell it, and what is said of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolproof.reports.clusters.sentences import sentence
+from poolproof.reports.clusters.conditions import MIN_FAILING
 from poolproof.reports.clusters.terms import Term
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import spelled_value
+from poolproof.reports.rows.verdicts import Verdict
 
 FailureKind = tuple[str, str]
 """Verdict and first violated check."""
@@ -55,17 +58,17 @@ class FailureCluster:
 
     backend: str
     has_condition: bool
-    terms: tuple[Term, ...]
     failing: int
-    conforming: int
-    failing_others: int
-    conforming_others: int
-    ties: tuple[tuple[Term, ...], ...]
-    bounds: tuple[Bound, ...]
     kinds: tuple[tuple[FailureKind, int], ...]
-    margin: float
     smallest: Row
-    cases: frozenset[str] = frozenset()
+    cases: frozenset[str]
+    terms: tuple[Term, ...] = ()
+    conforming: int = 0
+    failing_others: int = 0
+    conforming_others: int = 0
+    ties: tuple[tuple[Term, ...], ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    margin: float = 0.0
 
     @property
     def is_exact(self) -> bool:
@@ -79,5 +82,87 @@ class FailureCluster:
 
     @property
     def sentence(self) -> str:
-        """Say what fails, under which condition, with the numbers of both sides."""
-        return sentence(self)
+        """Say what fails and when: "every case with A and B fails (212 of 212), none of 3,101 others does".
+
+        The others are cases that conform, held to the same checks, and failing ones that are not explained yet.
+        """
+        if not self.has_condition:
+            return _unexplained(self)
+        if not self.terms:
+            return f"every case held to {_checks(self)} fails ({self.failing:,} of {self.failing:,})"
+        met, condition = self.failing + self.conforming, spelled(self.terms)
+        if not self.conforming:
+            return f"every case with {condition} fails ({met:,} of {met:,}), {_outside(self)}"
+        return f"{self.failing:,} of {met:,} cases with {condition} fail, {_outside(self)}"
+
+
+_MAX_TIES = 3
+"""Ties that are named."""
+
+
+def headline(found: Sequence[FailureCluster]) -> str:
+    """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
+    causes = sum(cluster.has_condition for cluster in found)
+    unexplained = sum(cluster.failing for cluster in found if not cluster.has_condition)
+    if not causes:
+        return f"{_failing(unexplained)}, and no condition was found that tells which" if unexplained else ""
+    wrong = "One thing is wrong" if causes == 1 else f"{causes} things are wrong"
+    besides = f", and {_failing(unexplained)} that {'this does' if causes == 1 else 'they do'} not explain"
+    return wrong + (besides if unexplained else "")
+
+
+def _failing(number: int) -> str:
+    return "one case fails" if number == 1 else f"{number:,} cases fail"
+
+
+def asides(cluster: FailureCluster) -> list[str]:
+    """List what fails, what was seen beside each threshold, and other conditions that do as well."""
+    lines = [f"what fails: {kinds_of(cluster)}"]
+    beside = []
+    for bound in cluster.bounds:
+        conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
+        beside.append(f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}")
+    if beside:
+        lines.append("; ".join(beside))
+    if alike := dict.fromkeys(str(term) for tie in cluster.ties for term in tie if term not in cluster.terms):
+        lines.append(f"or, which the same cases have: {', '.join(list(alike)[:_MAX_TIES])}")
+    return lines
+
+
+def kinds_of(cluster: FailureCluster) -> str:
+    """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
+    endings = [
+        (check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in cluster.kinds
+    ]
+    return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
+
+
+def spelled(terms: Sequence[Term]) -> str:
+    """Describe a condition."""
+    *others, last = map(str, terms)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _outside(cluster: FailureCluster) -> str:
+    others = cluster.failing_others + cluster.conforming_others
+    if not others:
+        return "and there are no others"
+    verb = "does" if not cluster.conforming else "do"
+    if not cluster.failing_others:
+        return f"none of {others:,} others {verb}"
+    return f"{cluster.failing_others:,} of {others:,} others {'does' if cluster.failing_others == 1 else 'do'}"
+
+
+def _unexplained(cluster: FailureCluster) -> str:
+    if cluster.failing == 1:
+        return f"one case fails ({_checks(cluster)}): too few to tell what brings it about"
+    if cluster.failing < MIN_FAILING:
+        return f"{cluster.failing} cases fail ({_checks(cluster)}): too few to tell what brings them about"
+    return (
+        f"{cluster.failing:,} cases fail ({_checks(cluster)}), and nothing was found that they have in common and "
+        f"{cluster.conforming_others:,} conforming ones lack"
+    )
+
+
+def _checks(cluster: FailureCluster) -> str:
+    return ", ".join(dict.fromkeys(check for (_, check), _ in cluster.kinds))

@@ -8,25 +8,21 @@ looked at again. What no condition explains stays together as a cluster without 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.members import (
-    assign_others,
-    checks_of,
-    kind_of,
-    kinds_of_rows,
-    smallest_of,
-    without_terms,
-)
-from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, columns_of
+from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, Term, columns_of
 from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.features import READ, feature_table
+from poolproof.reports.rows.failures import is_shrunk, smallest_case
+from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8
@@ -58,18 +54,12 @@ def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
 def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
     searched, others = least_ids(failing, MAX_FAILING)
-    comparable, _ = least_ids(conforming[_is_comparable(conforming, failing)], MAX_CONFORMING)
+    broken = {check for _, check in _kinds(failing)}
+    is_comparable = [SURVIVAL in broken or not broken.isdisjoint(_checks(one)) for one in conforming["checks_judged"]]
+    comparable, _ = least_ids(conforming[is_comparable], MAX_CONFORMING)
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
-    found = assign_others(list(search.cluster_failures()), others)
+    found = _assign_others(list(search.cluster_failures()), others)
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
-
-
-def _is_comparable(conforming: pd.DataFrame, failing: pd.DataFrame) -> list[bool]:
-    """Select the rows that conform to a check that a failing one breaks."""
-    broken = {kind_of(*row)[1] for row in zip(failing["verdict"], failing["checks_violated"], strict=True)}
-    if SURVIVAL in broken:
-        return [True] * len(conforming)
-    return [not broken.isdisjoint(checks_of(judged)) for judged in conforming["checks_judged"]]
 
 
 def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -88,9 +78,6 @@ class _Candidate:
     cases: Mask
     others: Mask
 
-    def merged_with(self, other: _Candidate) -> _Candidate:
-        return _Candidate(self.cluster, self.cases | other.cases, self.others)
-
 
 class _Search:
     """Search for the clusters of one backend's rows; keeps which failing rows have none yet."""
@@ -98,8 +85,8 @@ class _Search:
     def __init__(self, rows: pd.DataFrame) -> None:
         self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
-        self._kinds = [kind_of(*row) for row in zip(rows["verdict"], rows["checks_violated"], strict=True)]
-        self._judged = [frozenset(checks_of(checks)) for checks in rows["checks_judged"]]
+        self._kinds = _kinds(rows)
+        self._judged = [frozenset(_checks(checks)) for checks in rows["checks_judged"]]
         self._columns = columns_of(feature_table(rows))
         self._unassigned = self._failing.copy()
 
@@ -112,8 +99,17 @@ class _Search:
         for found in distinct:
             others = [other.cases for other in distinct if other is not found]
             explained = np.logical_or.reduce(others or [~self._failing])
-            yield self._with_cases(found.cluster, found.cases, found.others & ~explained)
-        yield from self._unexplained()
+            members = _cluster_of(self._rows[found.cases], has_condition=True)
+            yield replace(
+                found.cluster,
+                failing_others=int((found.others & ~explained).sum()),
+                kinds=members.kinds,
+                smallest=members.smallest,
+                cases=members.cases,
+            )
+        verdicts = self._rows["verdict"].to_numpy(object)
+        for verdict in dict.fromkeys(verdicts[self._unassigned]):
+            yield self._without_terms(self._unassigned & (verdicts == verdict), has_condition=False)
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
         """Merge or drop candidates that may have the cause of an earlier one; dropped cases stay unexplained."""
@@ -125,7 +121,7 @@ class _Search:
             if found.cluster.is_sharp or not alike:
                 distinct.append(found)
             elif vague:
-                distinct[vague[0]] = distinct[vague[0]].merged_with(found)
+                distinct[vague[0]] = replace(distinct[vague[0]], cases=distinct[vague[0]].cases | found.cases)
             elif any(found.cluster.failing <= _MIN_SHARE * distinct[number].cluster.failing for number in alike):
                 self._unassigned |= found.cases
             else:
@@ -134,16 +130,6 @@ class _Search:
 
     def _kinds_among(self, group: Mask) -> set[FailureKind]:
         return {self._kinds[number] for number in np.flatnonzero(group)}
-
-    def _with_cases(self, cluster: FailureCluster, group: Mask, others: Mask) -> FailureCluster:
-        rows = self._rows[group]
-        return replace(
-            cluster,
-            failing_others=int(others.sum()),
-            kinds=tuple(kinds_of_rows(rows).most_common()),
-            smallest=smallest_of(rows),
-            cases=frozenset(rows["case_id"]),
-        )
 
     def _next(self) -> _Candidate | None:
         """Return the candidate that explains most of the rest; None where nothing is left or no condition is found."""
@@ -177,8 +163,18 @@ class _Search:
             return None
         taken = np.zeros(len(self._rows), np.bool_)
         taken[judged[found.mask & fails]] = True
-        bounds = _bounds(found, {column.feature: column for column in columns}, fails)
-        return _Candidate(self._cluster(found, bounds, taken, fails), taken, group & ~taken)
+        cluster = _cluster_of(
+            self._rows[taken],
+            has_condition=True,
+            terms=found.terms,
+            conforming=found.conforming,
+            failing_others=int(fails.sum()) - found.failing,
+            conforming_others=int((~fails).sum()) - found.conforming,
+            ties=found.ties,
+            bounds=_bounds(found, {column.feature: column for column in columns}, fails),
+            margin=found.margin,
+        )
+        return _Candidate(cluster, taken, group & ~taken)
 
     def _conforming(self, group: Mask) -> Mask:
         """Select the rows that conform and judged a check which some of the group break."""
@@ -187,30 +183,9 @@ class _Search:
         judged = [bool(checks) and (survived or not broken.isdisjoint(checks)) for checks in self._judged]
         return ~self._failing & np.array(judged, np.bool_)
 
-    def _cluster(self, found: ClusterCondition, bounds: tuple[Bound, ...], taken: Mask, fails: Mask) -> FailureCluster:
-        return FailureCluster(
-            backend=str(self._rows["backend"].iloc[0]),
-            has_condition=True,
-            terms=found.terms,
-            failing=found.failing,
-            conforming=found.conforming,
-            failing_others=int(fails.sum()) - found.failing,
-            conforming_others=int((~fails).sum()) - found.conforming,
-            ties=found.ties,
-            bounds=bounds,
-            kinds=tuple(kinds_of_rows(self._rows[taken]).most_common()),
-            margin=found.margin,
-            smallest=smallest_of(self._rows[taken]),
-            cases=frozenset(self._rows["case_id"][taken]),
-        )
-
-    def _unexplained(self) -> Iterator[FailureCluster]:
-        verdicts = self._rows["verdict"].to_numpy(object)
-        for verdict in dict.fromkeys(verdicts[self._unassigned]):
-            yield self._without_terms(self._unassigned & (verdicts == verdict), has_condition=False)
-
     def _without_terms(self, group: Mask, *, has_condition: bool) -> FailureCluster:
-        return without_terms(self._rows[group], int(self._conforming(group).sum()), has_condition=has_condition)
+        beside = int(self._conforming(group).sum())
+        return _cluster_of(self._rows[group], has_condition=has_condition, conforming_others=beside)
 
 
 def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:
@@ -221,11 +196,92 @@ def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: M
         rest = np.logical_and.reduce(others) if others else np.ones(len(fails), np.bool_)
         column = columns[term.feature]
         within, beyond = column.distinct(found.mask & fails), column.distinct(rest & ~fails & ~term.holds(column))
-        match term:
-            case AtLeast():
-                made.append(Bound(term.feature, int(within[0]), int(beyond[-1]) if len(beyond) else None))
-            case Below():
-                made.append(Bound(term.feature, int(within[-1]), int(beyond[0]) if len(beyond) else None))
-            case _:
-                pass
+        if isinstance(term, AtLeast | Below):
+            fails_at, conforms_at = (0, -1) if isinstance(term, AtLeast) else (-1, 0)
+            conforms = int(beyond[conforms_at]) if len(beyond) else None
+            made.append(Bound(term.feature, int(within[fails_at]), conforms))
     return tuple(made)
+
+
+CHUNK_ROWS = 20_000
+"""Rows whose features are made at a time: those of a million would take gigabytes."""
+
+SIZED = ("operator", "case", "shrunk")
+"""Columns that `size_of` reads."""
+
+
+def _kinds(rows: pd.DataFrame) -> list[FailureKind]:
+    pairs = zip(rows["verdict"], rows["checks_violated"], strict=True)
+    return [(verdict, next(iter(_checks(violated)), SURVIVAL)) for verdict, violated in pairs]
+
+
+def _checks(value: Any) -> Sequence[str]:
+    """Return the names of a column of checks; empty where it is no list."""
+    return () if value is None or isinstance(value, float) else value
+
+
+def size_of(row: Row) -> tuple[bool, float, float, int]:
+    """Return the sort key of a row's case: whether it was not shrunk, its elements, windows, and length of line."""
+    line = smallest_case(row)
+    call = geometry_of(str(row["operator"]), read_case(line))
+    if call is None:
+        return not is_shrunk(row), float("inf"), float("inf"), len(line)
+    return not is_shrunk(row), call.planes * prod(call.size), call.planes * prod(call.count), len(line)
+
+
+def _cluster_of(rows: pd.DataFrame, *, has_condition: bool, **about: Any) -> FailureCluster:
+    """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
+    sizes = [size_of(dict(zip(SIZED, row, strict=True))) for row in rows.reindex(columns=SIZED).to_numpy(object)]
+    (smallest,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
+    return FailureCluster(
+        backend=str(rows["backend"].iloc[0]),
+        has_condition=has_condition,
+        failing=len(rows),
+        kinds=tuple(Counter(_kinds(rows)).most_common()),
+        smallest={str(name): value for name, value in smallest.items()},
+        cases=frozenset(rows["case_id"]),
+        **about,
+    )
+
+
+def _assign_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
+    """Add ``others``, failing rows of the backend, each to the first cluster whose condition it meets.
+
+    What meets none joins the cluster of its verdict without a condition, or makes a new one.
+    """
+    clusters = list(found)
+    for start in range(0, len(others), CHUNK_ROWS):
+        clusters = list(_assign(clusters, others.iloc[start : start + CHUNK_ROWS]))
+    return clusters
+
+
+def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
+    columns = {column.feature: column for column in columns_of(feature_table(rows))}
+    left = np.ones(len(rows), np.bool_)
+
+    def meeting(terms: Sequence[Term]) -> Mask:
+        met = left.copy()
+        for term in terms:
+            met &= term.holds(columns[term.feature]) if term.feature in columns else False
+        return met
+
+    enlarged = []
+    for cluster in filter(lambda cluster: cluster.has_condition, found):
+        taken = meeting(cluster.terms)
+        left &= ~taken
+        enlarged.append(_enlarged(cluster, rows[taken]))
+    yield from (replace(cluster, failing_others=cluster.failing_others + int(left.sum())) for cluster in enlarged)
+    without = {cluster.smallest["verdict"]: cluster for cluster in found if not cluster.has_condition}
+    rest = {str(verdict): group for verdict, group in rows[left].groupby("verdict", sort=False)}
+    for verdict in dict.fromkeys([*without, *rest]):
+        added = rest.get(verdict, rows.iloc[:0])
+        yield _enlarged(without[verdict], added) if verdict in without else _cluster_of(added, has_condition=False)
+
+
+def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
+    """Add failing rows to a cluster."""
+    if not len(rows):
+        return cluster
+    kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))
+    cases = cluster.cases | frozenset(rows["case_id"])
+    return replace(cluster, failing=cluster.failing + len(rows), kinds=tuple(kinds.most_common()), cases=cases)

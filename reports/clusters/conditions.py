@@ -41,7 +41,7 @@ Chosen = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ClusterCondition:
-    """A conjunction of ``terms``, met by ``failing`` saved_by the failing rows and ``conforming`` of the others.
+    """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
 
     margin
         Bits by which it is better than chance would give, among all that were tried.
@@ -165,7 +165,8 @@ def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chose
     single = masks[:, labels.failing], masks[:, ~labels.failing]
     chosen: list[Chosen] = [()]
     for breadth in (_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:MAX_TERMS]:
-        margins = _margins(_met(chosen, single), single, chosen, bits, labels)
+        met = [np.stack([part[list(numbers)].min(axis=0, initial=1.0) for numbers in chosen]) for part in single]
+        margins = _margins((met[0], met[1]), single, chosen, bits, labels)
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()
         chosen = list(found)
@@ -194,17 +195,6 @@ def _largest(values: Real, most: int) -> NDArray[np.intp]:
     least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
     near = np.flatnonzero(values >= least)
     return near[np.argsort(-values[near], kind="stable")][:most]
-
-
-def _met(chosen: list[Chosen], single: Counted) -> Counted:
-    fails, passes = single
-    if chosen == [()]:
-        return np.ones((1, fails.shape[1]), np.float32), np.ones((1, passes.shape[1]), np.float32)
-    return _joined(chosen, fails), _joined(chosen, passes)
-
-
-def _joined(chosen: list[Chosen], masks: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.stack([masks[list(numbers)].min(axis=0) for numbers in chosen])
 
 
 def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:

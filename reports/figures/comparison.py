@@ -7,6 +7,7 @@ wrong, and are left out.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.figures import drift, tables
+from poolproof.reports.figures import tables
 from poolproof.reports.figures.coverage import NEVER_ASKED
+from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.libraries import library_text
@@ -57,7 +59,7 @@ class Comparison:
     newly_unjudged
         Per `GROUP` how many ``cases`` were judged before and are not now, and ``because``.
     precision, time
-        See `drift`.
+        See `precision_drift` and `time_drift`.
     environment
         ``what`` differs around the runs, ``before`` and ``after``.
     """
@@ -76,15 +78,8 @@ class Comparison:
     @property
     def is_nothing(self) -> bool:
         """Return whether no shown table has a line."""
-        tables = (
-            self.newly_failing,
-            self.fixed,
-            self.newly_unjudged,
-            self.less_precise,
-            self.drifted,
-            self.environment,
-        )
-        return all(table.empty for table in tables)
+        changes = (self.newly_failing, self.fixed, self.newly_unjudged)
+        return all(table.empty for table in (*changes, self.less_precise, self.drifted, self.environment))
 
     @property
     def in_one_line(self) -> str:
@@ -117,7 +112,7 @@ class Comparison:
 
     @property
     def has_drifted_for_the_worse(self) -> bool:
-        return len(self.less_precise) > 0 or bool((self.time["drift"] == drift.SLOWER).any())
+        return len(self.less_precise) > 0 or bool((self.time["drift"] == SLOWER).any())
 
     @property
     def overall(self) -> Overall:
@@ -133,17 +128,21 @@ def compare(before: Path, after: Path) -> Comparison:
     conforming = shared[(shared["state_before"] == Verdict.CONFORMS) & (shared["state_after"] == Verdict.CONFORMS)]
     ids = pa.array(conforming["case_id"], pa.string())
     failures = _failures(before), _failures(after)
+    was_failing = _with_state(failures[0], cases, "state_after")
+    left, right = (dict(_flat_environment(run)) for run in runs)
+    names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
+    changed = [(name, left.get(name, ""), right.get(name, "")) for name in names]
     return Comparison(
         before=runs[0],
         after=runs[1],
         shared=len(shared),
         transitions=_transitions(cases),
         newly_failing=_newly_failing(cases, *failures),
-        fixed=_fixed(cases, failures[0]),
+        fixed=_kinds(was_failing[~was_failing["state_after"].isin([FAILING, *_NOTHING_LEARNED])]),
         newly_unjudged=_newly_unjudged(cases, after, runs),
-        precision=drift.precision_drift(_precision(before, ids), _precision(after, ids)),
-        time=drift.time_drift(conforming),
-        environment=_environment_differences(*runs),
+        precision=precision_drift(_precision(before, ids), _precision(after, ids)),
+        time=time_drift(conforming),
+        environment=pd.DataFrame(changed, columns=["what", "before", "after"]),
     )
 
 
@@ -161,9 +160,8 @@ def _matched(before: Path, after: Path) -> pd.DataFrame:
 
 def _cases(folder: Path) -> pd.DataFrame:
     """Read the cases of a run; columns of few values are categories, so that millions fit into memory."""
-    rows = read_rows(
-        folder, [*GROUP, "case_id", "verdict", "call_seconds"], (pc.field("aspect") != "") & tables.PLANNED
-    )
+    columns = [*GROUP, "case_id", "verdict", "call_seconds"]
+    rows = read_rows(folder, columns, (pc.field("aspect") != "") & tables.PLANNED)
     table = rows.to_pandas(categories=[*GROUP, "verdict"])
     verdicts = table.pop("verdict")
     table["state"] = verdicts.map(lambda verdict: _STATES.get(verdict, verdict)).astype("category")
@@ -180,23 +178,21 @@ def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
 def _failures(folder: Path) -> pd.DataFrame:
     """Read the failed rows of a run with their `KIND`."""
     columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
-    return tables.with_violated(tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)).drop(
-        columns="checks_violated"
-    )
+    failed = tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)
+    return tables.with_violated(failed).drop(columns="checks_violated")
 
 
 def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Return kinds of failures of cases that did not fail, or were not there while nothing of their kind failed."""
-    known = after.merge(cases[[*KEY, "state_before"]].astype({"backend": str, "aspect": str}), on=list(KEY))
+    known = _with_state(after, cases, "state_before")
     seen = known.merge(before[list(KIND)].drop_duplicates(), on=list(KIND), how="left", indicator=True)["_merge"]
     was_absent = (known["state_before"] == ABSENT).to_numpy()
     new = (known["state_before"] != FAILING).to_numpy() & ~(was_absent & (seen == "both").to_numpy())
     return _kinds(known[new])
 
 
-def _fixed(cases: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
-    known = before.merge(cases[[*KEY, "state_after"]].astype({"backend": str, "aspect": str}), on=list(KEY))
-    return _kinds(known[~known["state_after"].isin([FAILING, *_NOTHING_LEARNED])])
+def _with_state(failures: pd.DataFrame, cases: pd.DataFrame, state: str) -> pd.DataFrame:
+    return failures.merge(cases[[*KEY, state]].astype({"backend": str, "aspect": str}), on=list(KEY))
 
 
 def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
@@ -209,14 +205,17 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     """Return what was judged before and is not now.
 
     A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. No run
-    has to judge the auxiliary calls of other cases.
+    has to judge the auxiliary calls of other cases. ``because`` is the commonest reason that the run gives for a group.
     """
     was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED) & (cases["aspect"] != NEIGHBOURS)]
     lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
     lost = lost.groupby([*GROUP, "state_after"], observed=True).size().rename("cases").reset_index()
     lost = lost.astype(dict.fromkeys([*GROUP, "state_after"], str))
     judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(GROUP)].drop_duplicates().astype(str)
-    plans = [_planned_cases(run) for run in runs]
+    plans: list[Counter[tuple[Any, ...]]] = [Counter(), Counter()]
+    for planned, run in zip(plans, runs, strict=True):
+        for group in run["mandatory"]:  # clauses of a group together
+            planned[tuple(group.get(name) for name in GROUP)] += group["planned"]
     still_judged = set(judged_now.itertuples(index=False, name=None))
     excused = [
         line.state_after == ABSENT
@@ -224,19 +223,7 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
         and (runs[0]["seed"] != runs[1]["seed"] or plans[1][key] < plans[0][key])
         for line, key in zip(lost.itertuples(), lost[list(GROUP)].itertuples(index=False, name=None), strict=True)
     ]
-    return _with_reasons(lost[~np.array(excused, bool)], after)
-
-
-def _planned_cases(run: Mapping[str, Any]) -> Counter[tuple[Any, ...]]:
-    """Count the planned cases of each `GROUP`, clauses together."""
-    planned: Counter[tuple[Any, ...]] = Counter()
-    for group in run["mandatory"]:
-        planned[tuple(group.get(name) for name in GROUP)] += group["planned"]
-    return planned
-
-
-def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
-    """Sum the lines per `GROUP`, each with the commonest reason that the run gives for it."""
+    lost = lost[~np.array(excused, bool)]
     skipped = tables.load(after, [*GROUP, "reason"], tables.WAS_SKIPPED)
     reasons = skipped.groupby(list(GROUP))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
     summed = lost.groupby(list(GROUP), as_index=False)["cases"].sum().merge(reasons, on=list(GROUP), how="left")
@@ -246,15 +233,8 @@ def _with_reasons(lost: pd.DataFrame, after: Path) -> pd.DataFrame:
 
 def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
     """Return precision per group over the cases that conform in both runs."""
-    rows = read_rows(folder, ["case_id", *drift.MEASURED, *tables.PRECISION], tables.CONFORMS)
-    return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), drift.MEASURED)
-
-
-def _environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> pd.DataFrame:
-    left, right = dict(_flat_environment(before)), dict(_flat_environment(after))
-    names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
-    lines = [(name, left.get(name, ""), right.get(name, "")) for name in names]
-    return pd.DataFrame(lines, columns=["what", "before", "after"])
+    rows = read_rows(folder, ["case_id", *MEASURED, *tables.PRECISION], tables.CONFORMS)
+    return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), MEASURED)
 
 
 def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -263,3 +243,58 @@ def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():
         for name, value in values.items():
             yield f"{title} {name}", str(value)
+
+
+MEASURED = ("backend", "operator", "dtype")
+"""Columns of the groups whose precision and time are compared."""
+
+SLOWER, FASTER = "slower", "faster"
+
+TOLERATED_RATIO = 1.1
+"""Ratio up to which times count as equal: caches, clocks and other processes change as much."""
+
+MIN_CASES = 20
+"""Groups with fewer timed cases say nothing about time."""
+
+_Z = 2.576
+"""Normal quantile of a two-sided interval of 99 %."""
+
+
+def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Return `MEASURED`, statistic, before, after and worse for every quantity that moved; worse ones first.
+
+    Both frames are those of `tables.precision` over the same cases.
+    """
+    lines = []
+    for group in before.index.intersection(after.index):
+        for quantity in QUANTITIES:
+            values = float(before.loc[group, quantity.column]), float(after.loc[group, quantity.column])
+            if not math.isclose(*values, rel_tol=1e-9) and not all(map(math.isnan, values)):
+                lines.append((*group, quantity.title, *values, quantity.is_worse(*values)))
+    table = pd.DataFrame(lines, columns=[*MEASURED, "statistic", "before", "after", "worse"]).astype({"worse": bool})
+    ascending = [False, True, True, True]
+    return table.sort_values(["worse", *MEASURED], ascending=ascending, kind="stable", ignore_index=True)
+
+
+def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
+    """Return per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
+
+    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole interval
+    lies beyond `TOLERATED_RATIO`; else ``drift`` is empty. The interval comes from order statistics and assumes no
+    distribution of times.
+    """
+    timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
+    ratios = timed["call_seconds_after"] / timed["call_seconds_before"]
+    groups = ratios.groupby([timed[name].astype(str) for name in MEASURED])
+    lines = []
+    for group, values in groups:
+        number, ascending = len(values), np.sort(values.to_numpy())
+        reach = _Z * math.sqrt(number) / 2
+        low, high = max(math.floor(number / 2 - reach), 0), min(math.ceil(number / 2 + reach), number - 1)
+        lines.append((*group, float(np.median(ascending)), float(ascending[low]), float(ascending[high]), number))
+    table = pd.DataFrame(lines, columns=[*MEASURED, "ratio", "low", "high", "cases"])
+    table["drift"] = ""
+    enough = table["cases"] >= MIN_CASES
+    table.loc[enough & (table["low"] > TOLERATED_RATIO), "drift"] = SLOWER
+    table.loc[enough & (table["high"] < 1 / TOLERATED_RATIO), "drift"] = FASTER
+    return table.sort_values("ratio", ascending=False, ignore_index=True)

@@ -1,16 +1,18 @@
-"""Conclusion of a run: one overall verdict, with the sentences that say why."""
+"""Conclusion of a run: one overall verdict, with the sentences that say why, and what was only refused, never run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from poolproof.reports.figures.refusals import named
+from poolproof.reports.rows.store import having
 from poolproof.reports.rows.text import count_of, duration
-from poolproof.reports.rows.verdicts import Overall, gravest
+from poolproof.reports.rows.verdicts import JUDGED, Overall, Verdict, gravest
 from poolproof.reports.waivers.review import STALE, Review
 
 
@@ -38,16 +40,9 @@ class Conclusion:
 
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of the bundle."""
-        return {
-            "verdict": self.overall.word,
-            "exit_status": int(self.overall),
-            "reasons": list(self.reasons),
-            "cases": dict(self.totals),
-            "planned": self.planned,
-            "missing": self.missing,
-            "narrowed": self.narrowed,
-            "further": self.further,
-        }
+        numbers = {name: getattr(self, name) for name in ("planned", "missing", "narrowed", "further")}
+        ended = {"verdict": self.overall.word, "exit_status": int(self.overall), "reasons": list(self.reasons)}
+        return ended | {"cases": dict(self.totals)} | numbers
 
 
 def conclude(
@@ -63,57 +58,42 @@ def conclude(
     A run that has deviations and gaps violates; the sentences name both.
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
-    deviations = [*_deviations(totals), *_stale_waivers(reviews, run)]
-    gaps = [*_raised(totals), *_refused(totals, coverage, never_run), *_unjudged(totals, coverage)]
+    missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
+    deviations = list(_deviations(totals, reviews if run["strict_waivers"] else ()))
+    gaps = list(_gaps(totals, coverage, never_run))
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further)
 
 
-def _deviations(totals: Mapping[str, int]) -> list[str]:
-    if not totals["violates"]:
-        return []
-    crashed = f", {totals['crashed']:,} of them by a crash or a time-out" if totals["crashed"] else ""
-    return [f"deviating and not waived: {totals['violates']:,} of {count_of(totals['judged'], 'judged case')}{crashed}"]
+def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
+    if totals["violates"]:
+        crashed = f", {totals['crashed']:,} of them by a crash or a time-out" if totals["crashed"] else ""
+        judged = count_of(totals["judged"], "judged case")
+        yield f"deviating and not waived: {totals['violates']:,} of {judged}{crashed}"
+    if stale := [f"{review.waiver.id} ({review.state})" for review in strictly_reviewed if review.state in STALE]:
+        yield f"stale waivers, about which this run is strict: {', '.join(stale)}"
 
 
-def _raised(totals: Mapping[str, int]) -> list[str]:
+def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> Iterator[str]:
+    """Name exceptions, the refusals that no document allows, and what is missing for other reasons."""
     raised = {
         "the suite itself raised an exception": totals["suite_errors"],
         "an adapter raised an exception or gave no outcome": totals["adapter_errors"],
     }
-    return [
-        f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
-        for what, number in raised.items()
-        if number
-    ]
-
-
-def _stale_waivers(reviews: Sequence[Review], run: Mapping[str, Any]) -> list[str]:
-    stale = [f"{review.waiver.id} ({review.state})" for review in reviews if review.state in STALE]
-    if not stale or not run["strict_waivers"]:
-        return []
-    return [f"stale waivers, about which this run is strict: {', '.join(stale)}"]
-
-
-def _refused(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> list[str]:
-    """Name the refusals that no document allows, and what was never run for them."""
-    refused = totals["undocumented"]
-    if not refused:
-        return []
-    cases = f"{refused:,} of {count_of(int(coverage['planned'].sum()), 'planned case')}"
-    only = f"; never run, only refused: {named(never_run)}" if len(never_run) else ""
-    return [f"refused, though no document of the implementation is known that allows it: {cases}{only}"]
-
-
-def _unjudged(totals: Mapping[str, int], coverage: pd.DataFrame) -> list[str]:
-    """Say what is missing for other reasons than a refusal."""
+    for what, number in raised.items():
+        if number:
+            yield f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
+    planned, refused = count_of(int(coverage["planned"].sum()), "planned case"), totals["undocumented"]
+    if refused:
+        only = f"; never run, only refused: {named(never_run)}" if len(never_run) else ""
+        allowed = "refused, though no document of the implementation is known that allows it"
+        yield f"{allowed}: {refused:,} of {planned}{only}"
     missing = (coverage["missing"] - coverage["refused"]).clip(lower=0)
     if missing.sum():
-        planned, groups = int(coverage["planned"].sum()), count_of(int((missing > 0).sum()), "group")
-        return [f"not judged: {int(missing.sum()):,} of {count_of(planned, 'planned case')}, in {groups}"]
-    return [] if totals["judged"] or totals["undocumented"] else ["no case was judged"]
+        yield f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
+    elif not totals["judged"] and not refused:
+        yield "no case was judged"
 
 
 def _narrowed(run: Mapping[str, Any], planned: int) -> str:
@@ -139,3 +119,52 @@ def _allotted(budget: Mapping[str, Any]) -> str:
     took, budgeted = duration(budget["took"]), duration(budget["seconds"])
     smallest = min((count / total for count, total in parts.values()), default=1.0)
     return f", in {took} of a budget of {budgeted}: at least 1 case and {100 * smallest:.1f} % of each block"
+
+
+ALL_CALLS = "every call"
+"""The class of a line where no call of an operator and dtype ran."""
+
+NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
+"""Columns that `never_run` needs."""
+
+_SUBJECT = ["backend", "operator", "dtype"]
+_UNDOCUMENTED = pc.field("verdict") == str(Verdict.UNDOCUMENTED)
+_WAS_CALLED = having("verdict", JUDGED | {Verdict.UNDOCUMENTED})
+_MAX_NAMED = 3
+
+
+def never_run(rows: pa.Table) -> pd.DataFrame:
+    """Return the classes of calls of which some were refused undocumented and none ran.
+
+    Columns: backend, operator, dtype, class (`ALL_CALLS` where nothing of the dtype ran, which then stands for all of
+    its classes), refused, because (the commonest reason). A class of which nothing was drawn is in no line.
+    """
+    judged = rows.filter(_WAS_CALLED).select(NEEDED)
+    if not judged.filter(_UNDOCUMENTED).num_rows:
+        return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
+    lines = _by_class(judged.to_pandas())
+    entirely = pd.MultiIndex.from_frame(lines.loc[lines["class"] == ALL_CALLS, _SUBJECT])
+    is_covered = pd.MultiIndex.from_frame(lines[_SUBJECT]).isin(entirely) & (lines["class"] != ALL_CALLS)
+    return lines[~is_covered].sort_values("refused", ascending=False, kind="stable", ignore_index=True)
+
+
+def _by_class(judged: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each class of calls of which some were ``refused`` undocumented and none ran."""
+    is_refused = judged["verdict"] == Verdict.UNDOCUMENTED
+    ran = ~is_refused & (judged["verdict"] != Verdict.REFUSED)
+    counted = judged.assign(refused=is_refused, ran=ran, reason=judged["reason"].where(is_refused))
+    counted["class"] = [[ALL_CALLS, *(() if words is None else words)] for words in judged["classes"]]
+    by_class = counted.explode("class", ignore_index=True).groupby([*_SUBJECT, "class"])
+    commonest = ("reason", lambda reasons: str(next(iter(reasons.mode()), "")))
+    lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=commonest).reset_index()
+    return lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
+
+
+def named(never: pd.DataFrame) -> str:
+    """Describe the first lines, those of an operator's dtypes together; empty where there are none."""
+    together: dict[str, set[str]] = {}
+    for operator, dtype, what in zip(never["operator"], never["dtype"], never["class"], strict=True):
+        together.setdefault(f"{what} of {operator}", set()).add(dtype)
+    texts = [f"{what} ({', '.join(sorted(dtypes))})" for what, dtypes in together.items()]
+    more = len(texts) - _MAX_NAMED
+    return ", ".join(texts[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")

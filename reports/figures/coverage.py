@@ -37,6 +37,11 @@ def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
     return list(dict.fromkeys(name for group in mandatory for name in group if name != "planned"))
 
 
+def group_text(line: Mapping[str, Any]) -> str:
+    """Join the columns that identify the group of a line of a coverage table."""
+    return " ".join(str(value) for name, value in line.items() if name not in COUNTS and value not in (None, ""))
+
+
 def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFrame:
     """Count per group the cases ``judged``, ``missing`` and ``refused``, with the commonest reason (``because``).
 
@@ -60,15 +65,11 @@ def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) 
         key = tuple(group[name] for name in columns)
         judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
         missing = max(group["planned"] - judged, 0)
-        reason = _commonest(reasons[key]) if missing else ""
+        own = reasons[key]  # of equally common ones the first of the alphabet; rows may have none
+        commonest = min(own, key=lambda reason: (-own[reason], reason is None, reason), default=None)
+        reason = "" if not missing else NEVER_ASKED if commonest is None else commonest
         lines.append({**group, "judged": judged, "refused": refused, "because": reason, "missing": missing})
     return pd.DataFrame(lines)
-
-
-def _commonest(reasons: Mapping[str | None, int]) -> str:
-    """Return the commonest reason, of equally common ones the first of the alphabet; rows may have none."""
-    commonest = min(reasons, key=lambda reason: (-reasons[reason], reason is None, reason), default=None)
-    return NEVER_ASKED if commonest is None else commonest
 
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
@@ -89,7 +90,11 @@ class GeometryGrid:
     columns: Sequence[str]
     down: str
     rows: Sequence[str]
-    counts: Sequence[Sequence[int]]
+    cases: Counter[tuple[str, str]]
+
+    @property
+    def counts(self) -> list[list[int]]:
+        return [[self.cases[row, column] for column in self.columns] for row in self.rows]
 
     @property
     def most(self) -> int:
@@ -100,28 +105,22 @@ def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
     """Return the grids of each backend, over its judged cases; none where no case has a geometry."""
     wanted = ["backend", "case", "planes", "elements"]
     rows = read_rows(folder, wanted, having("verdict", JUDGED) & pc.field("planes").is_valid())
-    sizes: dict[str, Counter[tuple[str, str]]] = {}
-    windows: dict[str, Counter[tuple[str, str]]] = {}
+    sizes, windows = (defaultdict[str, Counter[tuple[str, str]]](Counter) for _ in range(2))
     for backend, case, planes, elements in zip(*(rows[name].to_pylist() for name in wanted), strict=True):
         size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
-        sizes.setdefault(backend, Counter())[_size_class(PLANES, planes), size] += 1
-        windows.setdefault(backend, Counter()).update(filter(None, [_window_class(case)]))
+        sizes[backend][_size_class(PLANES, planes), size] += 1
+        windows[backend].update(filter(None, [_window_class(case)]))
     return {
         backend: [
-            _grid("How large", "cells of a plane", SIZES, "planes (N * C)", _names(PLANES), sizes[backend]),
-            _grid("Which windows", _KERNEL_CELLS, KERNELS, "along the axes", _RELATIONS, windows[backend]),
+            GeometryGrid(
+                "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES), sizes[backend]
+            ),
+            GeometryGrid(
+                "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS, windows[backend]
+            ),
         ]
         for backend in sizes
     }
-
-
-def _grid(
-    title: str, across: str, begins: Sequence[int], down: str, rows: Sequence[str], counts: Counter[tuple[str, str]]
-) -> GeometryGrid:
-    columns = _names(begins)
-    return GeometryGrid(
-        title, across, columns, down, rows, [[counts[row, column] for column in columns] for row in rows]
-    )
 
 
 def _window_class(line: str) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,9 @@ from poolproof.reports.clusters import FailureCluster
 from poolproof.reports.clusters.reading import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
-from poolproof.reports.figures.conclusion import Conclusion, conclude
+from poolproof.reports.figures.conclusion import NEEDED, Conclusion, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
-from poolproof.reports.figures.refusals import NEEDED, never_run
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of
@@ -30,7 +30,7 @@ from poolproof.reports.waivers.review import REVIEWED, Review, State, review, sc
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `refusals` define their columns. They count no further cases,
+    """One run in small tables; `tables`, `coverage` and `conclusion` define their columns. They count no further cases,
     of which only the clusters know.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
@@ -69,7 +69,19 @@ class Digest:
 
     @cached_property
     def plugin_faults(self) -> list[str]:
-        return plugin_faults(self.run, self.folder)
+        """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
+        plugins = self.run.get("plugins", [])
+        lines = [left_out_line(record) for record in plugins if record["fault"]]
+        if any(record["kind"] == PluginKind.STANDARD.word for record in plugins):
+            faults = defaultdict[str, list[str]](list)
+            broken = read_rows(self.folder, ["standards_broken"], pc.field("standards_broken").is_valid())
+            for line in chain.from_iterable(broken["standards_broken"].to_pylist()):
+                name, _, fault = line.partition(": ")
+                faults[name].append(fault)
+            for name, found in sorted(faults.items()):
+                cases = count_of(len(found), "case")
+                lines.append(f"standard {name!r} could not tell in {cases}; in one, {min(found)}")
+        return lines
 
     @cached_property
     def failures(self) -> pd.DataFrame:
@@ -155,26 +167,3 @@ def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
 def judging_day(run: Mapping[str, Any]) -> date:
     """Return the day that decides which waivers of a run had expired."""
     return date.fromisoformat(run["waivers_judged_on"])
-
-
-def plugin_faults(run: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
-    records = run.get("plugins", [])
-    lines = [left_out_line(record) for record in records if record["fault"]]
-    if any(record["kind"] == PluginKind.STANDARD.word for record in records):
-        lines += _broken_standards(folder)
-    return lines
-
-
-def _broken_standards(folder: Path) -> list[str]:
-    column = "standards_broken"
-    rows = read_rows(folder, [column], pc.field(column).is_valid())
-    faults: dict[str, list[str]] = defaultdict(list)
-    for lists in rows[column].to_pylist():
-        for line in lists:
-            name, _, fault = line.partition(": ")
-            faults[name].append(fault)
-    return [
-        f"standard {name!r} could not tell in {count_of(len(found), 'case')}; in one, {min(found)}"
-        for name, found in sorted(faults.items())
-    ]

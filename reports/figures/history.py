@@ -117,17 +117,11 @@ def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
         if files:
             listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
             options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
-            read = f"SELECT * FROM read_parquet([{listed}], {options})"
-            _create(connection, f"CREATE VIEW {view} AS {read}")
+            try:
+                connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{listed}], {options})")
+            except _duckdb().Error as error:
+                raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
     return connection
-
-
-def _create(connection: duckdb.DuckDBPyConnection, view: str) -> None:
-    """Create a view; `HistoryError` where a file of the history cannot be read."""
-    try:
-        connection.execute(view)
-    except _duckdb().Error as error:
-        raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
 
 
 def query(entries: Entries, sql: str) -> pd.DataFrame:
@@ -197,10 +191,7 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
     run, conclusion = digest.run, digest.conclusion
     return {
         "run": _entry_id(run),
-        "started": run["started"],
-        "finished": run["finished"],
-        "plan": run["plan"],
-        "seed": run["seed"],
+        **{name: run[name] for name in ("started", "finished", "plan", "seed")},
         "verdict": conclusion.overall.word,
         **conclusion.totals,
         "planned": conclusion.planned,

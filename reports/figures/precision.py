@@ -7,6 +7,7 @@ conforms, *wrong* if an element lies outside its interval; one that breaks anoth
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -155,13 +156,10 @@ class BackendComparison:
 def precision_by_model(folder: Path) -> list[Precision]:
     frame = add_quantities(read_rows(folder, list(_COLUMNS), HAS_STATISTICS)).to_pandas()
     found = [
-        _precision(str(backend), str(operator), str(dtype), str(model), rows)
+        _precision((str(backend), str(operator), str(dtype), str(model)), rows)
         for (backend, operator, dtype, model), rows in frame.groupby(list(_GROUP), sort=True)
     ]
-    calls = _calls(folder, [row["case_id"] for precision in found for row in precision.worst])
-    for precision in found:
-        for row in precision.worst:
-            row |= calls[row["backend"], row["case_id"]]
+    _add_calls(folder, [row for precision in found for row in precision.worst])
     return sorted(found, key=lambda precision: (precision.backend, precision.operator, DTYPES.index(precision.dtype)))
 
 
@@ -171,35 +169,33 @@ Errors = tuple[str, str, tuple[Multiplicity, ...]]
 
 def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
     """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
-    parts: dict[tuple[str, str, str], list[Multiplicity]] = {}
+    parts = defaultdict[tuple[str, str, str], dict[str, list[Multiplicity]]](lambda: defaultdict(list))
     for one in found:
-        parts.setdefault((one.backend, one.dtype, one.model), []).extend(one.multiplicities)
-    backends: dict[str, list[Errors]] = {}
+        for multiplicity in one.multiplicities:
+            parts[one.backend, one.dtype, one.model][multiplicity.label].append(multiplicity)
+    backends = defaultdict[str, list[Errors]](list)
     for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
-        if together := tuple(_merged(parts[backend, dtype, model])):
-            backends.setdefault(backend, []).append((dtype, model, together))
+        merged = []
+        for label, same in sorted(
+            parts[backend, dtype, model].items(), key=lambda item: int(item[0].partition("-")[0])
+        ):
+            error, bound = max(one.error for one in same), max(one.bound for one in same)
+            merged.append(Multiplicity(label, sum(one.cells for one in same), error, bound))
+        backends[backend].append((dtype, model, tuple(merged)))
     return backends
 
 
-def _merged(classes: Sequence[Multiplicity]) -> Iterator[Multiplicity]:
-    """Merge the classes of one label, in the order of the numbers of gradients."""
-    for label in sorted({one.label for one in classes}, key=lambda label: int(label.partition("-")[0])):
-        same = [one for one in classes if one.label == label]
-        error, bound = max(one.error for one in same), max(one.bound for one in same)
-        yield Multiplicity(label, sum(one.cells for one in same), error, bound)
-
-
-def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.DataFrame) -> Precision:
+def _precision(group: tuple[str, str, str, str], rows: pd.DataFrame) -> Precision:
     right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
     counts = {name: int(rows[name].sum()) for name in _COUNTS}
     inexact = int(right["inexact"].sum())
     worst = right[right["margin_min"].notna()].nsmallest(MAX_WORST, "margin_min", keep="first")
     shown = records(worst[["case_id", "backend", "largest_error", "margin_min"]])
+    repeated = rows[rows["repeat_n"] > 0]
+    differing = repeated[~repeated["repeat_bitwise_equal"].astype(bool)]
+    spread = _extreme(differing["repeat_max_ulp_spread"].max())
     return Precision(
-        backend,
-        operator,
-        dtype,
-        model,
+        *group,
         cases=len(rows),
         wrong=len(wrong),
         waived=int((wrong["verdict"] == Verdict.WAIVED).sum()),
@@ -213,16 +209,10 @@ def _precision(backend: str, operator: str, dtype: str, model: str, rows: pd.Dat
         mere=_extreme(right["mere"].max()),
         mare=_extreme(right["mare"].max()),
         margin=_extreme(right["margin_min"].min()),
-        repetitions=_repetitions(rows),
+        repetitions=Repetitions(len(repeated), len(differing), spread or 0.0),
         multiplicities=tuple(_multiplicities(right)),
         worst=tuple(shown),
     )
-
-
-def _repetitions(rows: pd.DataFrame) -> Repetitions:
-    repeated = rows[rows["repeat_n"] > 0]
-    differing = repeated[~repeated["repeat_bitwise_equal"].astype(bool)]
-    return Repetitions(len(repeated), len(differing), _extreme(differing["repeat_max_ulp_spread"].max()) or 0.0)
 
 
 def _extreme(value: float) -> float | None:
@@ -240,15 +230,9 @@ def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
         error[:size] = np.fmax(error[:size], its_error)
         bound[:size] = np.fmax(bound[:size], np.where(np.isfinite(its_bound), its_bound, 0.0))
     for number in range(length):
-        if cells[number]:
-            yield Multiplicity(_label(number), int(cells[number]), float(error[number]), float(bound[number]))
-
-
-def _label(number: int) -> str:
-    """Name the class of ceil(log2 k) = ``number``."""
-    if number < 2:
-        return str(number + 1)
-    return f"{2 ** (number - 1) + 1}-{2**number}"
+        if cells[number]:  # the class of ceil(log2 k) = number
+            label = str(number + 1) if number < 2 else f"{2 ** (number - 1) + 1}-{2**number}"
+            yield Multiplicity(label, int(cells[number]), float(error[number]), float(bound[number]))
 
 
 def agreements(folder: Path) -> list[Agreement]:
@@ -256,28 +240,22 @@ def agreements(folder: Path) -> list[Agreement]:
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
     verdicts = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    wrong, passed = verdicts["n_reject"] > 0, verdicts["passed"]
-    judged, deviating = _Lines(verdicts), _Lines(verdicts[wrong])
-    alarms, misses = _Lines(verdicts[~wrong & ~passed]), _Lines(verdicts[wrong & passed])
-    found = [
-        Agreement(
-            *key,
-            judged=judged.per_dtype(key),
-            failed_right=alarms.per_dtype(key),
-            passed_wrong=misses.number(key),
-            wrong=deviating.number(key),
-            false_alarm=alarms.first(key),
-            miss=misses.first(key),
+    found = []
+    for (backend, standard), lines in verdicts.groupby(["backend", "standard"], sort=True):
+        wrong, passed = lines["n_reject"] > 0, lines["passed"]
+        alarms, misses = lines[~wrong & ~passed], lines[wrong & passed]
+        agreement = Agreement(
+            str(backend),
+            str(standard),
+            judged=_per_dtype(lines),
+            failed_right=_per_dtype(alarms),
+            passed_wrong=len(misses),
+            wrong=int(wrong.sum()),
+            false_alarm=_least_wrong(alarms),
+            miss=_least_wrong(misses),
         )
-        for key in judged.keys
-    ]
-    calls = _calls(
-        folder, [row["case_id"] for agreement in found for row in (agreement.false_alarm, agreement.miss) if row]
-    )
-    for agreement in found:
-        for row in (agreement.false_alarm, agreement.miss):
-            if row:
-                row |= calls[row["backend"], row["case_id"]]
+        found.append(agreement)
+    _add_calls(folder, [row for one in found for row in (one.false_alarm, one.miss) if row])
     return sorted(found, key=lambda agreement: (agreement.backend, -agreement.disagreements))
 
 
@@ -289,48 +267,20 @@ def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
     return chosen.append_column("standard", names).to_pandas().assign(passed=passed)
 
 
-class _Lines:
-    """Lines of `_verdicts`, grouped by backend and standard."""
+def _per_dtype(lines: pd.DataFrame) -> dict[str, int]:
+    return {str(dtype): int(number) for dtype, number in lines.groupby("dtype", sort=True).size().items()}
 
-    def __init__(self, lines: pd.DataFrame) -> None:
-        by = ["backend", "standard"]
-        self._counts: dict[tuple[str, str], dict[str, int]] = {}
-        for count in records(lines.groupby([*by, "dtype"], sort=True).size().reset_index(name="count")):
-            self._counts.setdefault((count["backend"], count["standard"]), {})[count["dtype"]] = count["count"]
-        smallest = lines.sort_values(["n_reject", "case_id"]).drop_duplicates(by)
-        self._first = {(row["backend"], row["standard"]): row for row in records(smallest[[*by, "case_id"]])}
 
-    @property
-    def keys(self) -> list[tuple[str, str]]:
-        return [*self._counts]
-
-    def per_dtype(self, key: tuple[str, str]) -> dict[str, int]:
-        return self._counts.get(key, {})
-
-    def number(self, key: tuple[str, str]) -> int:
-        return sum(self.per_dtype(key).values())
-
-    def first(self, key: tuple[str, str]) -> Record | None:
-        """Return a row that is wrong in the fewest elements, of these the one of the least id: the choice is
-        repeatable.
-        """
-        row = self._first.get(key)
-        return {"case_id": row["case_id"], "backend": row["backend"]} if row else None
+def _least_wrong(lines: pd.DataFrame) -> Record | None:
+    """Return the row that is wrong in the fewest elements, of these the one of the least id: a repeatable choice."""
+    first = lines.sort_values(["n_reject", "case_id"])[["case_id", "backend"]].head(1)
+    return next(iter(records(first)), None)
 
 
 def backend_comparisons(folder: Path) -> list[BackendComparison]:
     """Compare every two backends on the cases that both ran."""
-    columns = [
-        "backend",
-        "operator",
-        "dtype",
-        "case_id",
-        "output_digest",
-        "mean_abs_err",
-        "n",
-        "n_bitexact",
-        "n_reject",
-    ]
+    columns = ["backend", "operator", "dtype", "case_id", "output_digest"]
+    columns += ["mean_abs_err", "n", "n_bitexact", "n_reject"]
     rows = read_rows(folder, list(dict.fromkeys((*columns, *NEEDED))), HAS_STATISTICS)
     frame = add_quantities(rows).select([*columns, "largest_error"]).to_pandas()
     frame = frame.drop_duplicates(["backend", "case_id"])
@@ -340,18 +290,15 @@ def backend_comparisons(folder: Path) -> list[BackendComparison]:
             frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=("_1", "_2")
         )
         for (operator, dtype), rows in both.groupby(["operator", "dtype"], sort=True):
-            found.append(_compare_backends(first, second, str(operator), str(dtype), rows))
+            found.append(_compare_backends((first, second, str(operator), str(dtype)), rows))
     return found
 
 
-def _compare_backends(first: str, second: str, operator: str, dtype: str, both: pd.DataFrame) -> BackendComparison:
+def _compare_backends(group: tuple[str, str, str, str], both: pd.DataFrame) -> BackendComparison:
     wrong = both["n_reject_1"] > 0, both["n_reject_2"] > 0
     rows = both[~(wrong[0] | wrong[1])]
     return BackendComparison(
-        first,
-        second,
-        operator,
-        dtype,
+        *group,
         cases=len(both),
         wrong=(int(wrong[0].sum()), int(wrong[1].sum())),
         same_bits=int((rows["output_digest_1"] == rows["output_digest_2"]).sum()),
@@ -367,7 +314,10 @@ def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
     return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 
-def _calls(folder: Path, ids: Sequence[str]) -> dict[tuple[str, str], Record]:
-    """Map (backend, case id) to the columns that it takes to show the case again."""
-    table = read_rows(folder, ["backend", "case_id", "case", "given"], having("case_id", dict.fromkeys(ids)))
-    return {(row["backend"], row["case_id"]): row for row in table.to_pylist()}
+def _add_calls(folder: Path, cases: Sequence[Record]) -> None:
+    """Add the columns that it takes to show a case again."""
+    ids = dict.fromkeys(case["case_id"] for case in cases)
+    table = read_rows(folder, ["backend", "case_id", "case", "given"], having("case_id", ids))
+    calls = {(row["backend"], row["case_id"]): row for row in table.to_pylist()}
+    for case in cases:
+        case |= calls[case["backend"], case["case_id"]]

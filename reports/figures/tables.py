@@ -6,10 +6,10 @@ pandas frames.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -27,15 +27,22 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, V
 COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
 """Columns that the counts of this module need."""
 
-COUNTS = (
-    *("judged", "conforms", "violates", "crashed", "waived", "refused"),
-    *("undocumented", "skipped", "suite_errors", "adapter_errors"),
-)
+_ENDINGS: Mapping[str, Collection[Verdict]] = {
+    "judged": JUDGED,
+    "conforms": {Verdict.CONFORMS},
+    "violates": FAILED,
+    "crashed": FAILED - {Verdict.VIOLATES},
+    "waived": {Verdict.WAIVED},
+    "refused": {Verdict.REFUSED},
+    "undocumented": {Verdict.UNDOCUMENTED},
+    "skipped": SKIPPED - {Verdict.UNDOCUMENTED},
+    "suite_errors": {Verdict.SUITE_ERROR},
+    "adapter_errors": {Verdict.ADAPTER_ERROR},
+}
+COUNTS = tuple(_ENDINGS)
 """Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
-
-NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 HAS_FAILED = having("verdict", FAILED)
 PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
@@ -71,27 +78,10 @@ def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expressio
 
 
 def counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Count per group the cases judged, and how they ended.
-
-    Index: the columns ``by``. Columns: judged, conforms, violates (crashes and time-outs included), crashed (those
-    alone), waived, refused (as documented), undocumented (refusals that no document allows), skipped (everything else
-    that was not judged), and of those suite_errors and adapter_errors.
-    """
+    """Count per group the cases judged, and how they ended. Index: the columns ``by``. Columns: `COUNTS`."""
     counted = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
     verdicts, number = counted["verdict"], counted["count_all"]
-    flags = {
-        "judged": verdicts.isin(JUDGED),
-        "conforms": verdicts == Verdict.CONFORMS,
-        "violates": verdicts.isin(FAILED),
-        "crashed": verdicts.isin(FAILED - {Verdict.VIOLATES}),
-        "waived": verdicts == Verdict.WAIVED,
-        "refused": verdicts == Verdict.REFUSED,
-        "undocumented": verdicts == Verdict.UNDOCUMENTED,
-        "skipped": verdicts.isin(SKIPPED - {Verdict.UNDOCUMENTED}),
-        "suite_errors": verdicts == Verdict.SUITE_ERROR,
-        "adapter_errors": verdicts == Verdict.ADAPTER_ERROR,
-    }
-    columns = pd.DataFrame({name: flag * number for name, flag in flags.items()})
+    columns = pd.DataFrame({name: verdicts.isin(among) * number for name, among in _ENDINGS.items()})
     return pd.concat([counted[list(by)], columns], axis=1).groupby(list(by), dropna=False).sum()
 
 
@@ -109,10 +99,10 @@ def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
 
 def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
     """Arrange the verdict counts per `GROUP` as lines of a matrix."""
-    lines: dict[tuple[str, str, str, str], dict[str, Record]] = {}
+    lines = defaultdict[tuple[str, str, str, str], dict[str, Record]](dict)
     for record in records(counted.reset_index()):
         backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
-        lines.setdefault((backend, operator, dtype, index_dtype), {})[aspect] = record
+        lines[backend, operator, dtype, index_dtype][aspect] = record
     return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
 
 
@@ -132,7 +122,7 @@ def products(rows: pa.Table) -> dict[str, str]:
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
     """Count the groups or cases that were not judged, by backend, verdict and reason, most first.
 
-    Refusals are left to `refusals.never_run`, or to the group that misses them.
+    Refusals are left to `conclusion.never_run`, or to the group that misses them.
     """
     skipped_rows = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
     skipped = skipped_rows.group_by(["backend", "verdict", "reason"], use_threads=False)
@@ -148,9 +138,7 @@ def check_counts(rows: pa.Table) -> pd.DataFrame:
         "violated": _word_counts(rows.filter(HAS_FAILED)["checks_violated"]),
         "waived": _word_counts(waived["checks_violated"]),
     }
-    table = pd.DataFrame(columns).fillna(0).astype(int)
-    table.index.name = "check"
-    return table.sort_index()
+    return pd.DataFrame(columns).fillna(0).astype(int).rename_axis("check").sort_index()
 
 
 def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
@@ -182,7 +170,7 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 
 
 def failures(
-    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] = NOTHING
+    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] | None = None
 ) -> pd.DataFrame:
     """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
@@ -191,7 +179,7 @@ def failures(
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
-    for backend, ids in excluding.items():
+    for backend, ids in (excluding or {}).items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     key = ["backend", "aspect", "case_id"]
     if failed.empty:  # as of most runs: what follows takes as long for no row as for some

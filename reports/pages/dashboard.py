@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,11 +26,10 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.history import Entries
-from poolproof.reports.figures.issues import issue_histories
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, read_trends
+from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories, read_trends
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
@@ -165,7 +165,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
-    _write_assets(site)  # first: they mark the folder as ours, should what follows be cut short
+    _write_assets(site / "assets")  # first: they mark the folder as ours, should what follows be cut short
     trends = read_trends(entries)
     cases = _failing_cases(entries, trends)
     implementations = _implementations(entries, trends, cases)
@@ -180,7 +180,14 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         verdict_classes=VERDICT_CLASSES,
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
-        runs=_newest(entries.runs),
+        runs=[
+            run
+            | {
+                "backends": ", ".join(json.loads(run["backends"])),
+                "verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])],
+            }
+            for run in records(entries.runs.tail(MAX_RUNS))[::-1]
+        ],
         total_runs=len(entries.runs),
         older=len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) - len(implementations),
     )
@@ -209,18 +216,17 @@ def _prepare(site: Path) -> None:
 def _implementations(
     entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]
 ) -> list[Implementation]:
-    squares: dict[MatrixCell, dict[str, dict[str, Record]]] = {}
-    pages: dict[MatrixCell, dict[str, str]] = {}
+    squares = defaultdict[MatrixCell, dict[str, dict[str, Record]]](dict)
+    pages = defaultdict[MatrixCell, dict[str, str]](dict)
     for line in records(trends.current):
         square, implementation = _square_of(line), _implementation_of(line)
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
-        squares.setdefault(implementation, {}).setdefault(line["operator"], {})[line["dtype"]] = painted
-        pages.setdefault(implementation, {}).update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
+        squares[implementation].setdefault(line["operator"], {})[line["dtype"]] = painted
+        pages[implementation].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     changes = _changes(entries, trends.last_two)
     return [
-        Implementation(backend, product, library, operators, changes[key], pages[key])
+        Implementation(key[0], key[1], key[2], operators, changes[key], pages[key])
         for key, operators in squares.items()
-        for backend, product, library in [key]
     ]
 
 
@@ -282,6 +288,7 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
 
 def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
     drawn, complaint = _picture(run, row)
+    texts = {column: _format(row.get(column.name)) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
     write_page(
         site / row["page"],
         "case.html.j2",
@@ -291,7 +298,7 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
         picture=drawn,
         without_suite=program_lines(run, row["case_id"], row["backend"]),
         complaint=complaint,
-        facts=_facts(row),
+        facts=[{"column": column, "value": text} for column, text in texts.items() if text],
         environment=read_run(run)["backends"].get(row["backend"], {}),
     )
 
@@ -308,37 +315,16 @@ def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
     return drawn, "" if drawn else "The output of this case is no plane."
 
 
-_SHOWN_ELSEWHERE = frozenset(
-    {
-        "case_id",
-        "case",
-        "shrunk",
-        "shrunk_reason",
-        "reason",
-        "given",
-        "findings",
-        "backend",
-        "product",
-        "operator",
-        "dtype",
-        "aspect",
-    }
-    | {"verdict", "checks_violated", "judged_at"}
+_SHOWN_ELSEWHERE = (
+    *("case_id", "case", "shrunk", "shrunk_reason", "reason", "given", "findings", "backend", "product", "operator"),
+    *("dtype", "aspect", "verdict", "checks_violated", "judged_at"),
 )
-
-
-def _facts(row: Record) -> list[Record]:
-    """Return every column of the row that says something and is not on the page already."""
-    texts = {column: _format(row.get(column.name)) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
-    return [{"column": column, "value": text} for column, text in texts.items() if text]
 
 
 def _format(value: Any) -> str:
     """Format a value for people; empty for what says nothing."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, (bool, int, float)):
-        return str(figure(value))
+    if value is None or isinstance(value, str | bool | int | float):
+        return str(figure(value)) if value is not None else ""
     return ", ".join(str(figure(item)) for item in np.asarray(value).tolist())
 
 
@@ -367,17 +353,7 @@ def _points(points: pd.DataFrame) -> list[Record]:
     return lines
 
 
-def _newest(runs: pd.DataFrame) -> list[Record]:
-    return [
-        run
-        | {"backends": ", ".join(json.loads(run["backends"]))}
-        | {"verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])]}
-        for run in records(runs.tail(MAX_RUNS))[::-1]
-    ]
-
-
-def _write_assets(site: Path) -> None:
-    assets = site / "assets"
+def _write_assets(assets: Path) -> None:
     (assets / _MARK).write_text("A dashboard made by poolproof; it is replaced as a whole.\n", encoding="utf-8")
     own = files("poolproof.reports").joinpath("pages/charts.js").read_text(encoding="utf-8")
     (assets / "charts.js").write_text(own, encoding="utf-8")

@@ -32,13 +32,18 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
         share = (math.log2(max(value, lowest)) - math.log2(lowest)) / (math.log2(highest) - math.log2(lowest))
         return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
 
-    parts = [_mark(value, height(value)) for value in marks]
+    parts = []
+    for value in marks:
+        y = height(value)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(_LEFT - 4, y + 3.5, _power(value), "end"))
     labelled = -(-len(classes) // _MAX_LABELS)
     for number, one in enumerate(classes):
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))
         if number % labelled == 0:
-            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, _short(one.label)))
+            first, _, last = one.label.partition("-")  # the bound of a class is largest at its upper end
+            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, f"≤{last}" if last else first))
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
     parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
     return Markup(
@@ -60,11 +65,6 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _short(label: str) -> str:
-    """Return the upper end of a class, which is where its bound is largest."""
-    return label if "-" not in label else "≤" + label.split("-")[1]
-
-
 def _marks(values: Sequence[float]) -> list[float]:
     """Return powers of two around the positive values, at most seven, evenly apart."""
     positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
@@ -73,11 +73,6 @@ def _marks(values: Sequence[float]) -> list[float]:
     high = max(high, low + 2)
     stride = max(1, math.ceil((high - low) / 6))
     return [2.0 ** (low + stride * number) for number in range((high - low + stride - 1) // stride + 1)]
-
-
-def _mark(value: float, y: float) -> str:
-    line = f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    return line + _text(_LEFT - 4, y + 3.5, _power(value), "end")
 
 
 def _power(value: float) -> str:

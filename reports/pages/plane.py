@@ -30,7 +30,7 @@ _DIGITS = 4
 _MAX_TEXTS = 6
 """Columns up to which a cell has room for its number."""
 
-_DIFFERENCE = "got \N{MINUS SIGN} expected"
+_DIFFERENCE, _SENDERS = "got \N{MINUS SIGN} expected", "windows that send there"
 
 Place = tuple[int, int]
 """Row and column of a plane."""
@@ -134,7 +134,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
             marks += _misrouted(crop) or _moved(crop, cells)
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
-        drawings.append(("windows that send there", crop.svg("windows that send there", windows)))
+        drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
     if len(evidence.rejected_per_plane) > 1:
         drawings.append(("wrong planes", _planes(evidence.rejected_per_plane)))
     return Picture(_caption(crop), drawings)

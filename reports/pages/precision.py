@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,22 @@ from poolproof.reports.rows.text import percent
 def write_precision_page(digest: Digest, path: Path) -> Path:
     """Write the page of a run in which some backward ran; returns its path."""
     agreed = agreements(digest.folder)
+    backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for precision in digest.precision_details:
+        backends.setdefault(precision.backend, {}).setdefault(precision.operator, []).append(_card(precision))
     return write_page(
         path,
         "precision.html.j2",
         run=digest.run,
-        backends=_by_backend(digest.precision_details),
+        backends=backends,
         standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, lambda one: one.backend)},
         backend_comparisons=backend_comparisons(digest.folder),
-        probes=_probes(digest.run),
+        probes={
+            backend: [account for account in found if account["disagreements"]]
+            for backend, found in digest.run.get("probes", {}).items()
+        },
         percent=percent,
     )
-
-
-def _by_backend(found: Sequence[Precision]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return backend -> operator -> what a card per dtype shows."""
-    backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for precision in found:
-        backends.setdefault(precision.backend, {}).setdefault(precision.operator, []).append(_card(precision))
-    return backends
 
 
 def _card(precision: Precision) -> dict[str, Any]:
@@ -75,9 +73,3 @@ def _standards(lines: Sequence[Agreement]) -> dict[str, Any]:
             if row
         ],
     }
-
-
-def _probes(run: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return what a probe before the run found that the backend does not declare."""
-    accounts = run.get("probes", {})
-    return {backend: [account for account in found if account["disagreements"]] for backend, found in accounts.items()}

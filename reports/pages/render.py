@@ -38,13 +38,9 @@ def paint(counts: Record) -> str:
     return next((paint for name, paint in _SQUARE_CLASSES if counts.get(name)), "none")
 
 
-def render(template: str, **values: Any) -> str:
-    """Render ``template``, a file of this package; an HTML one is a self-contained document."""
-    return _environment().get_template(template).render(**values)
-
-
 def write_page(path: Path, template: str, **values: Any) -> Path:
-    path.write_text(render(template, **values), encoding="utf-8")
+    """Render ``template``, a file of this package, into a file; an HTML one is a self-contained document."""
+    path.write_text(_environment().get_template(template).render(**values), encoding="utf-8")
     return path
 
 

@@ -1,26 +1,104 @@
-"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it."""
+"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it.
+
+The page has a card for each root cause: a sentence, a picture of the smallest case, and where it shows.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
 
-from poolproof.reports.clusters import headline
+from poolproof.reports.clusters import FailureCluster, headline
+from poolproof.reports.clusters.clustering import SIZED, size_of
 from poolproof.reports.figures.clauses import follows, totals
-from poolproof.reports.figures.coverage import COUNTS, grids
+from poolproof.reports.figures.coverage import grids, group_text
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.cards import Card, MatrixCell, cards
 from poolproof.reports.pages.drawing import error_over_multiplicity
+from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
-from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
+from poolproof.reports.rows.schema import GROUP, Row
+from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.waivers.review import STALE
+
+MatrixCell = tuple[str, ...]
+"""The values of the columns of `GROUP`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One root cause.
+
+    ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
+    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
+    cases by the squares of the matrix.
+    """
+
+    number: int
+    cluster: FailureCluster
+    squares: Counter[MatrixCell]
+    drawn: str = ""
+    picture: Picture | None = None
+    evidence: str = ""
+    programs: Sequence[str] = ()
+
+
+def cards(digest: Digest) -> list[Card]:
+    """Make a card for each root cause, in the order of the terminal."""
+    clusters = digest.root_causes
+    squares = _squares(digest.folder, clusters)
+    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(clusters, 1)]
+
+
+def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
+    case_id = _with_evidence(folder, cluster)
+    if not case_id:
+        return Card(number, cluster, squares)
+    own, shrunk = (path(folder, case_id, cluster.backend) for path in (evidence_path, shrunk_path))
+    drawing = None
+    with suppress(EvidenceError):
+        drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
+    programs = program_lines(folder, case_id, cluster.backend)
+    return Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
+
+
+def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
+    """Return the smallest of its cases that left evidence; empty where none did."""
+    own_smallest = str(cluster.smallest["case_id"])
+    if evidence_path(folder, own_smallest, cluster.backend).exists():
+        return own_smallest
+    left = {path.name for path in (folder / "evidence").glob("*.npz")}
+    own = [case for case in cluster.cases if evidence_path(folder, case, cluster.backend).name in left]
+    wanted = having("case_id", sorted(own)) & having("backend", [cluster.backend]) & having("verdict", FAILED)
+    rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
+    smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
+    return smallest_first[0][1] if smallest_first else ""
+
+
+def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
+    """Count for each cluster the cases in each square; further cases lie in none."""
+    if not clusters:
+        return []
+    rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
+    counted: list[Counter[MatrixCell]] = [Counter() for _ in clusters]
+    for row in rows:
+        for count, cluster in zip(counted, clusters, strict=True):
+            if row["aspect"] != DIAGNOSIS and row["backend"] == cluster.backend and row["case_id"] in cluster.cases:
+                count[tuple(str(row[name]) for name in GROUP)] += 1
+    return counted
+
 
 _MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
@@ -32,12 +110,11 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
     ``links`` maps the names of files beside it to their titles.
     """
     aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
-    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    values = {"cards": shown, "headline": headline(digest.clusters), "failures": failures}
     return write_page(
         path,
         "run.html.j2",
-        **(_common(digest) | values),
+        **_common(digest),
+        cards=shown,
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.folder),
@@ -56,10 +133,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; return its path."""
-    totals = digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index()
-    failures = [_failure(digest.folder, row) for row in records(digest.unexplained)]
-    values = {"headline": headline(digest.clusters), "root_causes": digest.root_causes, "failures": failures}
-    return write_page(path, "run.md.j2", **(_common(digest) | values), totals=records(totals))
+    totals = records(digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index())
+    return write_page(path, "run.md.j2", **_common(digest), root_causes=digest.root_causes, totals=totals)
 
 
 def _common(digest: Digest) -> dict[str, Any]:
@@ -69,26 +144,20 @@ def _common(digest: Digest) -> dict[str, Any]:
         "products": digest.products,
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
-        "failures": [_failure(digest.folder, row) for row in records(digest.failures)],
+        "headline": headline(digest.clusters),
+        "failures": [
+            row | {"evidence": path.relative_to(digest.folder).as_posix() if path.exists() else ""}
+            for row in records(digest.unexplained)
+            for path in [evidence_path(digest.folder, row["case_id"], row["backend"])]
+        ],
         "never_run": records(digest.never_run.head(_MAX_GAPS)),
         "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
-        "gaps": [_gap(gap) for gap in records(gaps.head(_MAX_GAPS))],
+        "gaps": [gap | {"group": group_text(gap)} for gap in records(gaps.head(_MAX_GAPS))],
         "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
         "plugin_faults": digest.plugin_faults,
         "stale": STALE,
     }
-
-
-def _failure(folder: Path, row: Record) -> Record:
-    path = evidence_path(folder, row["case_id"], row["backend"])
-    return row | {"evidence": path.relative_to(folder).as_posix() if path.exists() else ""}
-
-
-def _gap(gap: Record) -> Record:
-    """Return a mandatory group with something missing; ``group`` joins the columns that identify it."""
-    group = (str(value) for name, value in gap.items() if name not in COUNTS and value not in (None, ""))
-    return {"group": " ".join(group)} | {name: gap[name] for name in COUNTS}
 
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
@@ -115,13 +184,13 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
     matrix: dict[str, list[Record]] = {}
     for line in matrix_lines(digest.supported_counts):
         names = (line.backend, line.operator, line.dtype, line.index_dtype)
-        squares = []
-        for aspect in aspects:
-            counts: Record = line.aspects.get(aspect, _NOTHING)
-            squares.append(counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())})
-        matrix.setdefault(line.backend, []).append(
-            {"operator": line.operator, "dtype": line.dtype, "index_dtype": line.index_dtype, "squares": squares}
-        )
+        counted = {aspect: line.aspects.get(aspect, _NOTHING) for aspect in aspects}
+        squares = [
+            counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())}
+            for aspect, counts in counted.items()
+        ]
+        described = dict(zip(GROUP[1:4], names[1:], strict=True))
+        matrix.setdefault(line.backend, []).append(described | {"squares": squares})
     return matrix
 
 

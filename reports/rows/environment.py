@@ -17,10 +17,9 @@ _ROOMS = ("references", "backends", "suites", "reports", "score")
 _BUILT = (".pyc", ".so", ".o")
 
 
-@cache
-def suite_version() -> str:
+def _version(package: str) -> str:
     try:
-        return version("poolproof")
+        return version(package)
     except PackageNotFoundError:
         return "not installed"
 
@@ -38,23 +37,17 @@ def suite_content_hash() -> str:
 
 
 def suite_identity() -> dict[str, str]:
-    return {"version": suite_version(), "content_hash": suite_content_hash()}
+    return {"version": _version("poolproof"), "content_hash": suite_content_hash()}
 
 
 def host_environment() -> dict[str, str]:
     """Return operating system, CPU, Python and the versions of the packages that can change a result."""
-    packages = {}
-    for package in _PACKAGES:
-        try:
-            packages[package] = version(package)
-        except PackageNotFoundError:
-            packages[package] = "not installed"
     return {
         "system": platform.platform(),
         "cpu": _cpu_model(),
         "cores": str(os.cpu_count()),
         "python": sys.version.split()[0],
-        **packages,
+        **{package: _version(package) for package in _PACKAGES},
     }
 
 

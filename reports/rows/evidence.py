@@ -29,12 +29,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypedDict, TypeGuard, cast
+from typing import Any, Literal, TypedDict, cast
 from zipfile import BadZipFile
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -135,9 +137,14 @@ class Evidence:
     @property
     def misrouted(self) -> list[MisroutedGradient]:
         """Return the gradients of which the writer knows from where to where they went."""
-        records = self.meta.get("faults") or []
-        read = [_misrouted(fault, self.arrays["got"].shape) for fault in records] if isinstance(records, list) else []
-        return [gradient for gradient in read if gradient is not None]
+        faults, shape = self.meta.get("faults"), self.arrays["got"].shape
+        read = []
+        for fault in faults if isinstance(faults, list) else ():
+            with suppress(msgspec.ValidationError):  # a fault of another kind, or no record of one
+                found = msgspec.convert(fault, _Fault)
+                if _lies_in(found.cell, shape) and _lies_in(found.home, shape):
+                    read.append(MisroutedGradient(found.cell, found.home, found.kind == "copied"))
+        return read
 
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
@@ -211,30 +218,16 @@ def file_name(backend: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
 
 
-def _misrouted(fault: object, shape: tuple[int, ...]) -> MisroutedGradient | None:
-    """Read one fault; None for a fault of another kind, and for what is no record of one."""
-    if not isinstance(fault, dict) or fault.get("kind") not in _ARRIVED_ELSEWHERE:
-        return None
-    cell, home = fault.get("cell"), fault.get("home")
-    if not (_lies_in(cell, shape) and _lies_in(home, shape)):
-        return None
-    return MisroutedGradient(tuple(cell), tuple(home), fault["kind"] == _COPIED)
+class _Fault(msgspec.Struct):
+    """A fault of one of the kinds in which a gradient arrived elsewhere."""
+
+    kind: Literal["misrouted", "copied"]
+    cell: tuple[int, ...]
+    home: tuple[int, ...]
 
 
-_COPIED = "copied"
-_ARRIVED_ELSEWHERE = ("misrouted", _COPIED)
-"""Kinds of faults in which a gradient arrived elsewhere."""
-
-
-def _lies_in(coordinates: object, shape: tuple[int, ...]) -> TypeGuard[list[int]]:
-    return (
-        isinstance(coordinates, list)
-        and len(coordinates) == len(shape)
-        and all(
-            isinstance(coordinate, int) and 0 <= coordinate < size
-            for coordinate, size in zip(coordinates, shape, strict=True)
-        )
-    )
+def _lies_in(place: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(place) == len(shape) and all(0 <= at < size for at, size in zip(place, shape, strict=True))
 
 
 def _dtype(name: str, path: Path) -> str:

@@ -38,16 +38,11 @@ def smallest_case(row: Row) -> str:
 
 def message(row: Row) -> str:
     """Say what is wrong with the case that `replay_line` shows, and how often, where that is not always."""
-    reason = row.get("shrunk_reason") if is_shrunk(row) else None
-    return "; ".join(filter(None, (reason or str(row["reason"]), _failure_rate(row))))
-
-
-def _failure_rate(row: Row) -> str:
-    """Say how often the case of a failed row fails; empty where it always did or was not repeated."""
+    reason = (row.get("shrunk_reason") if is_shrunk(row) else None) or str(row["reason"])
     repeated, failed = row.get("asked_again"), row.get("failed_again")
     if not repeated or failed is None or failed == repeated:
-        return ""
-    return f"fails {int(failed)} of {int(repeated)} when asked again alone"
+        return reason
+    return "; ".join(filter(None, (reason, f"fails {int(failed)} of {int(repeated)} when asked again alone")))
 
 
 def replay_line(row: Row) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 _CONTENT = re.compile(r"sha256:([0-9a-f]{64})")
 _DIGITS = 12
@@ -19,7 +19,11 @@ def library_of(environment: Mapping[str, str]) -> str:
 
     Of a single library they are the first of its own SHA-256.
     """
-    contents, wheels = sorted({*_contents(environment)}), sorted(_wheels(environment))
+    contents = sorted(set(library_contents(environment).values()))
+    # of a wheel only the version: what its RECORD holds beyond the libraries depends on how it was installed
+    wheels = sorted(
+        f"{name} {text.partition(',')[0]}" for name, text in environment.items() if name.startswith("wheel ")
+    )
     if len(contents) == 1 and not wheels:
         return contents[0][:_DIGITS]
     together = "\n".join([*contents, *wheels])
@@ -28,20 +32,13 @@ def library_of(environment: Mapping[str, str]) -> str:
 
 def library_text(backend: str, environment: Mapping[str, str]) -> str:
     """Name a backend and the library it judged."""
-    library, number = library_of(environment), len({*_contents(environment)})
+    library, number = library_of(environment), len(set(library_contents(environment).values()))
     if not library:
         return backend
     return f"{backend} (library {library}{f', of {number} files' if number > 1 else ''})"
 
 
-def _contents(environment: Mapping[str, str]) -> Iterator[str]:
-    for name, description in environment.items():
-        if name.startswith("library ") and (found := _CONTENT.match(description)):
-            yield found[1]
-
-
-def _wheels(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield names with versions: what a RECORD holds beyond the libraries depends on how the wheel was installed."""
-    for name, description in environment.items():
-        if name.startswith("wheel "):
-            yield f"{name} {description.partition(',')[0]}"
+def library_contents(environment: Mapping[str, str]) -> dict[str, str]:
+    """Map the entry of every library that a backend loaded to its SHA-256."""
+    libraries = ((name, _CONTENT.match(text)) for name, text in environment.items() if name.startswith("library "))
+    return {name: found[1] for name, found in libraries if found}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path, write_programs
 from poolproof.reports.rows.io_errors import replacing, writing
+from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import finished_blocks, locked, read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict
@@ -73,24 +74,22 @@ def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
     `CannotMerge` where they are not parts of one run, where a shard is missing, or where two judged a case and differ;
     `InUse` where a session still writes to one.
     """
-    sources = sorted((MergeInput(folder, read_run(folder)) for folder in folders), key=_sort_key)
+    sources = [MergeInput(folder, read_run(folder)) for folder in folders]
+    # of a shard that was judged several times, what was finished comes first
+    sources.sort(key=lambda source: (source.place, not source.record["finished"], source.record["started"]))
     _check(sources)
     with ExitStack() as locks:
         for folder in {source.folder.resolve() for source in sources}:
             locks.enter_context(locked(folder))
         rows = _join_rows(sources)
-        _create_output(output)
+        with writing(output):
+            output.mkdir(parents=True, exist_ok=True)
+            if any(output.iterdir()):
+                raise CannotMerge(f"{output} is not empty: name another folder")
+            (output / "rows").mkdir()
         locks.enter_context(locked(output))
         _write(sources, rows, output)
         write_run(output, _merged_record(sources, rows, mandatory))
-
-
-def _create_output(output: Path) -> None:
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-        if any(output.iterdir()):
-            raise CannotMerge(f"{output} is not empty: name another folder")
-        (output / "rows").mkdir()
 
 
 def _write(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
@@ -100,11 +99,6 @@ def _write(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
     with replacing(output / "rows" / "merged.done") as aside:
         aside.write_text("".join(f"{block}\n" for block in done), encoding="utf-8")
     _copy_evidence(sources, rows, output)
-
-
-def _sort_key(source: MergeInput) -> tuple[tuple[int, int], bool, float]:
-    """Order by shard; of one that was judged several times, what was finished comes first."""
-    return source.place, not source.record["finished"], source.record["started"]
 
 
 def _check(sources: Sequence[MergeInput]) -> None:
@@ -229,6 +223,10 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
     budget = _budget(sources)
     for name in ("budget", "selection"):
         first.pop(name, None)
+    names = dict.fromkeys(name for record in records for name in record["host"])
+    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
+    ended = {source.place[0] for source in sources if source.record["finished"]}
+    all_ended = ended == {source.place[0] for source in sources}  # of each shard some session came to its end
     record = {
         **first,
         **({"budget": budget} if budget else {}),
@@ -236,35 +234,18 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
         "arguments": _without_shard(first["arguments"]),
         "selection": _unsharded(records[0]),
         "started": min(record["started"] for record in records),
-        "finished": _finished(sources),
-        "host": _hosts(records),
+        "finished": max(record["finished"] or 0.0 for record in records) if all_ended else None,
+        "host": {name: "; ".join(values) for name, values in hosts.items()},
         "waivers_judged_on": max(record["waivers_judged_on"] for record in records),
         "memory_budget": min(record.get("memory_budget", 0) for record in records),
-        "merged": [_source_record(source, rows, number) for number, source in enumerate(sources)],
+        "merged": [
+            {"shard": source.shard, "rows": pc.sum(pc.equal(rows["part"], number)).as_py() or 0}
+            | {name: source.record[name] for name in ("id", "started", "finished", "host")}
+            for number, source in enumerate(sources)
+        ],
     }
     groups = mandatory(record)
     return {**record, "mandatory": groups, "planned_cases": sum(group["planned"] for group in groups)}
-
-
-def _source_record(source: MergeInput, rows: pa.Table, number: int) -> dict[str, Any]:
-    kept = pc.sum(pc.equal(rows["part"], number)).as_py() or 0
-    names = ("id", "started", "finished", "host")
-    return {"shard": source.shard, "rows": kept, **{name: source.record[name] for name in names}}
-
-
-def _finished(sources: Sequence[MergeInput]) -> float | None:
-    """Return when the last part ended; None where of a shard no session came to its end."""
-    ended = {source.place[0] for source in sources if source.record["finished"]}
-    if {source.place[0] for source in sources} - ended:
-        return None
-    return float(max(source.record["finished"] for source in sources if source.record["finished"]))
-
-
-def _hosts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Join what the hosts say: what all have in common once, the rest as a list."""
-    names = dict.fromkeys(name for record in records for name in record["host"])
-    hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
-    return {name: "; ".join(values) for name, values in hosts.items()}
 
 
 def _without_shard(arguments: Sequence[str]) -> list[str]:
@@ -282,24 +263,17 @@ def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
     budgets = [source.record["budget"] for source in sources if "budget" in source.record]
     if not budgets:
         return {}
-    by_shard: dict[int, list[Mapping[str, list[int]]]] = {}
+    by_shard = defaultdict[int, list[Mapping[str, list[int]]]](list)
     for source in sources:
-        by_shard.setdefault(source.place[0], []).append(source.record.get("budget", {}).get("asked", {}))
+        by_shard[source.place[0]].append(source.record.get("budget", {}).get("asked", {}))
     asked = {}
     for allotments in by_shard.values():
         for name in set.intersection(*map(set, allotments)):
             asked[name] = max(allotment[name] for allotment in allotments)
     total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
-    if extension := _extension(budgets):
-        total["beyond"] = extension
-    return total
-
-
-def _extension(budgets: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Count the cases beyond each block; sessions of one shard ran the same ones, as far as they came."""
-    extension: dict[str, int] = {}
+    beyond: dict[str, int] = {}  # sessions of one shard ran the same cases, as far as they came
     for budget in budgets:
         for name, cases in budget.get("beyond", {}).items():
-            extension[name] = max(cases, extension.get(name, 0))
-    return dict(sorted(extension.items()))
+            beyond[name] = max(cases, beyond.get(name, 0))
+    return total | ({"beyond": dict(sorted(beyond.items()))} if beyond else {})

@@ -11,7 +11,7 @@ from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from poolproof.reports.rows.differences import first_key
+from poolproof.reports.rows.records import first_key
 from poolproof.reports.rows.text import visible
 
 

@@ -1,11 +1,11 @@
-"""JSON objects that people may have damaged, cut off or mixed up, read with one sentence about what is wrong."""
+"""JSON objects that people may have damaged, cut off or mixed up: one sentence about what is wrong, or what differs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from poolproof.reports.rows.verdicts import BadInput
 
@@ -35,3 +35,21 @@ def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence
     if missing:
         raise error(f"{where} has no entry {missing[0]!r}: it was written by something else")
     return record
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def first_difference(name: str, was: object, now: object) -> tuple[str, object, object] | None:
+    """Return the path that leads to it and the value there in each record; None where they are equal."""
+    if was == now:
+        return None
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        key = first_key(was, now)
+        return first_difference(f"{name} {key}", was.get(key), now.get(key))
+    return name, was, now
+
+
+def first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
+    """Return the first key whose values differ; None where there is none."""
+    return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)

@@ -2,114 +2,92 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
-Holds = Callable[[Any], bool]
+import msgspec
 
+Time = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Unix time in seconds, before the year 9999."""
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
+Texts = dict[str, str]
 
 
-def _integer(value: Any) -> bool:
-    return isinstance(value, int) and not _flag(value)
+class SuiteRecord(msgspec.Struct):
+    version: str
+    content_hash: str
 
 
-def _time(value: Any) -> bool:
-    """Accept Unix time in seconds, before the year 9999."""
-    return (_integer(value) or isinstance(value, float)) and math.isfinite(value) and 0 <= value < 2.5e11
+class GroupRecord(msgspec.Struct):
+    """The number of rows of a mandatory group, whose other entries are columns with the text that rows have there."""
+
+    planned: Annotated[int, msgspec.Meta(ge=0)]
 
 
-def _day(value: Any) -> bool:
-    try:
-        return _text(value) and bool(date.fromisoformat(value))
-    except ValueError:
-        return False
+class PluginRecord(msgspec.Struct):
+    kind: str
+    name: str
+    package: str
+    fault: str
 
 
-def _list_of(holds: Holds) -> Holds:
-    return lambda value: isinstance(value, list) and all(map(holds, value))
+class BudgetRecord(msgspec.Struct):
+    """Seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
+
+    seconds: Time
+    took: Time
+    until: Time
+    asked: dict[str, tuple[int, int]] = {}
+    beyond: dict[str, Annotated[int, msgspec.Meta(gt=0)]] = {}
+
+    def __post_init__(self) -> None:
+        if not all(0 < cases < total for cases, total in self.asked.values()):
+            raise ValueError("a part has at least one case, and not all")
 
 
-def _mapping_to(holds: Holds) -> Holds:
-    return lambda value: isinstance(value, dict) and all(map(holds, value.values()))
+class MergedRecord(msgspec.Struct):
+    shard: str
+    id: str
+    host: Texts
+    started: Time
+    rows: int
+    finished: Time | None = None
 
 
-def _suite(value: Any) -> bool:
-    return _mapping_to(_text)(value) and {"version", "content_hash"} <= set(value)
-
-
-def _group(value: Any) -> bool:
-    """Accept columns with the text that rows have there, and ``planned``, how many rows."""
-    if not isinstance(value, dict) or not _integer(value.get("planned")) or value["planned"] < 0:
-        return False
-    return all(_text(there) for name, there in value.items() if name != "planned")
-
-
-def _plugin(value: Any) -> bool:
-    return _mapping_to(_text)(value) and {"kind", "name", "package", "fault"} <= set(value)
-
-
-def _budget(value: Any) -> bool:
-    """Accept seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
-    if not isinstance(value, dict) or not all(_time(value.get(name)) for name in ("seconds", "took", "until")):
-        return False
-    return _mapping_to(_part)(value.get("asked", {})) and _mapping_to(_count)(value.get("beyond", {}))
-
-
-def _count(value: Any) -> bool:
-    return _integer(value) and value > 0
-
-
-def _part(value: Any) -> bool:
-    return _list_of(_integer)(value) and len(value) == 2 and 0 < value[0] < value[1]
-
-
-def _merge_input(value: Any) -> bool:
-    if not isinstance(value, dict) or not all(_text(value.get(name)) for name in ("shard", "id")):
-        return False
-    if not _mapping_to(_text)(value.get("host")) or not _integer(value.get("rows")):
-        return False
-    return _time(value.get("started")) and (value.get("finished") is None or _time(value["finished"]))
-
-
-ENTRIES: dict[str, tuple[Holds, str]] = {
-    "id": (_text, "a text"),
-    "plan": (_text, "a text"),
-    "seed": (_integer, "an integer"),
-    "arguments": (_list_of(_text), "a list of texts"),
-    "started": (_time, "a Unix time"),
-    "finished": (lambda value: value is None or _time(value), "a Unix time, or null while the run goes on"),
-    "mandatory": (_list_of(_group), "a list of groups with the number of their cases"),
-    "suite": (_suite, "a version and a content_hash"),
-    "host": (_mapping_to(_text), "an object of texts"),
-    "backends": (_mapping_to(_mapping_to(_text)), "an object of objects of texts"),
-    "waivers": (_list_of(lambda value: isinstance(value, dict)), "a list of waivers"),
-    "waivers_judged_on": (_day, "a day like 2027-03-31"),
-    "strict_waivers": (_flag, "true or false"),
+ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
+    "id": ("a text", str),
+    "plan": ("a text", str),
+    "seed": ("an integer", int),
+    "arguments": ("a list of texts", list[str]),
+    "started": ("a Unix time", Time),
+    "finished": ("a Unix time, or null while the run goes on", Time | None),
+    "mandatory": ("a list of groups with the number of their cases", list[GroupRecord], list[dict[str, str | int]]),
+    "suite": ("a version and a content_hash", SuiteRecord, Texts),
+    "host": ("an object of texts", Texts),
+    "backends": ("an object of objects of texts", dict[str, Texts]),
+    "waivers": ("a list of waivers", list[dict[str, Any]]),
+    "waivers_judged_on": ("a day like 2027-03-31", date),
+    "strict_waivers": ("true or false", bool),
 }
-"""Entries of every run.json: (whether a value can be it, what it should be)."""
+"""Entries of every run.json: what each should be, and the types that its value has to have."""
 
-OPTIONAL: dict[str, tuple[Holds, str]] = {
-    "plan_cases": (_integer, "an integer"),
-    "budget": (_budget, "seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond"),
-    "selection": (lambda value: isinstance(value, dict), "an object"),
-    "merged": (_list_of(_merge_input), "a list of parts, each with shard, id, host, started, finished and rows"),
-    "plugins": (_list_of(_plugin), "a list of plugins, each with kind, name, package and fault"),
+OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
+    "plan_cases": ("an integer", int),
+    "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
+    "selection": ("an object", dict[str, Any]),
+    "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
+    "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""
 
 
 def objection(record: Mapping[str, Any]) -> str:
     """Return what is wrong with the entries of a record that has them all; empty if nothing is."""
-    for name, (holds, expected) in (ENTRIES | OPTIONAL).items():
-        if (name in ENTRIES or name in record) and not holds(record[name]):
+    for name, (expected, *kinds) in (ENTRIES | OPTIONAL).items():
+        try:
+            for kind in kinds if name in ENTRIES or name in record else ():
+                msgspec.convert(record[name], kind)
+        except msgspec.ValidationError:
             return f"entry {name!r} should be {expected}"
     return ""

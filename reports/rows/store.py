@@ -116,7 +116,9 @@ class RowWriter:
 
     def finish_block(self, block: str) -> None:
         """Note that every case of a block has its row, so that a resumed run leaves it out."""
-        _append_line(self._rows / f"{self._name}.done", block)
+        file = self._rows / f"{self._name}.done"
+        with writing(file), file.open("ab", buffering=0) as end:
+            _write_line(end, block)
 
     def close(self) -> None:
         self.compact()
@@ -215,12 +217,6 @@ def _whole_lines(file: Path) -> Iterator[str]:
     """Yield the lines of a file but a last one that was cut off while being written."""
     with file.open(encoding="utf-8") as lines:
         yield from (line for line in lines if line.endswith("\n"))
-
-
-def _append_line(file: Path, line: str) -> None:
-    """Write a line at the end of a file, all of it or nothing."""
-    with writing(file), file.open("ab", buffering=0) as end:
-        _write_line(end, line)
 
 
 def _write_line(end: FileIO, line: str) -> None:

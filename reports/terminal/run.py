@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 from rich import box
@@ -13,7 +13,7 @@ from rich.text import Text
 from poolproof.reports.clusters import FailureCluster, asides, headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
-from poolproof.reports.figures.coverage import COUNTS
+from poolproof.reports.figures.coverage import COUNTS, group_text
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
@@ -56,8 +56,13 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
-    parts += _lists(digest.list_results)
-    parts += _skips(digest.skips)
+    for (backend, name), group in digest.list_results.groupby(["backend", "list"]):  # verdicts beside its standards
+        parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
+    lines = (
+        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
+        for skip in records(digest.skips)
+    )
+    parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
     parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
     parts += _failures(digest)
@@ -71,28 +76,19 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
 def _root_causes(found: Sequence[FailureCluster]) -> list[RenderableType]:
     """Say how many things are wrong; of each show its condition and its smallest case. Nothing where none is."""
     title = headline(found)
-    if not title:
-        return []
-    root_causes = [cluster for cluster in found if cluster.has_condition]
-    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")]
-    for number, cluster in enumerate(root_causes, 1):
-        parts += _root_cause(number, cluster, len({cluster.backend for cluster in found}) > 1)
+    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")] if title else []
+    names_backend = len({cluster.backend for cluster in found}) > 1
+    for number, cluster in enumerate((cluster for cluster in found if cluster.has_condition), 1):
+        sentence = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
+        table = Table.grid(padding=(0, 1))  # of texts that a terminal folds beside the number
+        table.add_column(width=len(_MARGIN) - 1, justify="right")
+        table.add_column(overflow="fold")
+        table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
+        for aside in asides(cluster):
+            table.add_row("", Text(aside, style="dim"))
+        table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
+        parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]
     return parts
-
-
-def _root_cause(number: int, cluster: FailureCluster, names_backend: bool) -> Iterator[RenderableType]:
-    """Yield texts that a terminal folds beside the number, and the replay line in one piece."""
-    title = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
-    yield Text("")
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=len(_MARGIN) - 1, justify="right")
-    table.add_column(overflow="fold")
-    table.add_row(Text(str(number), style="bold red"), Text(title, style="red"))
-    for aside in asides(cluster):
-        table.add_row("", Text(aside, style="dim"))
-    table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
-    yield table
-    yield Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")
 
 
 def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
@@ -206,22 +202,6 @@ _LIST_HEADINGS = {
 }
 
 
-def _lists(results: pd.DataFrame) -> list[RenderableType]:
-    """Make a table of each list on each backend: verdicts beside the list's own standards."""
-    parts: list[RenderableType] = []
-    for (backend, name), group in results.groupby(["backend", "list"]):
-        parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
-    return parts
-
-
-def _skips(skips: pd.DataFrame) -> list[RenderableType]:
-    lines = (
-        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
-        for skip in records(skips)
-    )
-    return _listing("Not judged", lines)
-
-
 def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines = (
         (
@@ -247,8 +227,8 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
         )
         for line in records(never.head(_MAX_GAPS))
     )
-    parts = _listing("Never run, only refused, though no document is known that allows it", lines)
-    return [*parts, *_more(len(never) - _MAX_GAPS, "       and {}", "line")]
+    title = "Never run, only refused, though no document is known that allows it"
+    return _listing(title, lines) + _more(len(never) - _MAX_GAPS, "       and {}", "line")
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
@@ -262,13 +242,12 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
         (
             f"{gap['missing']:>6,}",
             f"of {gap['planned']:,}",
-            " ".join(str(gap[name]) for name in columns if gap[name] not in (None, "")),
+            group_text(gap),
             Text(gap["because"]),
         )
         for gap in records(worst.head(_MAX_GAPS))
     )
-    parts = _listing("Planned, but not judged", lines)
-    return [*parts, *_more(len(worst) - _MAX_GAPS, "       and {}", "line")]
+    return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "       and {}", "line")
 
 
 def _failures(digest: Digest) -> list[RenderableType]:
@@ -302,5 +281,5 @@ def _explained(digest: Digest) -> list[RenderableType]:
         )
         for row in records(digest.failures.head(_MOST_FAILURES))
     )
-    parts = _listing("Violations by kind, with a case of each", lines)
-    return [*parts, *_more(len(digest.failures) - _MOST_FAILURES, "       and {}, shown on the page", "kind")]
+    more = _more(len(digest.failures) - _MOST_FAILURES, "       and {}, shown on the page", "kind")
+    return _listing("Violations by kind, with a case of each", lines) + more

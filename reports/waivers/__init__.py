@@ -8,18 +8,20 @@ did not need and which have expired.
 
 from __future__ import annotations
 
+import operator
+import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
 from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
-from poolproof.reports.waivers.patterns import Patterns, bound, matches, matches_any
 
 _REQUIRED = ("id", "reason", "owner", "expires", "scope")
 _OPTIONAL = ("checks", "issue", "versions")
@@ -160,21 +162,14 @@ def parse(table: Mapping[str, Any], where: str) -> Waiver:
         raise WaiverError(f"{where}: issue must be a text")
     if type(table["expires"]) is not date:
         raise WaiverError(f"{where}: expires must be a date like 2027-03-31, without quotes")
-    scope = _patterns(table["scope"], f"{where}, scope")
-    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
-    if foreign or not scope:
-        raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
-    _check_bounds(scope, f"{where}, scope")
-    return Waiver(
-        id=table["id"],
-        reason=table["reason"],
-        owner=table["owner"],
-        expires=table["expires"],
-        scope=scope,
-        checks=_checks(table.get("checks", []), where),
-        issue=table.get("issue", ""),
-        versions=_patterns(table.get("versions", {}), f"{where}, versions"),
-    )
+    scope = _scope(table["scope"], where)
+    checks = table.get("checks", [])
+    if not isinstance(checks, list) or not all(isinstance(item, str) for item in checks):
+        raise WaiverError(f'{where}: checks must be a list of names like ["interval"]')
+    if unknown := sorted(set(checks) - CHECK_IDS):
+        raise WaiverError(f"{where}: there is no check {unknown[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
+    versions = _patterns(table.get("versions", {}), f"{where}, versions")
+    return Waiver(**{**table, "scope": scope, "checks": tuple(checks), "versions": versions})
 
 
 def check_terms(waivers: Iterable[Waiver], today: date) -> None:
@@ -191,23 +186,28 @@ def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
 
 def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
     """Read the waivers of a list of records that stands in ``where``."""
-    return [parse({**record, "expires": _day(record, where)}, where) for record in records]
+    waivers = []
+    for record in records:
+        try:
+            expires = date.fromisoformat(record["expires"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise WaiverError(f"{where}: a waiver needs a day like 2027-03-31 in expires") from error
+        waivers.append(parse({**record, "expires": expires}, where))
+    return waivers
 
 
-def _day(record: Mapping[str, Any], where: str) -> date:
-    try:
-        return date.fromisoformat(record["expires"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise WaiverError(f"{where}: a waiver needs a day like 2027-03-31 in expires") from error
-
-
-def _checks(given: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise WaiverError(f'{where}: checks must be a list of names like ["interval"]')
-    unknown = sorted(set(given) - CHECK_IDS)
-    if unknown:
-        raise WaiverError(f"{where}: there is no check {unknown[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
-    return tuple(given)
+def _scope(table: Any, where: str) -> Patterns:
+    scope = _patterns(table, f"{where}, scope")
+    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
+    if foreign or not scope:
+        raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
+    for name in sorted(_NUMBERS.intersection(scope)):
+        for pattern in scope[name]:
+            try:
+                bound(pattern)
+            except ValueError as error:
+                raise WaiverError(f"{where}, scope: {name}: {error}") from error
+    return scope
 
 
 def _patterns(table: Any, where: str) -> Patterns:
@@ -222,10 +222,38 @@ def _patterns(table: Any, where: str) -> Patterns:
     return patterns
 
 
-def _check_bounds(scope: Patterns, where: str) -> None:
-    for name in sorted(_NUMBERS.intersection(scope)):
-        for pattern in scope[name]:
-            try:
-                bound(pattern)
-            except ValueError as error:
-                raise WaiverError(f"{where}: {name}: {error}") from error
+Patterns = Mapping[str, tuple[str, ...]]
+"""Name -> patterns of which its value must match one."""
+
+_BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
+    """Return whether every name's value matches."""
+    return all(matches_any(values.get(name), choices) for name, choices in patterns.items())
+
+
+def matches_any(value: Any, patterns: Sequence[str]) -> bool:
+    """Return whether a value lies within one of the bounds, or its text, empty for None, matches another pattern."""
+    text = "" if value is None else str(value)
+    bounds = filter(None, map(bound, patterns)) if type(value) in (int, float) else ()
+    return any(fnmatchcase(text, pattern) for pattern in patterns) or any(
+        holds(value, limit) for holds, limit in bounds
+    )
+
+
+def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
+    """Return (comparison, limit) of a bound, None of any other pattern; ValueError for a malformed bound."""
+    if not pattern.startswith(("<", ">")):
+        return None
+    found = _BOUND.fullmatch(pattern)
+    if found is None:
+        raise ValueError(f'{pattern!r} is no bound like ">= 50000"')
+    return _COMPARISONS[found[1]], float(found[2])

@@ -8,22 +8,12 @@ out as a whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
 from poolproof.reports.rows.plugins import Plugin, PluginFault, PluginKind, installed, to_record
 from poolproof.reports.waivers import Waiver, WaiverError, Waivers, check_terms, load, shipped
-
-
-@dataclass(frozen=True)
-class WaiverPlugin:
-    """A plugin with its waivers, or with the fault for which it is left out."""
-
-    plugin: Plugin
-    waivers: tuple[Waiver, ...] = ()
-    fault: str = ""
 
 
 def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str, str]]]:
@@ -38,26 +28,19 @@ def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
         return Waivers(named, today), []
     waivers = [waiver for file in shipped() for waiver in load(file)] + named
     check_terms(waivers, today)
-    brought = plugged({waiver.id for waiver in waivers}, today)
-    records = [to_record(source.plugin, source.fault) for source in brought]
-    return Waivers([*waivers, *(waiver for source in brought for waiver in source.waivers)], today), records
-
-
-def plugged(known: Collection[str], today: date) -> list[WaiverPlugin]:
-    """Return what every plugin brings; ``known`` are the ids of waivers that no plugin may have."""
-    taken, found = set(known), []
+    records = []
     for plugin in installed(PluginKind.WAIVERS):
         try:
-            waivers = _waivers(plugin, taken, today)
+            waivers += _waivers(plugin, {waiver.id for waiver in waivers}, today)
         except (PluginFault, WaiverError) as fault:
-            found.append(WaiverPlugin(plugin, fault=str(fault)))
+            records.append(to_record(plugin, str(fault)))
         else:
-            taken |= {waiver.id for waiver in waivers}
-            found.append(WaiverPlugin(plugin, tuple(waivers)))
-    return found
+            records.append(to_record(plugin))
+    return Waivers(waivers, today), records
 
 
 def _waivers(plugin: Plugin, taken: Collection[str], today: date) -> list[Waiver]:
+    """Return what a plugin brings; ``taken`` are the ids of waivers that it may not have."""
     folder = _folder(plugin.point.module)
     files = sorted(folder.glob("*.toml"))
     if not files:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
-from poolproof.reports.waivers import Waiver
-from poolproof.reports.waivers.patterns import matches_any
+from poolproof.reports.waivers import Waiver, matches_any
 
 REVIEWED = ("backend", "operator", "verdict", "checks_violated", "waivers")
 """Columns that a review needs, besides those of the waivers' scopes."""
@@ -75,9 +74,19 @@ def review(
     kinds = _kinds(rows)
     reviews = []
     for waiver in waivers:
-        scope = _scope(waiver, rows, environments)
-        state = _state(waiver, scope, judged, uses.get(waiver.id, 0), environments, today)
-        cases = int((scope & failed).sum()) if state is State.EXPIRED else uses.get(waiver.id, 0)
+        here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
+        scope = np.isin(rows["backend"].to_numpy(), here)
+        for column, patterns in waiver.scope.items():
+            scope &= _matching(rows[column], patterns)
+        cases = uses.get(waiver.id, 0)
+        if not here:
+            state = State.ELSEWHERE
+        elif waiver.has_expired(today):
+            state, cases = State.EXPIRED, int((scope & failed).sum())
+        elif cases:
+            state = State.USED
+        else:
+            state = State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
         reviews.append(Review(waiver, state, cases, len(kinds.get(waiver.id, ()))))
     return reviews
 
@@ -95,32 +104,6 @@ def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
 def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
     """Return the columns that the waivers' scopes name."""
     return list(dict.fromkeys(column for waiver in waivers for column in waiver.scope))
-
-
-def _state(
-    waiver: Waiver,
-    scope: NDArray[np.bool_],
-    judged: NDArray[np.bool_],
-    uses: int,
-    environments: Mapping[str, Mapping[str, str]],
-    today: date,
-) -> State:
-    if not any(waiver.concerns(backend, environment) for backend, environment in environments.items()):
-        return State.ELSEWHERE
-    if waiver.has_expired(today):
-        return State.EXPIRED
-    if uses:
-        return State.USED
-    return State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
-
-
-def _scope(waiver: Waiver, rows: pa.Table, environments: Mapping[str, Mapping[str, str]]) -> NDArray[np.bool_]:
-    """Select the rows that the waiver is about."""
-    here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
-    scope = np.isin(rows["backend"].to_numpy(), here)
-    for column, patterns in waiver.scope.items():
-        scope &= _matching(rows[column], patterns)
-    return scope
 
 
 def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import tomli_w
 
 from poolproof.reports.rows.checks import SURVIVAL
-from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.waivers import SCOPE_COLUMNS, Waiver, WaiverError, loads
 
@@ -60,9 +60,8 @@ def append(waiver: Waiver, path: Path) -> None:
         before = before.rstrip("\n") + "\n\n"
     text = before + to_toml([waiver])
     loads(text, str(path))
-    aside = path.with_name(path.name + ".tmp")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    with replacing(path) as aside:
+        aside.write_text(text, encoding="utf-8")
 
 
 def to_toml(waivers: Sequence[Waiver]) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.rows.differences import first_difference
 from poolproof.reports.rows.environment import suite_identity
+from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed

@@ -18,7 +18,7 @@ from pathlib import Path
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.reports.clusters.cluster import Bound
-from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters_of
+from poolproof.reports.clusters.reading import OpenCluster, open_clusters_of
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS, held_to
 from poolproof.reports.rows.io_errors import environment_errors

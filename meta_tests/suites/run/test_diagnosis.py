@@ -18,7 +18,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
-from poolproof.reports.clusters.open_clusters import OpenCluster, open_clusters
+from poolproof.reports.clusters.reading import OpenCluster, open_clusters
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.recorder import Done
