@@ -96,3 +96,13 @@ def test_what_grows_is_told_each_time(host: HostClient, worker: Channel, mode: s
         ((told, before, after, restored),) = changed(host, worker, mode)
         assert (told, int(after) - int(before), restored) == (what, 1, False)
         assert changed(host, worker) == []
+
+
+@on_x86
+def test_no_call_is_made_in_the_rounding_mode_that_another_left(host: HostClient, worker: Channel) -> None:
+    values = np.zeros((1, 1, 2, 2), np.float32)
+    arrays = {"self": values, "out": values[:, :, :1, :1], "indices": np.zeros((1, 1, 1, 1), np.int64)}
+    calls = [host.call("MaxPool2dWithIndices", Windowed((2, 2)), arrays) for _ in range(2)]
+    for mode, made in (("", 2), ("rounding up", 1), ("", 2)):
+        worker.send(host.to_run(*calls, mode=mode))
+        assert len(worker.receive()["done"]["outcomes"]) == made
