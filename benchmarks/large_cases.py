@@ -25,7 +25,7 @@ from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS as FAMILY
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 
 OPERATORS = ("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
 

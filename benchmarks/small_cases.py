@@ -37,13 +37,13 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import Waivers, load, shipped
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.isolation.sandbox import Survey, survey
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.blocks import CaseBlock
-from poolproof.suites.running.plans import Subject
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import CaseBlock
+from poolproof.suites.plan.plans import Subject, Survey
+from poolproof.suites.run.runner import Runner
 
 BACKEND, DTYPE, INDEX_DTYPE, ASPECT = "torch-cpu", "float32", "int64", "values"
 

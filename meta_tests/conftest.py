@@ -14,10 +14,10 @@ import forked
 from derived import DerivedOnce, empty_pages
 from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
+from poolproof.backends.host.server import mapped_libraries
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.bundle import packing, verification
 from poolproof.suites.isolation import supervision
-from poolproof.suites.running.identity import mapped_libraries
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
 
 

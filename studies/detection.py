@@ -40,7 +40,7 @@ from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.expected import refusal, unsupported
-from poolproof.suites.running.plans import PLANS
+from poolproof.suites.plan.plans import PLANS
 
 _WINDOWED_2D = ("MaxPool2dWithIndicesBackward", "MaxPool2dWithMaskBackward")
 _WINDOWED = (*_WINDOWED_2D, "MaxPool3dWithArgmaxBackward")

@@ -2,9 +2,10 @@
 
     python studies/fleet_size.py RUN [--judges 4,16,64] [--seconds 20] [--rate 20]
 
-The judges are actors of a Ray of this machine that hand over copies of a row of RUN, so many a second each, as real
-ones would: the driver cannot tell. A line for each size says how many rows a second came, what CPU time the driver took
-for one, and the most memory that it had; the last line has judges that hand over all they can: the driver's limit.
+The judges are actors of a Ray of this machine that return blocks of 200 copies of a row of RUN, so many rows a second
+each, as real ones would: the driver cannot tell. A line for each size says how many rows a second came, what CPU time
+the driver took for one, and the most memory that it had; the last line has judges that return all they can: the
+driver's limit.
 """
 
 from __future__ import annotations
@@ -12,58 +13,41 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, cast
 
 import click
+import pytest
 
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
-from poolproof.suites.fleet.dispatch import Dispatch
-from poolproof.suites.fleet.node import Batch, Judge, Node, Work
-from poolproof.suites.fleet.ray_pool import AUTO, Actor, RayPool
-from poolproof.suites.fleet.session import Recording
-from poolproof.suites.running.runner import BlockResult
+from poolproof.suites.fleet.node import Batch
+from poolproof.suites.fleet.ray_pool import AUTO, RayPool
+from poolproof.suites.fleet.session import Recording, Work, judge_all
+from poolproof.suites.plan.blocks import Block
 
-AT_ONCE = 0.25
-"""Seconds between two batches, as real judges have it."""
+BLOCK = 200
+"""Rows of a block, as real ones have at most."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """A block of so many copies of a row, which come at a rate; None is as fast as can be."""
+    """A block of copies of a row, which come at a rate; None is as fast as can be."""
 
     id: str
-    count: int
     row: Row
     rate: float | None
-    aspect: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(costly=False))
-
-    def rows(self) -> Iterator[Row]:
-        return (self.row | {"block": self.id, "case_id": f"{number:012x}"} for number in range(self.count))
 
 
-class Copying(Judge):
-    """Hands over what it is given."""
+class Copying:
+    """A judge that returns what it is given."""
 
-    def judge(self, work: Any, _judged: frozenset[str]) -> Iterator[Batch]:
-        batch = Batch()
-        most = 200 if work.rate is None else max(1, round(work.rate * AT_ONCE))
-        for row in work.rows():
-            batch.rows.append(row)
-            if len(batch.rows) == most:
-                if work.rate is not None:
-                    time.sleep(AT_ONCE)
-                yield batch
-                batch = Batch()
-        yield batch
-
-    def close(self) -> None:
-        """Nothing was started."""
+    def run(self, work: Copies) -> Batch:
+        if work.rate is not None:
+            time.sleep(BLOCK / work.rate)
+        return Batch([work.row | {"block": work.id, "case_id": f"{number:012x}"} for number in range(BLOCK)])
 
 
 class Simulated(RayPool):
@@ -72,15 +56,14 @@ class Simulated(RayPool):
     def __init__(self, judges: int) -> None:
         super().__init__(AUTO, "CPU", 1)
         self.size = judges
+        self._copying = [self._ray.remote(Copying).options(num_cpus=0).remote() for _ in range(judges)]
+        self._ray.get([self.ping(judge) for judge in range(judges)])
 
-    def _started(self, number: int) -> Any:
-        return self._ray.remote(Copying).options(num_cpus=0).remote(number)
+    def ping(self, judge: int) -> Any:
+        return self._copying[judge].__ray_ready__.remote()
 
-    def start(self) -> None:
-        handles = [self._started(number) for number in range(self.size)]
-        nodes: list[Node] = self._get([handle.node.remote() for handle in handles])
-        for number, (handle, node) in enumerate(zip(handles, nodes, strict=True)):
-            self._actors[number] = Actor(handle, node)
+    def ask(self, judge: int, _method: str, *arguments: Any) -> Any:
+        return self._copying[judge].run.remote(*arguments)
 
 
 @click.command()
@@ -106,22 +89,16 @@ def measure(judges: int, row: Row, rate: float | None, seconds: float) -> None:
 
 def told(judges: int, row: Row, rate: float | None, seconds: float) -> None:
     pool = Simulated(judges)
-    pool.start()
-    blocks, count = 4 * judges, max(1, round((rate or 5000.0) * seconds / 4))
-    works = [Copies(f"block{number}", count, row, rate) for number in range(blocks)]
-    ended: list[str] = []
-
-    def report(work: Work, _result: BlockResult, _error: str, _judge: int, _seconds: float) -> None:
-        ended.append(work.id)
-
+    count = max(judges, round(judges * (rate or 5000.0) * seconds / BLOCK))
+    blocks = [cast(Block, Copies(f"block{number}", row, rate)) for number in range(count)]
+    works = [Work(cast(pytest.Item, None), block) for block in blocks]
     with TemporaryDirectory() as scratch:
         writer = RowWriter(Path(scratch), "main")
-        recording = Recording(Path(scratch), writer, report, click.echo)
         begun, cpu = time.monotonic(), time.process_time()
-        Dispatch(pool, recording, 600.0).run(cast("list[Work]", works))
+        judge_all(works, pool, Recording(Path(scratch), writer), lambda _work, _judge: None)
         took, used = time.monotonic() - begun, time.process_time() - cpu
         writer.close()
-    rows = blocks * count
+    rows = count * BLOCK
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     speed = "as fast as can be" if rate is None else f"{rate:g} a second each"
     click.echo(

@@ -67,7 +67,7 @@ def judges(driver: int) -> list[int]:
     said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     lines = [line.split(None, 2) for line in said.splitlines()[1:]]
     parents = {int(pid): int(parent) for pid, parent, _ in lines}
-    judging = [int(pid) for pid, _, what in lines if what.startswith("ray::Judge.judge")]
+    judging = [int(pid) for pid, _, what in lines if what.startswith("ray::Judge.run")]
     return [pid for pid in judging if driver in _ancestors(pid, parents)]
 
 

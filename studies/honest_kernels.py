@@ -22,8 +22,8 @@ from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import backend_name
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 
 KERNELS = {
     "A2": ("A2", {}),

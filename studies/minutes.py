@@ -30,10 +30,11 @@ from poolproof.score.hunt import HONEST, answers, backend_name, emulator, in_for
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.allotment import Allotment, Budget, Portion, cheapest_first
-from poolproof.suites.running.aspects import ASPECTS, CONTRACT
-from poolproof.suites.running.plans import PLANS, Block
-from poolproof.suites.running.selection import Selection
+from poolproof.suites.plan.aspects import ASPECTS, CONTRACT
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first
 
 WAYS = ("the plan's order", "--minutes")
 PATIENCE = 240.0

@@ -23,8 +23,8 @@ from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.strategies import cases as strategy_of
 from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import Subject
 
 DTYPES = ("float32", "float16", "bfloat16")
 

@@ -20,7 +20,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
+from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
 
 __all__ = ["Case", "cases", "failure_text", "judge"]
 

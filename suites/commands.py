@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,17 +28,18 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, 
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
-from poolproof.suites.cases.case import CaseError
-from poolproof.suites.cases.lists import format_named
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, survey
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists import format_named, read_lists
+from poolproof.suites.cases.lists.exporting import export_rows, format_errors
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
+from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ASPECTS, CASE_ASPECTS, ad_hoc_questions, check_lines
-from poolproof.suites.running.attribution import attribute
-from poolproof.suites.running.exporting import export_rows, format_errors, listed_cases, parsed_cases, planned_cases
-from poolproof.suites.running.plans import DTYPES, PLANS, Subject, blocks
-from poolproof.suites.running.replay_arguments import USUAL_TIMEOUT, set_import_folders, set_libraries
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
+from poolproof.suites.plan.lines import line_question, parse_line
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
+from poolproof.suites.run.repetition import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 
@@ -198,8 +199,8 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
         try:
-            check_lines([case])
-            (question,) = ad_hoc_questions([case], sandbox.start().product)
+            parse_line(case)
+            question = line_question(case, sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
             return [
                 _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
@@ -304,11 +305,13 @@ def export(
     """
     check_replaceable(path)
     chosen = format_named(name)
-    cases = [*parsed_cases(lines), *listed_cases(lists)]
+    cases = list(_given_cases(lines, lists))
     if not (lines or lists):
         plan = PLANS[plan_name]
         plan = plan if number is None else replace(plan, cases=number)
-        cases = list(planned_cases(_chosen_subjects(backend, operators, dtypes), aspects, plan, seed))
+        chosen_aspects = [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS]
+        planned = blocks(_chosen_subjects(backend, operators, dtypes), chosen_aspects, plan, seed)
+        cases = [question.case for block in planned for question in block.questions()]
     with format_errors(name):
         rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
@@ -318,6 +321,18 @@ def export(
         raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
     path.write_text(text, encoding="utf-8")
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
+
+
+def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
+    """Yield the cases of lines of JSON and of lists; `BadInput` at the first line or row that is not a case."""
+    try:
+        yield from map(Case.from_json, lines)
+    except CaseError as error:
+        raise BadInput(str(error)) from error
+    for entry in read_lists(lists):
+        if entry.case is None:
+            raise BadInput(entry.fault)
+        yield entry.case
 
 
 def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[str]) -> list[Subject]:

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from poolproof.backends.registry import canonical, names
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.lists import FORMATS
-from poolproof.suites.running.plans import DTYPES
+from poolproof.suites.plan.plans import DTYPES
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 

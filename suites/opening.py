@@ -29,17 +29,17 @@ from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
-from poolproof.suites.isolation.sandbox import Sandbox, Survey, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.lines import parse_line
+from poolproof.suites.plan.plans import PLANS, Plan, Survey
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.plan.shard import Shard
 from poolproof.suites.plugged import unique_records
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Budget
-from poolproof.suites.running.aspects import ASPECTS, check_lines
-from poolproof.suites.running.plan_record import to_record
-from poolproof.suites.running.plans import PLANS, Plan
-from poolproof.suites.running.selection import Selection
-from poolproof.suites.running.sharding import Shard
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.time_budget import Budget
 
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
@@ -84,7 +84,8 @@ def begin(config: pytest.Config) -> Session:
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
-        check_lines(config.getoption("case") or [])
+        for line in config.getoption("case") or ():
+            parse_line(line)
         waivers, plugins = choose(config.getoption("waivers") or (), date.today())
         selection = _selection(config)
         if not selection.mandatory():
@@ -118,13 +119,13 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
     `CannotResume` if an earlier session went beyond the plan, and this one would not.
     """
-    if not (budget is not None and budget.extends_plan) and allotment.extension_counts(folder, selection.planned()):
+    if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned()):
         raise CannotResume(f"{folder} holds a run of --minutes that went beyond its plan: go on with it by --minutes")
     if budget is None:
-        allotment.remove_journal(folder)
+        time_budget.remove_journal(folder)
         return {}
     begun = {name for name, _ in done.cases}
-    allotment.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
+    time_budget.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
     return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
 
@@ -138,7 +139,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "mandatory": selection.mandatory(),
         "plan_cases": selection.plan_cases(),
         "backends": {name: survey.environment for name, survey in selection.surveys.items()},
-        "selection": to_record(selection),
+        "selection": selection.to_record(),
         "probes": _probes(selection.surveys) if config.getoption("probe") else {},
     }
 

@@ -9,10 +9,10 @@ import pytest
 from poolproof.backends.registry import names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.running.allotment import Budget, parse_minutes, parse_time
-from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.plans import DTYPES, MOST_CASES, PLANS
-from poolproof.suites.running.replay_arguments import USUAL_TIMEOUT
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
+from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""

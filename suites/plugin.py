@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,18 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
+from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
 from poolproof.suites.options import add_options
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, cheapest_first
-from poolproof.suites.running.interrupts import ignore_termination, keep_interrupts
-from poolproof.suites.running.plans import Block, Subject, not_supported
-from poolproof.suites.running.replay_arguments import set_libraries
-from poolproof.suites.running.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.running.spending import BudgetRunner
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import Subject, not_supported
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
+from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.run.time_budget import Allotment, BudgetRunner, cheapest_first
 
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
@@ -93,24 +93,30 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if FLEET not in config.stash or config.option.collectonly or not session.items:
         return None
     from poolproof.suites.fleet.node import RunSettings
-    from poolproof.suites.fleet.session import judge_all
+    from poolproof.suites.fleet.session import Recording, judge_session
 
     run, pool = config.stash[_SESSION], config.stash[FLEET]
     settings = RunSettings(
-        waive=run.waive,
-        timeout=config.getoption("case_timeout"),
-        shrinks=not config.getoption("no_shrink"),
-        most_evidence=max(1, MOST_EVIDENCE // pool.size),
+        make=_runner_of(config, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
+        environments={name: survey.environment for name, survey in run.selection.surveys.items()},
         memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
-        judged=run.done.cases,
-        unplanned=run.done.unplanned,
+        sharing=pool.sharing,
     )
     try:
         pool.begin(settings)
-        judge_all(session, pool, run.folder, recorder.rows_of(config), settings.timeout)
+        judge_session(session, pool, Recording(run.folder, recorder.rows_of(config)), run.done.cases)
     except (*UNAVAILABLE, *BAD_INPUT) as error:
         stop(error.args[0])
     return True
+
+
+def _close_fleet(config: pytest.Config) -> None:
+    """End the judges of a fleet, and record what their end adds."""
+    from poolproof.suites.fleet.session import Recording
+
+    recording = Recording(config.stash[_SESSION].folder, recorder.rows_of(config))
+    for batch in config.stash[FLEET].close():
+        recording.take(batch)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -138,6 +144,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ignore_termination()
     _allot(session.config)
     _diagnose(session.config, exitstatus)
+    if FLEET in session.config.stash:
+        _close_fleet(session.config)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -200,12 +208,12 @@ def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
     begun = (
         session.done.blocks
         | {block for block, _ in session.done.cases}
-        | session.selection.answered(session.done.recorded)
+        | (session.selection.questions().keys() - session.selection.unanswered(session.done.recorded).keys())
     )
     left = session.selection.narrowed(node_ids, begun)
     if left is not None:
         config.stash[_LEFT] = left
-        recorder.narrow(config, left, session.selection.mandatory(left))
+        recorder.narrow(config, left, replace(session.selection, only=frozenset(left)).mandatory())
 
 
 def _allot(config: pytest.Config) -> None:
@@ -219,11 +227,15 @@ def _allot(config: pytest.Config) -> None:
         for block in session.selection.blocks()
         if block.id not in session.done.blocks and (left is None or block.id in left)
     ]
-    parts = allotment.partial_counts(session.folder, blocks)
-    asked = {name: part for name, (part, _) in parts.items()}
-    extensions = allotment.extension_counts(session.folder, blocks)
-    mandatory = replace(session.selection, extensions=extensions).mandatory(left, asked)
-    recorder.allot(config, parts, extensions, mandatory, time.time() - session.budget.began)
+    parts = time_budget.partial_counts(session.folder, blocks)
+    extensions = time_budget.extension_counts(session.folder, blocks)
+    spent = replace(
+        session.selection,
+        only=None if left is None else frozenset(left),
+        asked={name: part for name, (part, _) in parts.items()},
+        extensions=extensions,
+    )
+    recorder.allot(config, parts, extensions, spent.mandatory(), time.time() - session.budget.began)
 
 
 def _diagnose(config: pytest.Config, exitstatus: int) -> None:
@@ -237,25 +249,25 @@ def _diagnose(config: pytest.Config, exitstatus: int) -> None:
         seconds = min(seconds, session.budget.until - time.time())
     if seconds <= 0.0:
         return
-    from poolproof.suites.diagnosing import diagnose  # with all that looks for conditions
+    from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter is not None else print
-    with _further(config, say) as judge:
+    with _further(config) as judge:
         diagnose(session.folder, judge, session.selection.subjects(), seconds, session.done, say)
 
 
 @contextmanager
-def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Callable[[Question, str], Row]]:
+def _further(config: pytest.Config) -> Iterator[Callable[[Question, str], Row]]:
     """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
     rows = recorder.rows_of(config)
     if FLEET in config.stash:
-        from poolproof.suites.fleet.session import FurtherJudge
+        from poolproof.suites.fleet.session import Recording, judge_further
 
-        timeout = config.getoption("case_timeout")
-        yield FurtherJudge(config.stash[FLEET], config.stash[_SESSION].folder, rows, timeout, say).judge
+        yield partial(judge_further, config.stash[FLEET], Recording(config.stash[_SESSION].folder, rows))
         return
-    runner = _runner(config, rows, "diagnosis", most_evidence=1, shrinks=False, loaded={})
+    make = _runner_of(config, most_evidence=1, shrinks=False)
+    runner = make(config.stash[_SESSION].folder, name="diagnosis", record=rows.append, loaded={})
     try:
         yield runner.judge_further
     finally:
@@ -266,32 +278,27 @@ def _further(config: pytest.Config, say: Callable[[str], None]) -> Iterator[Call
 def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
     config = request.config
     worker = getattr(config, "workerinput", {})
-    most_evidence = max(1, MOST_EVIDENCE // worker.get("workercount", 1))
-    shrinks = not config.getoption("no_shrink")
+    make = _runner_of(config, MOST_EVIDENCE // worker.get("workercount", 1), not config.getoption("no_shrink"))
     loaded = config.stash.get(LOADED, {})
     with environment_errors():
-        runner = _runner(config, rows, worker.get("workerid", "main"), most_evidence, shrinks, loaded)
+        folder = config.stash[_SESSION].folder
+        runner = make(folder, name=worker.get("workerid", "main"), record=rows.append, loaded=loaded)
     config.stash[LOADED] = {}
     yield runner
     runner.close()
 
 
-def _runner(
-    config: pytest.Config, rows: RowWriter, name: str, most_evidence: int, shrinks: bool, loaded: dict[str, Sandbox]
-) -> Runner:
-    """Make a runner; ``name`` is part of the names of its files."""
+def _runner_of(config: pytest.Config, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
+    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
     session = config.stash[_SESSION]
-    return Runner(
-        session.folder,
-        name=name,
+    return partial(
+        Runner,
         waive=session.waive,
-        record=rows.append,
         timeout=config.getoption("case_timeout"),
         shrinks=shrinks,
         already_judged=session.done.cases,
         already_unplanned=session.done.unplanned,
-        most_evidence=most_evidence,
-        loaded=loaded,
+        most_evidence=max(1, most_evidence),
         shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
     )
 
@@ -305,7 +312,7 @@ def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunne
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-    return BudgetRunner(session.budget, Allotment(session.folder, blocks, session.budget, workers), runner)
+    return BudgetRunner(Allotment(session.folder, blocks, session.budget, workers), runner)
 
 
 @pytest.fixture

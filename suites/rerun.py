@@ -34,12 +34,12 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites import completion
+from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.diagnosis import further_question_of
-from poolproof.suites.running.plan_record import redraw_questions
-from poolproof.suites.running.replay_arguments import set_libraries
+from poolproof.suites.plan.lines import further_question_of
+from poolproof.suites.plan.record import redraw_questions
 
 _COMPARED = (
     "backend",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.running.plans import Block
+from poolproof.suites.plan.blocks import Block
 
 
 def test_conformance(block: Block, examine: Callable[[Block], None]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.plan.plans import Subject
 
 
 def test_not_supported(unsupported: Subject, note_unsupported: Callable[[Subject], None]) -> None:

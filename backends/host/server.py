@@ -110,16 +110,17 @@ class RequestServer:
         return record
 
     def run(self, request: Record) -> Record:
-        calls, mode, outcomes = list(map(self.call_of, request["calls"])), request.get("mode", ""), []
+        calls, mode = list(map(self.call_of, request["calls"])), request.get("mode", "")
+        outcomes: list[Record] = []
+        done: Record = {"outcomes": outcomes}
         for number, (call, fences) in enumerate(calls, 1):
             self.memory[request["begun"]] = number
             outcome = self.fenced(fences, partial(self.backend.run, call, mode))
             outcomes.append(write_outcome(outcome, call))
+            if number == 1 and request.get("declare"):
+                done["declared"] = self.declared(call)  # the route is that of the last call
             if outcome.status is not Status.COMPLETED:
                 break
-        done: Record = {"outcomes": outcomes}
-        if request.get("declare"):
-            done["declared"] = self.declared(calls[0][0])
         return self.with_state(done)
 
     def declared(self, call: Call) -> Record:

@@ -19,9 +19,10 @@ from poolproof.backends.emulator import library
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox, Survey
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
+from poolproof.suites.plan.plans import Survey
 from sessions import run_session
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)

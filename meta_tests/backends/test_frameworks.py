@@ -9,8 +9,8 @@ from poolproof.backends.base import Backend
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 
 
 def rows(backend: Backend, *aspects: str, count: int = 12) -> list[Row]:

@@ -19,9 +19,9 @@ from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plan_record import from_record, to_record
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.selection import Selection
 from scatter_backends import Able, PicksLastAndTakesNoIndices
 from sessions import Ended, run_session
 
@@ -115,8 +115,20 @@ def judged(backend: type[Backend], scratch: Path) -> tuple[str, str]:
     ("backend", "reason"),
     [
         (GivesNoOutcome, "the adapter returned None from run, not an Outcome"),
-        (StatusIsText, "the adapter returned an Outcome whose status is 'ok', not a Status"),
-        (NamesAStranger, "the adapter returned an Outcome about 'gradient', which is no output of the call"),
+        (
+            StatusIsText,
+            (
+                "the adapter returned what it may not: {'status': 'ok', 'changed': ()} is no Outcome: "
+                "Invalid enum value 'ok' - at `$.status`"
+            ),
+        ),
+        (
+            NamesAStranger,
+            (
+                "the adapter returned what it may not: {'status': 'completed', 'results': "
+                "{'gradient': [[1], 'float32']}} is no outcome of the call"
+            ),
+        ),
     ],
 )
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -193,9 +205,9 @@ def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None
     run = json.loads((ended.folder / "run.json").read_text())
     (environment,) = run["backends"].values()
     assert environment["abilities of MaxPool2dWithIndices"] == "no padding"
-    selection = from_record(run["selection"])
+    selection = Selection.from_record(run["selection"])
     assert {subject.abilities for subject in selection.subjects()} == {Abilities(padding=False)}
-    assert to_record(selection) == run["selection"]
+    assert selection.to_record() == run["selection"]
 
 
 def test_a_contract_leaves_nothing_to_declare(tmp_path: Path) -> None:

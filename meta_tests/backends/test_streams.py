@@ -23,8 +23,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter, SimulatedStreams
 from scatter_backends import Disturbed
 

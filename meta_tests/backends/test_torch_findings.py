@@ -19,7 +19,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS, run_checks
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.aspects import EVERYTHING
+from poolproof.suites.plan.aspects import EVERYTHING
 from sessions import surroundings
 
 pytest.importorskip("torch")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -79,3 +81,11 @@ def test_the_example_of_a_framework_is_a_backend(tiny: Backend, monkeypatch: pyt
 def test_every_operator_is_named() -> None:
     for operator in OPERATORS.values():
         assert f"| `{operator.name}` | {', '.join(operator.inputs)} | {', '.join(operator.outputs)} |" in BACKENDS
+
+
+def test_the_way_of_a_case_has_the_names_that_it_has() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## One case")[2].partition("\n## ")[0]
+    steps = re.findall(r"\| `([\w.]+)` \| `([\w.]+)` \|", page)
+    assert len(steps) == len(page.splitlines()) - 6
+    for module, name in steps:
+        attrgetter(name)(import_module(f"poolproof.{module}"))

@@ -26,7 +26,7 @@ WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "bundle", "ter
 """Of the reports; each may import those before it."""
 
 DOORS = (
-    "diagnosing.py",
+    "diagnosis.py",
     "options.py",
     "recorder.py",
     "commands.py",

@@ -23,12 +23,12 @@ from poolproof.score.hunt import HONEST, Hunts, OwnFault, Result, answers, backe
 from poolproof.score.questions import Round, rounds
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Survey, survey
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ALL_CHECKS, CONTRACT
-from poolproof.suites.running.plans import PLANS, Plan, blocks
+from poolproof.suites.plan.aspects import ALL_CHECKS, CONTRACT
+from poolproof.suites.plan.plans import PLANS, Plan, Survey, blocks
 from seeded_calls import SEEDED_CALLS
 from seeded_finds import FOUND_AMONG, LATE, OF_VARIED_CALLS, RACING
 

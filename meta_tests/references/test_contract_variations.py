@@ -44,7 +44,7 @@ from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call
 from poolproof.suites.cases.drawn_calls import drawn_calls
 from poolproof.suites.cases.smaller_calls import smaller_call
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
-from poolproof.suites.running.aspects import CONTRACT
+from poolproof.suites.plan.aspects import CONTRACT
 
 A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
 

@@ -16,8 +16,8 @@ from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.kernels import forward as core
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 from scatter_backends import Picking
 

@@ -17,7 +17,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # as its backend does: threads that wait for cases this small cost more than the cases

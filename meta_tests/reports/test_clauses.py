@@ -26,8 +26,8 @@ from poolproof.reports.rows.arrow import to_table
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal import run as terminal
-from poolproof.suites.running.aspects import CONTRACT
-from poolproof.suites.running.plans import PLANS, Subject
+from poolproof.suites.plan.aspects import CONTRACT
+from poolproof.suites.plan.plans import PLANS, Subject
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from sessions import run_session
 

@@ -28,10 +28,10 @@ from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
-from poolproof.suites.running.blocks import CaseBlock
-from poolproof.suites.running.plans import Plan, Subject, blocks
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
+from poolproof.suites.plan.blocks import CaseBlock
+from poolproof.suites.plan.plans import Plan, Subject, blocks
+from poolproof.suites.run.runner import Runner
 from scatter_backends import FAULTS, refuses_dilation
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"

@@ -15,7 +15,7 @@ from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Tren
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.libraries import library_of, library_text
 from poolproof.reports.rows.store import read_run
-from poolproof.suites.running.identity import identify
+from poolproof.suites.isolation.environment import identify
 from reports_made_up import Recipe, make_run
 
 pytest.importorskip("duckdb")

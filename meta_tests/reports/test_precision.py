@@ -32,7 +32,7 @@ from poolproof.reports.rows.text import percent
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.judging.case_question import CaseQuestion, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from scatter import Scatter
 from scatter_backends import truncating

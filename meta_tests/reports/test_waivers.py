@@ -11,7 +11,7 @@ import pytest
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, matches_any, shipped
-from poolproof.suites.running.aspects import ALL_CHECKS
+from poolproof.suites.plan.aspects import ALL_CHECKS
 
 TODAY = date(2026, 11, 21)
 ROW = {

@@ -24,8 +24,8 @@ from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
-from poolproof.suites.running.aspects import ALL_CHECKS
-from poolproof.suites.running.plans import MOST_CASES, PLANS, Plan
+from poolproof.suites.plan.aspects import ALL_CHECKS
+from poolproof.suites.plan.plans import MOST_CASES, PLANS, Plan
 
 
 @click.command()

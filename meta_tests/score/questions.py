@@ -16,15 +16,13 @@ from math import ceil
 from multiprocessing import get_context
 
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.running.blocks import BLOCK_SIZE, CaseBlock, ContractBlock, ListedBlock
-from poolproof.suites.running.phase_blocks import PhaseBlock
-from poolproof.suites.running.plans import Block, Plan, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
+from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, PhaseBlock
+from poolproof.suites.plan.plans import Plan, Survey, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""
@@ -98,7 +96,7 @@ def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) ->
 
 
 def _shuffled(planned: Sequence[ContractBlock], seed: int) -> list[ContractBlock]:
-    found = [block for block in planned if not block.is_counted_by_clause]
+    found = [block for block in planned if not block.clauses]
     return random.Random(seed).sample(found, len(found))
 
 
@@ -154,7 +152,7 @@ def _parts(size: int) -> Iterator[_Part]:
 
 def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[ContractQuestion]:
     """Order the calls of a product's contract: one of each clause and block, then a second of each."""
-    asked = [question for block in planned if block.is_counted_by_clause for question in block.questions()]
+    asked = [question for block in planned if block.clauses for question in block.questions()]
     random.Random(seed).shuffle(asked)
     seen: Counter[tuple[str, str]] = Counter()
     placed = []

@@ -30,7 +30,7 @@ from poolproof.references.contract import ContractError
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import WaiverError, load
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.running.aspects import check_lines
+from poolproof.suites.plan.lines import parse_line
 from shared_runs import made_once
 
 INPUTS = chosen(int(os.environ.get("POOLPROOF_BAD_INPUTS", "250")))
@@ -97,7 +97,7 @@ def refusal(ask: Callable[[], object]) -> str | None:
 @settings(max_examples=300, deadline=None)
 @given(broken_lines())
 def test_any_line_is_asked_or_refused_in_one_sentence(line: str) -> None:
-    said = refusal(lambda: check_lines([line]))
+    said = refusal(lambda: parse_line(line))
     assert said is None or (said and "\n" not in said)
 
 

@@ -17,7 +17,7 @@ from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.store import NotARun
 from poolproof.suites.api import Case, cases, failure_text, judge
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 from scatter import Scatter
 from scatter_backends import lost
 

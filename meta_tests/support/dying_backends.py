@@ -47,10 +47,20 @@ def _be_killed_once() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _kill_judge() -> None:
+    """Kill the judge of a fleet whose host this is."""
+    pid = os.getpid()
+    while pid > 1 and not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Judge."):
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    if pid > 1:
+        os.kill(pid, signal.SIGKILL)
+
+
 def _raise() -> None:
     raise ValueError("no stream")
 
 
+kills_its_judge = doing(_kill_judge, lambda call: call.tensors["self"].array.size == 50, "kills_its_judge")
 crashing = doing(_crash, _rounds_up, "crashing")
 dying_later = doing(_die_later, _rounds_up, "dying_later")
 unforkable = doing(_crash, _rounds_up, "unforkable", survives_fork=False)

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows, read_run, write_run
-from poolproof.suites.running.plan_record import from_record, mandatory
+from poolproof.suites.plan.record import mandatory
+from poolproof.suites.plan.selection import Selection
 
 SIGNATURE = ""
 """In place of a sentence: only a signature tells."""
@@ -183,7 +184,7 @@ def _narrowed(record: dict[str, Any]) -> None:
 
 def _budgeted(record: dict[str, Any]) -> None:
     """A budget that was enough for the first case of a block, with what the run then owes."""
-    blocks = from_record(record["selection"]).blocks()
+    blocks = Selection.from_record(record["selection"]).blocks()
     parts = {block.id: [block.min_cases, block.count] for block in blocks if block.count > block.min_cases}
     record["budget"] = {"seconds": 60.0, "took": 59.0, "until": record["started"] + 60.0, "asked": parts}
     record["mandatory"] = mandatory(record)

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from poolproof.suites.running.allotment import Allotment, Budget, Portion
-from poolproof.suites.running.plans import Block, extension_id, root_of
+from poolproof.suites.plan.blocks import Block, extension_id, root_of
+from poolproof.suites.run.time_budget import Allotment, Budget, Portion
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,6 @@ class Made:
     def extension(self) -> Made | None:
         root, index = root_of(self.id), self.index + 1
         return replace(self, id=extension_id(root, index), index=index) if self.endless else None
-
-    def with_count(self, count: int) -> Made:
-        return replace(self, count=count)
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.operators import OPERATORS
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.plan.plans import Subject
 
 WINDOWED = ("MaxPool3dWithArgmaxBackward", "MaxPool2dWithIndicesBackward")
 

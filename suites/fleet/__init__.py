@@ -1,5 +1,4 @@
-"""Judging on the devices of many machines: a driver assigns blocks, judges on the nodes return rows.
+"""Judging on the devices of many machines: blocks go to judges on the nodes of a Ray cluster, rows come back.
 
-`node` runs on a device; `dispatch` assigns work, again if a judge dies; `ray_pool` alone knows Ray; `session` replaces
-pytest's own loop.
+`node` runs on a device; `ray_pool` alone knows Ray; `session` replaces pytest's own loop.
 """

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,158 +19,196 @@ from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.fleet.dispatch import MOST_DEATHS, Dispatch, Pool, by_cost, silence_timeout
-from poolproof.suites.fleet.node import Batch, Single, Work
+from poolproof.suites.fleet.node import Batch
+from poolproof.suites.fleet.ray_pool import RayPool
 from poolproof.suites.judging.question import Question, verdict
-from poolproof.suites.running.runner import BlockResult
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.run.runner import BlockResult
 
-Report = Callable[[Work, BlockResult, str, int, float], None]
-"""Takes some work, its result, the error that ended it, the judge, and the seconds that it took."""
+MOST_DEATHS = 3
+"""Deaths of judges at a block before its cases are judged alone, and at a case before it is given up."""
 
 
+@dataclass(frozen=True)
+class Single:
+    """A single question to a backend."""
+
+    question: Question
+    backend: str
+
+
+@dataclass
+class Work:
+    """A test with what it asks, what has come of it, and the number of its parts that are still to be judged."""
+
+    item: pytest.Item
+    asked: Block | Single
+    parts: int = 1
+    result: BlockResult = field(default_factory=BlockResult)
+    error: str = ""
+    seconds: float = 0.0
+
+    def add(self, batch: Batch) -> None:
+        """Add what has come of a part."""
+        for row in batch.rows:
+            self.result.add(row)
+        self.error = self.error or batch.error
+        self.parts -= 1
+
+    @property
+    def cost(self) -> float:
+        return 1.0 if isinstance(self.asked, Single) else self.asked.count * usual_cost(self.asked.aspect.id)
+
+
+@dataclass(frozen=True)
 class Recording:
-    """Records rows and evidence of a fleet in the folder of a run; ``report`` tells pytest, ``say`` prints a line."""
+    """Records what a fleet judges in the folder of a run."""
 
-    def __init__(
-        self,
-        folder: Path,
-        rows: RowWriter,
-        report: Report,
-        say: Callable[[str], None],
-    ) -> None:
-        self._folder = folder
-        self._rows = rows
-        self._report = report
-        self._say = say
-        self._unplanned: set[tuple[str, str]] = set()
-        self._has_programs = False
+    folder: Path
+    rows: RowWriter
 
     def take(self, batch: Batch) -> None:
         for name, content in batch.files.items():
-            self._write(self._folder / name, content)
+            path = self.folder / name
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        if batch.files:
+            write_programs(self.folder)
         for row in batch.rows:
-            if not self._is_duplicate(row):
-                self._rows.append(row)
+            self.rows.append(row)
 
-    def _is_duplicate(self, row: Row) -> bool:
-        """Tell whether an unplanned call, which belongs to no block, has a row from another judge."""
-        if row["block"]:
-            return False
-        key = row["backend"], row["case_id"]
-        is_duplicate = key in self._unplanned
-        self._unplanned.add(key)
-        return is_duplicate
-
-    def _write(self, path: Path, content: bytes) -> None:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        if not self._has_programs:
-            write_programs(self._folder)
-            self._has_programs = True
-
-    def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
-        result = BlockResult()
-        for row in rows:
-            result.add(row)
-        if not isinstance(work, Single) and not error:
-            self._rows.finish_block(work.id)
-        self._report(work, result, error, judge, seconds)
-
-    def note_death(self, work: Work, case: Question | None, why: str) -> None:
-        at = "" if case is None else f", at case {case.id}"
-        self._say(f"poolproof: a judge {why} while it was at {work.id}{at}: the rest goes to another")
-
-    def give_up(self, work: Work, case: Question) -> Row:
-        backend = work.backend if isinstance(work, Single) else work.subject.backend
-        reason = f"{MOST_DEATHS} judges of the fleet died at it, and it was given to no other"
-        row = case.describe() | verdict(Verdict.NOT_RUN, reason)
-        row |= {"checks_judged": [], "judged_at": time.time(), "backend": backend, "product": "", "worker": "fleet"}
-        self._rows.append(row)
-        return row
+    def finish(self, work: Work) -> None:
+        """Note that a block has all its rows, if it has."""
+        if not isinstance(work.asked, Single) and not work.error:
+            self.rows.finish_block(work.asked.id)
 
 
-class FurtherJudge:
-    """Judges further cases by a pool, one after the other, and records them with the others of a run."""
-
-    def __init__(self, pool: Pool, folder: Path, rows: RowWriter, timeout: float, say: Callable[[str], None]) -> None:
-        self._pool = pool
-        self._silence_timeout = silence_timeout(timeout)
-        self._recording = Recording(folder, rows, self._note, say)
-        self._error = ""
-
-    def judge(self, question: Question, backend: str) -> Row:
-        """Judge a question; `BackendUnavailable` if the judge raised an exception."""
-        kept = _CollectingSink(self._recording)
-        Dispatch(self._pool, kept, self._silence_timeout).run([Single(question.id, question, backend, further=True)])
-        if self._error:
-            raise BackendUnavailable(self._error.strip().splitlines()[-1])
-        return next(row for row in kept.rows if (row["case_id"], row["block"]) == (question.id, question.block))
-
-    def _note(self, work: Work, result: BlockResult, error: str, judge: int, seconds: float) -> None:  # noqa: ARG002
-        self._error = error
-
-
-class _CollectingSink:
-    """A sink that records rows, and collects them."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.rows: list[Row] = []
-        self.take = recording.take
-        self.note_death = recording.note_death
-        self.give_up = recording.give_up
-        self._recording = recording
-
-    def end(self, work: Work, rows: Sequence[Row], error: str, judge: int, seconds: float) -> None:
-        self.rows += rows
-        self._recording.end(work, rows, error, judge, seconds)
-
-
-def works_of(items: Iterable[pytest.Item]) -> dict[str, tuple[Work, pytest.Item]]:
-    """Return the works of a session's tests, by id, each with its test; other tests are left out."""
-    found: dict[str, tuple[Work, pytest.Item]] = {}
+def works_of(items: Iterable[pytest.Item]) -> list[Work]:
+    """Return the works of a session's tests, the costly first, so that all judges end at about the same time."""
+    found = []
     for item in items:
-        parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if "block" in parameters:
-            found[parameters["block"].id] = parameters["block"], item
-        elif "question" in parameters:
-            name = item.nodeid
-            found[name] = Single(name, parameters["question"], parameters["backend_name"]), item
-    return found
+        match getattr(getattr(item, "callspec", None), "params", {}):
+            case {"block": block}:
+                found.append(Work(item, block))
+            case {"question": question, "backend_name": backend}:
+                found.append(Work(item, Single(question, backend)))
+    return sorted(found, key=lambda work: -work.cost)
 
 
-def judge_all(session: pytest.Session, pool: Pool, folder: Path, rows: RowWriter, timeout: float) -> None:
-    """Have the works of a session's tests judged by a pool; other tests run here."""
+def judge_session(
+    session: pytest.Session, pool: RayPool, recording: Recording, judged: Container[tuple[str, str]]
+) -> None:
+    """Have the works of a session's tests judged by a pool, as `judge_all`; other tests run here."""
     works = works_of(session.items)
-    judged = {item.nodeid for _, item in works.values()}
-    here = [item for item in session.items if item.nodeid not in judged]
-    for number, item in enumerate(here):
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=here[number + 1] if number + 1 < len(here) else None)
-
-    def report(work: Work, result: BlockResult, error: str, judge: int, seconds: float) -> None:
-        _report_test(works[work.id][1], result, error, judge, seconds)
-
-    recording = Recording(folder, rows, report, session.config.get_terminal_writer().line)
-    costs = {name: _cost(work) for name, (work, _) in works.items()}
-    dispatch = Dispatch(pool, recording, silence_timeout(timeout))
-    dispatch.run(by_cost([work for work, _ in works.values()], costs), lambda: not _is_over(session))
+    judged_there = {work.item for work in works}
+    here = [item for item in session.items if item not in judged_there]
+    for item, following in zip_longest(here, here[1:]):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+    judge_all(works, pool, recording, _report_test, judged, lambda: bool(session.shouldstop or session.shouldfail))
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
         raise session.Interrupted(session.shouldstop)
 
 
-def _is_over(session: pytest.Session) -> bool:
-    return bool(session.shouldstop or session.shouldfail)
+@dataclass(frozen=True)
+class Part:
+    """Something to be judged for a test, at which so many judges have died."""
+
+    work: Work
+    asked: Block | Single
+    deaths: int = 0
+
+    @property
+    def request(self) -> tuple[Any, ...]:
+        """The method of a runner, and its arguments."""
+        if isinstance(self.asked, Single):
+            return "judge_one", self.asked.question, self.asked.backend
+        return "judge", self.asked
+
+    def after_death(self, judged: Container[tuple[str, str]]) -> list[Part]:
+        """Return what is to be judged again: in the end the cases of a block alone, but for those ``judged``."""
+        if self.deaths + 1 < MOST_DEATHS:
+            return [replace(self, deaths=self.deaths + 1)]
+        if isinstance(self.asked, Single):
+            return []
+        cases = [case for case in self.asked.questions() if (self.asked.id, case.id) not in judged]
+        return [Part(self.work, Single(case, self.asked.subject.backend)) for case in cases]
+
+    def given_up(self) -> Batch:
+        """Make the row of a question that no judge survives."""
+        if not isinstance(self.asked, Single):
+            return Batch()
+        row = self.asked.question.describe() | verdict(Verdict.NOT_RUN, f"{MOST_DEATHS} judges of the fleet died at it")
+        row |= {"checks_judged": [], "judged_at": time.time(), "product": "", "worker": "fleet"}
+        return Batch([row | {"backend": self.asked.backend}])
 
 
-def _cost(work: Work) -> float:
-    return 1.0 if isinstance(work, Single) else work.count * usual_cost(work.aspect.id)
+def judge_all(
+    works: Iterable[Work],
+    pool: RayPool,
+    recording: Recording,
+    report: Callable[[Work, int], None],
+    judged: Container[tuple[str, str]] = (),
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Give works to idle judges until all are judged; no more begin once it ``is_over``.
+
+    ``report`` takes each work that is judged, and its last judge. ``judged`` are the (block, case id) of a resumed run.
+    """
+    left = deque(Part(work, work.asked) for work in works)
+    idle: deque[int] = deque()
+    starting = {pool.ping(judge): judge for judge in range(pool.size)}
+    running: dict[Any, tuple[int, Part, float]] = {}
+    while True:
+        while idle and left and not is_over():
+            judge, part = idle.popleft(), left.popleft()
+            running[pool.ask(judge, *part.request)] = judge, part, time.monotonic()
+        if not running and (not left or is_over()):
+            return
+        for reference, batch in pool.answers([*running, *starting]):
+            if reference in starting:
+                idle.append(starting.pop(reference))
+                continue
+            judge, part, began = running.pop(reference)
+            starting[pool.ping(judge)] = judge
+            work = part.work
+            work.seconds += time.monotonic() - began
+            if batch is None and (again := part.after_death(judged)):
+                left.extendleft(again)
+                work.parts += len(again) - 1
+                continue
+            batch = batch or part.given_up()
+            recording.take(batch)
+            work.add(batch)
+            if not work.parts:
+                recording.finish(work)
+                report(work, judge)
 
 
-def _report_test(item: pytest.Item, result: BlockResult, error: str, judge: int, seconds: float) -> None:
-    """Report a test that a judge ran to pytest."""
-    text = error or (result.message() if result.failures else None)
+def judge_further(pool: RayPool, recording: Recording, question: Question, backend: str) -> Row:
+    """Judge and record a further question, once; `BackendUnavailable` if no judge can."""
+    pings = {pool.ping(judge): judge for judge in range(pool.size)}
+    judge = pings[_first_answer(pool, list(pings))[0]]
+    _, found = _first_answer(pool, [pool.ask(judge, "judge_further", question, backend)])
+    batch = found or Batch(error="the judge that got it died")
+    recording.take(batch)
+    if batch.error:
+        raise BackendUnavailable(batch.error.splitlines()[-1])
+    return next(row for row in batch.rows if (row["case_id"], row["block"]) == (question.id, question.block))
+
+
+def _first_answer(pool: RayPool, references: Sequence[Any]) -> tuple[Any, Batch | None]:
+    while not (answers := pool.answers(references)):
+        pass
+    return answers[0]
+
+
+def _report_test(work: Work, judge: int) -> None:
+    """Report a test that judges ran to pytest."""
+    item, result = work.item, work.result
+    text = work.error or (result.message() if result.failures else None)
     stop = time.time()
     report = pytest.TestReport(
         item.nodeid,
@@ -177,9 +218,9 @@ def _report_test(item: pytest.Item, result: BlockResult, error: str, judge: int,
         text,
         "call",
         user_properties=[("poolproof", (dict(result.aspects), len(result.failures)))],
-        start=stop - seconds,
+        start=stop - work.seconds,
         stop=stop,
-        duration=seconds,
+        duration=work.seconds,
         worker_id=f"fleet{judge}",
     )
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)

@@ -23,19 +23,16 @@ _T = TypeVar("_T")
 
 
 class RemoteBackend(Backend):
-    """A backend whose calls are requests to a host, sent by ``ask``; ``distrust`` makes the error for an invalid reply.
+    """A backend whose calls are requests to a host, sent by ``ask``.
 
-    ``is_spoiled``: a call changed the state of its process, and the
-    host could not restore that.
+    ``is_spoiled``: a call changed the state of its process, and the host could not restore that.
     """
 
-    def __init__(self, said: Description, ask: Callable[[Message], Message], distrust: Callable[[], Exception]) -> None:
+    def __init__(self, said: Description, ask: Callable[[Message], Message]) -> None:
         self._said = said
         self._ask_host = ask
-        self._distrust = distrust
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
         self._is_usable = True
-        self._last_declared: tuple[object, ...] = ()
         self._requested: Sequence[Call] = ()
         self._begun = allocate(1)
         self.is_spoiled = False
@@ -46,7 +43,7 @@ class RemoteBackend(Backend):
 
     def with_host(self, ask: Callable[[Message], Message]) -> RemoteBackend:
         """Return a proxy of the backend in another process."""
-        return RemoteBackend(self._said, ask, self._distrust)
+        return RemoteBackend(self._said, ask)
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
@@ -69,23 +66,16 @@ class RemoteBackend(Backend):
         return self._said.abilities.get(operator.name, ALL)
 
     def run(self, call: Call, mode: str = "") -> Outcome:
-        return self._run_all([call], mode)[0]
+        return self._run([call], {"mode": mode} if mode else {})[0]
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
-        return self._run_all(calls, "")
+        return self._run(calls, {"declare": True})
 
-    def _run_all(self, calls: Sequence[Call], mode: str) -> list[Outcome]:
+    def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
         self._requested, self._begun[0] = calls, 0
         place = shared_arena().place
-        request: Message = {"do": "run", "calls": [write_call(call, place) for call in calls]}
-        request["begun"], _ = place(self._begun)
-        if mode:
-            request["mode"] = mode
-        strides = [tensor.strides for tensor in calls[0].tensors.values()]
-        likeness = calls[0].operator, calls[0].attributes, calls[0].deterministic, *strides
-        if not mode and likeness != self._last_declared:  # repetitions declare nothing new
-            request["declare"] = True
-        self._last_declared = likeness
+        records = [write_call(call, place) for call in calls]
+        request = {"do": "run", "calls": records, "begun": place(self._begun)[0], **how}
         return self.ask(request, lambda done: self._read_run(done, calls))
 
     def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
@@ -140,7 +130,7 @@ class RemoteBackend(Backend):
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
 
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
-        """Send a request and read the reply; `AdapterError` if the adapter raised."""
+        """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
         reply = self._ask_host(request)
         try:
             if "raised" in reply:
@@ -148,8 +138,8 @@ class RemoteBackend(Backend):
             done = reply["done"]
             self._is_usable &= bool(done.get("usable", True))
             return read(done)
-        except (ProtocolError, LookupError, TypeError, ValueError, AttributeError):
-            raise self._distrust() from None
+        except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise AdapterError(f"returned what it may not: {error}") from None
 
 
 class _RemoteStreams:

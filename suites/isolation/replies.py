@@ -40,7 +40,9 @@ def _names(kind: Hashable) -> frozenset[str]:
 
 def read_outcome(record: Any, call: Call, changes: tuple[Change, ...] = ()) -> Outcome:
     """Read the outcome of ``call``, which changed that of its process."""
-    outcome = read(Outcome, {**record, "changed": changes} if isinstance(record, dict) else record)
+    if not isinstance(record, dict) or "changed" in record:
+        raise ProtocolError(f"{record!r:.200} is no outcome")
+    outcome = read(Outcome, {**record, "changed": changes})
     is_about_outputs = {*outcome.results, *outcome.strides} <= {*call.operator.outputs}
     if not (is_about_outputs and outcome.seconds >= 0 and _are_short(outcome.strides)):
         raise ProtocolError(f"{record!r:.200} is no outcome of the call")

@@ -14,9 +14,9 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,7 +26,6 @@ from poolproof.backends.host.protocol import Description, ProtocolError
 from poolproof.backends.registry import UnknownBackend, check_name, prepare
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
-from poolproof.references.products import Product
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
@@ -36,6 +35,7 @@ from poolproof.suites.cases import memory
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.environment import identify, replay_arguments, timeout_arguments
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import Host, Message
@@ -44,9 +44,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
-from poolproof.suites.running.identity import identify
-from poolproof.suites.running.plans import Subject, subjects
-from poolproof.suites.running.replay_arguments import replay_arguments, timeout_arguments
+from poolproof.suites.plan.plans import Subject, Survey, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -60,21 +58,6 @@ _GARBAGE = 5000
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up."""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What a backend declares: its environment, what it supports, and `Backend.product`.
-
-    ``replay_arguments`` are those of `poolproof.suites.running.replay_arguments`; ``plugins`` are the records of
-    standards that judge besides.
-    """
-
-    environment: dict[str, str]
-    subjects: list[Subject]
-    product: Product | None
-    replay_arguments: tuple[str, ...] = ()
-    plugins: tuple[Mapping[str, str], ...] = ()
 
 
 def survey(backend: str) -> Survey:
@@ -149,7 +132,7 @@ class Sandbox:
         except ProtocolError as error:
             self.close()
             raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
-        self._remote = RemoteBackend(said, self._host.ask, self._host.distrust)
+        self._remote = RemoteBackend(said, self._host.ask)
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
         self.libraries = frozenset(said.libraries)

@@ -195,11 +195,6 @@ class Host:
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
             raise self._died(self._channel, _unexpected(self._channel))
 
-    def distrust(self) -> HostDied:
-        """End the worker, which sent an invalid reply."""
-        assert self._channel is not None
-        return self._died(self._channel, ProtocolError())
-
     def end_worker(self) -> None:
         """End the worker; the zygote stays, if it is another process."""
         if self._channel is not None and self._channel is self._zygote:

@@ -13,10 +13,10 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.question import Aspect, Question, verdict
 from poolproof.suites.judging.trial import Trial
+from poolproof.suites.plan.plans import Subject
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.account import Account, Observation
 from poolproof.suites.probe.experiment import Experiment, NotRun
-from poolproof.suites.running.plans import Subject
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
 

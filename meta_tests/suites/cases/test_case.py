@@ -17,7 +17,7 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.searching import strategy_of
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, parameters
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(

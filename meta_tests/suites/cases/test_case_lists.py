@@ -21,7 +21,7 @@ from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_entry, read_lists
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.running.aspects import check_lines
+from poolproof.suites.plan.lines import parse_line
 from sessions import run_session, surroundings
 from shared_runs import made_once
 
@@ -245,7 +245,8 @@ def test_indices_are_stored_as_a_backend_takes_them(tmp_path: Path, index_dtypes
 def test_a_row_is_a_line_that_stands_for_it(tmp_path: Path) -> None:
     for entry in [*read(tmp_path, *FAMILY, "wrong"), read_ttk(tmp_path)]:
         assert read_entry(entry.to_json()) == entry
-    check_lines([entry.to_json() for entry in read(tmp_path, *FAMILY, "wrong")])
+    for entry in read(tmp_path, *FAMILY, "wrong"):
+        assert parse_line(entry.to_json()) == entry
 
 
 @pytest.mark.parametrize("rest", ["", ',"row":"x","name":"b"', ',"row":1,"name":""'])

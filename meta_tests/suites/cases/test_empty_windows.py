@@ -24,8 +24,8 @@ from poolproof.suites.cases.memory import fenced
 from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.running.aspects import CASE_ASPECTS, CONTRACT
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 from scatter_backends import IndexOutside, first_cell_for_empty_window, no_index_for_empty_window, writes_just_behind
 

@@ -22,8 +22,8 @@ from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.lists import FORMATS, Entry, NotExpressible, read_lists
 from poolproof.suites.cases.lists.atk import OURS
 from poolproof.suites.cases.lists.entry import tagged_layouts
+from poolproof.suites.cases.lists.exporting import DUPLICATE, export_rows
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.exporting import DUPLICATE, export_rows
 from sessions import surroundings
 
 PROFILE = Profile(gradients=("integers", "ones"), values=("normal", "ties", "nan", "all_nan"))

@@ -20,8 +20,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from scatter import Scatter
 
 

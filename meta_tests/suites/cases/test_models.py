@@ -14,8 +14,8 @@ from poolproof.suites.cases.models import LAYERS, SMALL, Layer, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, Subject, blocks
 
 POOLED = {
     ("ResNet-50", "stem"): (56, 56),

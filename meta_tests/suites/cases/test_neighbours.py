@@ -12,8 +12,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.neighbours import neighbours, twin
 from poolproof.suites.cases.targets import targets
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 
 PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))

@@ -23,9 +23,9 @@ from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.searching import examples, shrink, strategy_of
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.blocks import CaseAspect
-from poolproof.suites.running.plans import PLANS, Subject, blocks
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import CaseAspect
+from poolproof.suites.plan.plans import PLANS, Subject, blocks
 
 
 @cache
@@ -167,7 +167,7 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
 def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
     program = (
         "from poolproof.references.operators import OPERATORS\n"
-        "from poolproof.suites.running.aspects import CASE_ASPECTS\n"
+        "from poolproof.suites.plan.aspects import CASE_ASPECTS\n"
         "from poolproof.suites.cases.generation import generate\n"
         "from poolproof.suites.cases.strategies import cases\n"
         "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], CASE_ASPECTS['layouts'].profile\n"

@@ -18,8 +18,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.neighbours import auxiliary_cases, producers
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.running.aspects import ASPECTS, EVERYTHING
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
+from poolproof.suites.run.runner import Runner
 from runs import replay
 
 RIGHT = Case.of(

@@ -14,7 +14,7 @@ from poolproof.backends.registry import create
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import budget
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.running.aspects import EVERYTHING
+from poolproof.suites.plan.aspects import EVERYTHING
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
 

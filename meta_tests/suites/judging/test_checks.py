@@ -17,8 +17,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 from scatter_backends import FAULTS, lost, wrong_result
 

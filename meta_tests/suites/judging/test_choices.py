@@ -15,8 +15,8 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 
 TIES = Case.of(
     "MaxPool2dWithIndicesBackward", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(1,), values="ties", indices="forward"

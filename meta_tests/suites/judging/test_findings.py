@@ -15,7 +15,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
-from poolproof.suites.running.aspects import CASE_ASPECTS
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 from scatter_backends import FAULTS, lost
 from switchable_backend import Switchable, Switches
 

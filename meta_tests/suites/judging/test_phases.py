@@ -23,8 +23,9 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
-from poolproof.suites.running.aspects import PHASES, ad_hoc_questions, check_lines
-from poolproof.suites.running.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import PHASES
+from poolproof.suites.plan.lines import line_question, parse_line
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
@@ -238,10 +239,10 @@ def test_a_block_owes_every_way() -> None:
 def test_a_line_is_the_question_again() -> None:
     asked = question(ASKED[0], 1)
     line = asked.describe()["case"]
-    check_lines([line])
-    (read,) = ad_hoc_questions([line], PRODUCTS["A2"])
+    parse_line(line)
+    read = line_question(line, PRODUCTS["A2"])
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
-        ad_hoc_questions([line], None)
+        line_question(line, None)
     assert isinstance(read, PhaseQuestion)
     assert (read.scenario, read.case, read.id) == (asked.scenario, asked.case, asked.id)
 
@@ -256,7 +257,7 @@ def test_a_line_is_the_question_again() -> None:
 )
 def test_a_wrong_line_is_told(line: str, said: str) -> None:
     with pytest.raises(CaseError, match=said):
-        check_lines([line])
+        parse_line(line)
 
 
 class Failing:

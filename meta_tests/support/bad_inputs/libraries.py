@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bad_inputs import Given, Lay, small_session
 from bad_inputs.materials import HARMFUL, copies, odd_things, texts, together
-from poolproof.suites.running.identity import mapped_libraries
+from poolproof.backends.host.server import mapped_libraries
 
 _ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 9
 _HEADER = _ELF + b"\x03\x00\xb7\x00" + b"\x01\x00\x00\x00" + b"\0" * 40

@@ -21,11 +21,13 @@ from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Budget, InvalidTime, extend, parse_minutes
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plan_record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
-from poolproof.suites.running.plans import PLANS, Block, Subject
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.plans import PLANS, Subject
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.selection import NotDrawable
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.time_budget import Budget, InvalidTime, parse_minutes
 from sessions import run_session
 
 
@@ -64,7 +66,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     judged = Counter((p.block.id, number) for p in clock.portions for number in range(p.start, p.stop))
     assert set(judged.values()) == {1}
     assert judged.total() == clock.taken().total()
-    beyond = allotment.extension_counts(tmp_path, cast(list[Block], made))
+    beyond = time_budget.extension_counts(tmp_path, cast(list[Block], made))
     assert set(beyond) == {"3", "4"}
     assert judged.total() == 4 * 40 + sum(beyond.values())
     assert beyond["3"] > 3 * 40
@@ -103,7 +105,7 @@ def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.status == Overall.CONFORMS, ended.output
     name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
     taken = {name: 3, f"{name}+1": 200, f"{name}+2": 7}
-    with (folder / allotment.FILE).open("a") as journal:
+    with (folder / time_budget.FILE).open("a") as journal:
         journal.writelines(json.dumps({"block": block, "taken": count}) + "\n" for block, count in taken.items())
     ended = run_session(folder, BACKEND, "--resume", "--minutes", "0.02", asked=SMALL)
     assert ended.status == Overall.CONFORMS, ended.output

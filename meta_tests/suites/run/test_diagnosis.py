@@ -26,14 +26,14 @@ from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.diagnosing import diagnose
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
+from poolproof.suites.plan.lines import NoFurtherCase, further_question, further_question_of
+from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_further
 from poolproof.suites.rerun import rejudge, sample
-from poolproof.suites.running import interrupts
-from poolproof.suites.running.diagnosis import ROUNDS, Diagnosis, NoFurtherCase, further_question, further_question_of
-from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw, redraw_further
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.run import interrupts
+from poolproof.suites.run.diagnosis import ROUNDS, Diagnosis, diagnose
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up

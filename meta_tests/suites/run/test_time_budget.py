@@ -22,11 +22,13 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
-from poolproof.suites.running import allotment
-from poolproof.suites.running.allotment import Allotment, Budget, InvalidTime, Portion, parse_time
-from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.plan_record import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
-from poolproof.suites.running.plans import PLANS, Block, Subject, blocks
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS, Subject, blocks
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.selection import NotDrawable
+from poolproof.suites.run import time_budget
+from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_time
 from sessions import run_session
 
 
@@ -74,7 +76,7 @@ def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
     clock = Clock(tmp_path, UNEVEN, 2000.0, 1)
     clock.spend()
     assert clock.taken() == {block.id: block.count for block in UNEVEN}
-    assert allotment.partial_counts(tmp_path, cast(list[Block], UNEVEN)) == {}
+    assert time_budget.partial_counts(tmp_path, cast(list[Block], UNEVEN)) == {}
 
 
 def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
@@ -97,22 +99,22 @@ def test_what_was_taken_is_owed_and_begun_with(tmp_path: Path) -> None:
     """By whoever goes on after a death: portions whose cases nobody judged, and lines that were cut short."""
     made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
     Allotment(tmp_path, made, Budget(3e9, 0.0), 1).first_portions(made[0])
-    with (tmp_path / allotment.FILE).open("a") as journal:
+    with (tmp_path / time_budget.FILE).open("a") as journal:
         journal.write('{"block": "a", "taken": 40}\n{"block": "a", "tak')
-    assert allotment.partial_counts(tmp_path, made) == {"a": (40, 100), "b": (1, 100)}
+    assert time_budget.partial_counts(tmp_path, made) == {"a": (40, 100), "b": (1, 100)}
     again = Allotment(tmp_path, made, Budget(3e9, 0.0), 1)
     assert again.first_portions(made[0]) == [Portion(made[0], 0, 40)]
     assert again.first_portions(made[1]) == [Portion(made[1], 0, 4)]
-    lines = (tmp_path / allotment.FILE).read_text().splitlines()
+    lines = (tmp_path / time_budget.FILE).read_text().splitlines()
     assert [json.loads(line) for line in lines[-2:]] == [{"block": "a", "taken": 40}, {"block": "b", "taken": 4}]
 
 
 def test_blocks_that_were_begun_without_a_budget_are_asked_whole(tmp_path: Path) -> None:
     made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
-    allotment.take_whole(tmp_path, made[:1])
-    assert allotment.partial_counts(tmp_path, made) == {"b": (1, 100)}
-    allotment.remove_journal(tmp_path)
-    assert allotment.partial_counts(tmp_path, made) == {"a": (1, 100), "b": (1, 100)}
+    time_budget.take_whole(tmp_path, made[:1])
+    assert time_budget.partial_counts(tmp_path, made) == {"b": (1, 100)}
+    time_budget.remove_journal(tmp_path)
+    assert time_budget.partial_counts(tmp_path, made) == {"a": (1, 100), "b": (1, 100)}
 
 
 def planned() -> list[Block]:

@@ -1,6 +1,9 @@
-"""Repetition of failures: a question judged a few more times, each time first and alone in its process.
+"""Failures judged again: how often they repeat, each time first and alone in a process, and which call is to blame.
 
 A question that fails now and then is repeated more often than one that always fails, so that its rate means something.
+A call may die, or give wrong results, because of what was called before it in the same process. If one of a question's
+auxiliary calls deviates by itself, the question is judged again without it: a failure that remains belongs to the
+question's own call. Otherwise the auxiliary call is blamed.
 """
 
 from __future__ import annotations
@@ -9,8 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from poolproof.reports.rows.checks import REFUSAL
+from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, Verdict
+from poolproof.suites.judging.checks import CALLS_AUXILIARIES
 from poolproof.suites.judging.question import Question
 
 SECONDS = 10.0
@@ -21,6 +27,12 @@ ENOUGH = 3
 
 MOST = 10
 """Repetitions at most, if some fail and some do not."""
+
+
+Ask = Callable[[Question], Row]
+"""Judges a question in a fresh process of the backend, and returns its row with waivers applied."""
+
+_DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,7 @@ class Repetition:
         return len(self.failures) * len(other.rows) >= len(other.failures) * len(self.rows)
 
 
-def repeat(question: Question, ask: Callable[[Question], Row], seconds: float = SECONDS) -> Repetition:
+def repeat(question: Question, ask: Ask, seconds: float = SECONDS) -> Repetition:
     """Repeat a question until its rate of failures is known, or the time is up."""
     deadline = time.monotonic() + seconds
     answers: list[Row] = []
@@ -64,3 +76,22 @@ def repeat(question: Question, ask: Callable[[Question], Row], seconds: float = 
 def deviates(row: Row) -> bool:
     """Tell whether a row is a deviation, waived or not."""
     return row["verdict"] in FAILED or row["verdict"] == Verdict.WAIVED
+
+
+def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
+    """Return the question's final row, followed by that of the auxiliary call that is blamed instead, if one is."""
+    is_found_late = row["verdict"] in FAILED and {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
+    auxiliary = question.auxiliary_calls() if row["verdict"] in _DEATHS or is_found_late else ()
+    if not auxiliary:
+        return (row,)
+    alone = question.without_auxiliary([call.id for call in auxiliary])
+    if row["verdict"] in _DEATHS and ask(alone)["verdict"] in _DEATHS:
+        return (row,)
+    blamed = [call for call in map(ask, auxiliary) if deviates(call)]
+    if not blamed:
+        return (row,)
+    again = ask(question.without_auxiliary([call["case_id"] for call in blamed]))
+    if again["verdict"] in FAILED:
+        return (again,)
+    found = f"asked without a call that came before and deviates by itself: {replay_line(blamed[0])}"
+    return again | {"reason": "; ".join(filter(None, (again["reason"], found)))}, blamed[0]

@@ -1,25 +1,23 @@
 """Plans: how many cases each aspect of each operator gets, and the blocks that the work is cut into.
 
-An aspect says what is drawn and claimed; a plan only says how much. Blocks depend on the run's seed and their own name
-alone: a smaller plan draws a prefix of a larger one, and neither order nor number of workers matters. The kinds of
-aspects and blocks are not known here.
+An aspect says what is drawn and claimed; a plan only says how much, a survey for whom. Blocks depend on the run's seed
+and their own name alone: a smaller plan draws a prefix of a larger one; order and number of workers do not matter.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.references.products import Product
+from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.expected import unsupported
-from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.question import Aspect, verdict
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -42,12 +40,8 @@ PLANS = {
     )
 }
 
-
 MOST_CASES = 100_000
 """Six times what a night judges; all blocks of a plan are made before the first is judged."""
-
-MOST_EXTENSION = 100_000_000
-"""More cases than one block's extensions get in a week."""
 
 Group = tuple[tuple[str, str], ...]
 """Columns with the values that identify a group of rows."""
@@ -88,6 +82,52 @@ class Subject:
         return tuple(zip(GROUP, values, strict=True))
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What a backend declares: its environment, what it supports, and `Backend.product`.
+
+    ``replay_arguments`` are those of `poolproof.suites.isolation.environment`; ``plugins`` are the records of standards
+    that judge besides.
+    """
+
+    environment: dict[str, str]
+    subjects: list[Subject]
+    product: Product | None
+    replay_arguments: tuple[str, ...] = ()
+    plugins: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def product_name(self) -> str:
+        return self.product.name if self.product else ""
+
+    def to_record(self) -> dict[str, Any]:
+        """Convert what the questions follow from to JSON."""
+        first = self.subjects[0]
+        return {
+            "product": self.product_name,
+            "tags": list(first.tags),
+            "on_streams": first.on_streams,
+            "in_phases": first.in_phases,
+            "abilities": {subject.operator.name: subject.abilities.to_record() for subject in self.subjects},
+            "subjects": [
+                [subject.operator.name, subject.dtype, subject.index_dtype, subject.unsupported, subject.makes_indices]
+                for subject in self.subjects
+            ],
+        }
+
+    @classmethod
+    def from_record(cls, name: str, record: Mapping[str, Any]) -> Self:
+        """Read the survey of the backend of that ``name``; KeyError, TypeError or ValueError if it is none."""
+        product = PRODUCTS[record["product"]] if record["product"] else None
+        device = tuple(record["tags"]), product, bool(record["on_streams"]), bool(record["in_phases"])
+        able = {operator: Abilities.from_record(said) for operator, said in record["abilities"].items()}
+        found = [
+            Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, made, able[operator])
+            for operator, dtype, index_dtype, unsupported, made in record["subjects"]
+        ]
+        return cls({}, found, product)
+
+
 def subjects(name: str, backend: Backend) -> list[Subject]:
     """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
     found = []
@@ -121,79 +161,7 @@ def _makes_indices(backend: Backend, operator: Operator, dtype: str) -> bool:
     return any(unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes)
 
 
-class Block(Protocol):
-    """A numbered part of one aspect of one subject: the unit of work of a process."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def subject(self) -> Subject: ...
-
-    @property
-    def aspect(self) -> Aspect: ...
-
-    @property
-    def count(self) -> int:
-        """Number of its questions."""
-
-    @property
-    def min_cases(self) -> int:
-        """Length of the `prefix` that holds a question of each group."""
-
-    @property
-    def min_batch(self) -> int:
-        """Questions worth judging together; more than 1 where all have to be made to judge one."""
-
-    def questions(self) -> Sequence[Question]: ...
-
-    def prefix(self, count: int) -> Sequence[Question]:
-        """Return so many of its first questions."""
-
-    def groups(self, asked: int | None = None) -> Mapping[Group, int]:
-        """Count its questions, or a prefix of ``asked``, by the groups that a complete run must have judged."""
-
-    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> Question | None:
-        """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
-
-    def extension(self) -> Extension | None:
-        """Return the block that follows it, with cases that no plan has; None if there are no more."""
-
-
-class Extension(Block, Protocol):
-    """A block that follows another beyond the plan."""
-
-    def with_count(self, count: int) -> Extension: ...
-
-
-_EXTENSION = "+"
-"""Separates the id of a planned block from the index of its extension."""
-
-
-def root_of(name: str) -> str:
-    """Return the id of the planned block that a block extends, or is."""
-    return name.partition(_EXTENSION)[0]
-
-
-def extension_id(name: str, index: int) -> str:
-    """Return the id of a block's ``index``-th extension; its own for the 0th."""
-    return f"{name}{_EXTENSION}{index}" if index else name
-
-
-Q = TypeVar("Q", bound=Question)
-
-
-def one_of_each_first(questions: Iterable[Q], kind: Callable[[Q], Hashable]) -> list[Q]:
-    """Order questions: the first of each kind, then the second of each, and so on."""
-    seen: Counter[Hashable] = Counter()
-    ranked = []
-    for question in questions:
-        seen[kind(question)] += 1
-        ranked.append((seen[kind(question)], question))
-    return [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
-
-
-B_co = TypeVar("B_co", bound=Block, covariant=True)
+B_co = TypeVar("B_co", covariant=True)
 
 
 class PlannedAspect(Protocol[B_co]):
@@ -207,14 +175,11 @@ class PlannedAspect(Protocol[B_co]):
 def blocks(chosen: Sequence[Subject], aspects: Iterable[PlannedAspect[B_co]], plan: Plan, seed: int) -> Iterator[B_co]:
     """Yield the blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
     aspects = list(aspects)
-    for subject in (*chosen, *_as_wholes(chosen)):
-        for aspect in aspects:
-            if aspect.covers(subject):
-                yield from aspect.blocks(subject, plan, seed)
-
-
-def _as_wholes(chosen: Iterable[Subject]) -> Iterable[Subject]:
-    return dict.fromkeys(
+    wholes = (
         replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True, abilities=ALL)
         for subject in chosen
     )
+    for subject in (*chosen, *dict.fromkeys(wholes)):
+        for aspect in aspects:
+            if aspect.covers(subject):
+                yield from aspect.blocks(subject, plan, seed)

@@ -1,34 +1,17 @@
-"""The aspects of conformance: what is drawn, what is claimed about it, and which checks judge that.
-
-Lines of JSON become questions here, too: an ad-hoc question belongs to no block, and is judged by the claims of all
-aspects.
-"""
+"""The aspects of conformance: what is drawn, what is claimed about it, and which checks judge that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import cast
-
-from poolproof.references.contract import ContractCall
-from poolproof.references.products import Product
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
-from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.huge import huge
-from poolproof.suites.cases.lists import read_entry
 from poolproof.suites.cases.models import models
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
-from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
-from poolproof.suites.judging.contract import contract_question, read_call
-from poolproof.suites.judging.listed import listed_question
 from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
-from poolproof.suites.judging.phases import read_phase_question
-from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.blocks import CaseAspect, ContractAspect
-from poolproof.suites.running.phase_blocks import PhaseAspect
+from poolproof.suites.judging.question import Aspect
+from poolproof.suites.plan.blocks import CaseAspect, ContractAspect, PhaseAspect
 
 _INEXACT = (
     "uniform",
@@ -254,38 +237,3 @@ LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL,
 
 AD_HOC = "case"
 """The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
-
-
-IndexDtypes = Callable[[Case], tuple[str, ...]]
-"""The dtypes of indices that a backend takes for the operator and dtype of a case."""
-
-
-def ad_hoc_questions(
-    lines: Iterable[str], product: Product | None, index_dtypes: IndexDtypes = lambda _: ()
-) -> list[Question]:
-    """Read lines of JSON (cases, rows of lists or low-level calls) for a backend of ``product``, which may have none.
-
-    `CaseError` or `ContractError` says what is wrong with a line, or that the backend has no contract.
-    """
-    return [_ad_hoc_question(line, product, index_dtypes) for line in lines]
-
-
-def check_lines(lines: Iterable[str]) -> None:
-    """Check lines before a backend is loaded; `CaseError` or `ContractError` says what is wrong with one."""
-    for line in lines:
-        if read_entry(line) is None and read_call(line) is None and read_phase_question(line, PHASES.alone) is None:
-            Case.from_json(line)
-
-
-def _ad_hoc_question(line: str, product: Product | None, index_dtypes: IndexDtypes) -> Question:
-    entry = read_entry(line)
-    if entry is not None:
-        return listed_question(entry.within(index_dtypes(entry.case)) if entry.case else entry, LISTED)
-    phases = read_phase_question(line, PHASES.alone)
-    call = None if phases else read_call(line)
-    if phases is None and call is None:
-        return CaseQuestion(Case.from_json(line), EVERYTHING, AD_HOC)
-    if product is None:
-        raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-    call = cast(ContractCall, call)
-    return replace(phases, block=AD_HOC) if phases else contract_question(call, product, CONTRACT.alone, AD_HOC)

@@ -1,11 +1,16 @@
-"""The two kinds of aspects, with their blocks: cases that are drawn or listed, and calls that a contract is about."""
+"""The kinds of aspects with their blocks: drawn or listed cases, calls that a contract is about, two-phase scenarios.
+
+A block is a numbered part of one aspect of one subject, and the unit of work of a process.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract import SIGNATURES, ContractCall
@@ -21,18 +26,113 @@ from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.running.plans import Group, Plan, Subject, extension_id, one_of_each_first
-
-Listed = Callable[[Operator, str, str], list[Target]]
-"""Lists the cases of an operator, a dtype and a dtype of indices."""
+from poolproof.suites.plan.plans import Group, Plan, Subject
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-
 CALLS_AT_ONCE = 250
 """Contract calls that are judged together: making them takes longer than judging them."""
+
+_EXTENSION = "+"
+"""Separates the id of a planned block from the index of its extension."""
+
+Listed = Callable[[Operator, str, str], list[Target]]
+"""Lists the cases of an operator, a dtype and a dtype of indices."""
+
+
+class Block(ABC):
+    """A part of one aspect of one subject.
+
+    The defaults are those of a block that is counted as a whole, asked in order, neither shrunk nor followed by more.
+    """
+
+    subject: Subject
+    aspect: Aspect
+
+    @property
+    @abstractmethod
+    def id(self) -> str: ...
+
+    @abstractmethod
+    def questions(self) -> Sequence[Question]: ...
+
+    @property
+    def count(self) -> int:
+        """Number of its questions."""
+        return len(self.questions())
+
+    @property
+    def min_batch(self) -> int:
+        """Questions worth judging together; more than 1 where all have to be made to judge one."""
+        return 1
+
+    @property
+    def clauses(self) -> Counter[str]:
+        """Count its questions by clause; empty where they are counted as a whole."""
+        return Counter()
+
+    @property
+    def min_cases(self) -> int:
+        """Length of the `prefix` that holds a question of each group."""
+        return len(self.clauses) or min(self.min_batch, self.count)
+
+    def prefix(self, count: int) -> Sequence[Question]:
+        """Return so many of its first questions: one of each clause, then a second, if it is counted by clause."""
+        questions = self.questions()
+        if self.clauses:
+            seen: Counter[str] = Counter()
+            ranked = []
+            for question in questions:
+                clause = self._clause_of(question)
+                ranked.append((seen[clause], question))
+                seen[clause] += 1
+            questions = [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
+        return questions[:count]
+
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
+        """Count its questions, or a prefix of ``asked``, by the groups that a complete run must have judged."""
+        clauses = self.clauses
+        if not clauses:
+            return {self._group: self.count if asked is None else asked}
+        if asked is not None:
+            clauses = Counter(map(self._clause_of, self.prefix(asked)))
+        return {(*self._group, ("clause", clause)): count for clause, count in clauses.items()}
+
+    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> Question | None:  # noqa: ARG002
+        """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
+        return None
+
+    def extension(self) -> CaseBlock | None:
+        """Return the block that follows it, with cases that no plan has; None if there are no more."""
+        return None
+
+    @property
+    def _group(self) -> Group:
+        return self.subject.group(self.aspect)
+
+    def _clause_of(self, question: Question) -> str:
+        return str(question.describe()["clause"])
+
+
+def root_of(name: str) -> str:
+    """Return the id of the planned block that a block extends, or is."""
+    return name.partition(_EXTENSION)[0]
+
+
+def extension_id(name: str, index: int) -> str:
+    """Return the id of a block's ``index``-th extension; its own for the 0th."""
+    return f"{name}{_EXTENSION}{index}" if index else name
+
+
+def extend(block: Block, cases: int) -> Iterator[Block]:
+    """Yield the extensions of a block that hold so many cases together."""
+    while cases > 0 and (more := block.extension()) is not None:
+        block = more
+        yield replace(more, count=min(cases, more.count))
+        cases -= more.count
 
 
 @dataclass(frozen=True)
@@ -55,22 +155,19 @@ class CaseAspect(Aspect):
     costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        if subject.is_whole or subject.unsupported is not None:
-            return False
-        return subject.operator.direction in self.directions and self._is_possible(subject)
-
-    def _is_possible(self, subject: Subject) -> bool:
         """Tell whether the subject has what the aspect is about: tags, streams, windows that can miss their input."""
-        tagged = self.profile.tagged
-        if not self.profile.is_possible_within(subject.abilities):
+        operator, able, profile = subject.operator, subject.abilities, self.profile
+        if subject.is_whole or subject.unsupported is not None or operator.direction not in self.directions:
             return False
-        if self.on_layouts and not any(map(subject.abilities.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
+        if not profile.is_possible_within(able):
             return False
-        if tagged and not (subject.operator.takes_tags and TAGS[tagged] in subject.tags):
+        if self.on_layouts and not any(map(able.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
+            return False
+        if profile.tagged and not (operator.takes_tags and TAGS[profile.tagged] in subject.tags):
             return False
         if self.on_streams and not subject.on_streams:
             return False
-        return not self.profile.empty_windows or (subject.operator.windows.can_miss_input and subject.makes_indices)
+        return not profile.empty_windows or (operator.windows.can_miss_input and subject.makes_indices)
 
     def count(self, plan: Plan) -> int:
         """Count the cases that are drawn for each subject."""
@@ -93,7 +190,7 @@ class CaseAspect(Aspect):
 
 
 @dataclass(frozen=True)
-class CaseBlock:
+class CaseBlock(Block):
     """``count`` cases of one aspect of one subject from the ``number``-th seed.
 
     The seed of its ``index``-th extension derives from its own.
@@ -102,11 +199,9 @@ class CaseBlock:
     subject: Subject
     aspect: CaseAspect
     number: int
-    count: int
-    seed: int = field(compare=False)
+    count: int = BLOCK_SIZE
+    seed: int = field(default=0, compare=False)
     index: int = 0
-    min_cases: int = field(default=1, init=False)
-    min_batch: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
@@ -126,9 +221,6 @@ class CaseBlock:
         """Return its first questions, or those of a longer block."""
         aspect, block = self.aspect.alone, self.id
         return [CaseQuestion(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
-
-    def groups(self, asked: int | None = None) -> dict[Group, int]:
-        return {self.subject.group(self.aspect): self.count if asked is None else asked}
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
@@ -150,53 +242,31 @@ class CaseBlock:
     def extension(self) -> CaseBlock:
         return replace(self, index=self.index + 1, count=BLOCK_SIZE)
 
-    def with_count(self, count: int) -> CaseBlock:
-        return replace(self, count=count)
-
     @property
     def _own_seed(self) -> int:
         return derive_seed(self.seed, self.index) if self.index else self.seed
 
 
 @dataclass(frozen=True)
-class ListedBlock:
-    """The listed cases of an aspect and a subject in a plan of ``plan_cases`` cases."""
+class ListedBlock(Block):
+    """The listed cases of an aspect and a subject in a plan of ``plan_cases`` cases.
+
+    They are as small as their purpose allows.
+    """
 
     subject: Subject
     aspect: CaseAspect
     number: int
     plan_cases: int
-    min_cases: int = field(default=1, init=False)
-    min_batch: int = field(default=1, init=False)
 
     @property
     def id(self) -> str:
         return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
-    @property
-    def count(self) -> int:
-        return len(self._targets)
-
     def questions(self) -> list[CaseQuestion]:
-        return self.prefix(self.count)
-
-    def prefix(self, count: int) -> list[CaseQuestion]:
         aspect, block = self.aspect.alone, self.id
-        return [CaseQuestion(target.case, aspect, block, target.repeats) for target in self._targets[:count]]
-
-    def groups(self, asked: int | None = None) -> dict[Group, int]:
-        return {self.subject.group(self.aspect): self.count if asked is None else asked}
-
-    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> None:  # noqa: ARG002
-        """Return None: listed cases are as small as their purpose allows."""
-        return
-
-    def extension(self) -> None:
-        """Return None: there are no other listed cases."""
-
-    @property
-    def _targets(self) -> list[Target]:
-        return self.aspect.targets(self.subject, self.plan_cases)
+        targets = self.aspect.targets(self.subject, self.plan_cases)
+        return [CaseQuestion(target.case, aspect, block, target.repeats) for target in targets]
 
 
 @dataclass(frozen=True)
@@ -207,21 +277,24 @@ class ContractAspect(Aspect):
     """
 
     def covers(self, subject: Subject) -> bool:
-        return subject.is_whole and subject.product is not None and _api(subject) in SIGNATURES
+        return subject.is_whole and subject.product is not None and f"aclnn{subject.operator.name}" in SIGNATURES
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:
         assert subject.product is not None
-        for part in call_parts(subject.product, _api(subject), plan.cases, seed):
-            yield ContractBlock(subject, self, part)
+        api = f"aclnn{subject.operator.name}"
+        for part in call_parts(subject.product, api, plan.cases, seed):
+            yield ContractBlock(subject, self, part, subject.product, api)
 
 
 @dataclass(frozen=True)
-class ContractBlock:
-    """A part of the questions about one API on one backend."""
+class ContractBlock(Block):
+    """A part of the questions about one ``api`` on the ``product`` of one backend."""
 
     subject: Subject
     aspect: ContractAspect
     part: CallPart
+    product: Product
+    api: str
 
     @property
     def id(self) -> str:
@@ -229,71 +302,74 @@ class ContractBlock:
 
     @property
     def count(self) -> int:
-        return self.part.count(self._product, _api(self.subject))
-
-    def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self._product, _api(self.subject), self.part, self.aspect.alone, self.id)
-
-    @property
-    def min_cases(self) -> int:
-        return len(self._by_clause) or min(self.min_batch, self.count)
+        return self.part.count(self.product, self.api)
 
     @property
     def min_batch(self) -> int:
-        return 1 if self.is_counted_by_clause else CALLS_AT_ONCE
-
-    def prefix(self, count: int) -> list[ContractQuestion]:
-        """Return its first questions; where they are counted by clause, one of each clause, then a second."""
-        questions = self.questions()
-        if self.is_counted_by_clause:
-            questions = one_of_each_first(questions, _clause_of)
-        return questions[:count]
-
-    def groups(self, asked: int | None = None) -> dict[Group, int]:
-        """Return a group for each clause, or one for all calls if they are not counted by clause."""
-        group = (*self.subject.group(self.aspect), ("block", self.id))
-        clauses = self._by_clause
-        if asked is not None and clauses:
-            clauses = Counter(map(_clause_of, self.prefix(asked)))
-        by_clause = {(*group, ("clause", clause)): count for clause, count in clauses.items()}
-        return by_clause or {group: self.count if asked is None else asked}
+        return 1 if self.clauses else CALLS_AT_ONCE
 
     @property
-    def is_counted_by_clause(self) -> bool:
-        return bool(self._by_clause)
+    def clauses(self) -> Counter[str]:
+        return self.part.by_clause(self.product, self.api)
+
+    def questions(self) -> list[ContractQuestion]:
+        return contract_questions(self.product, self.api, self.part, self.aspect.alone, self.id)
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
+
+        def question(call: ContractCall) -> ContractQuestion:
+            return contract_question(call, self.product, self.aspect.alone, self.id)
+
         call = ContractCall.from_json(failing.to_line())
-        small = smaller_call(self._product, call, lambda other: still_fails(self._question(other)), seconds)
-        return None if small == call else self._question(small)
-
-    def extension(self) -> None:
-        """Return None: only a larger plan draws more calls."""
-
-    def _question(self, call: ContractCall) -> ContractQuestion:
-        return contract_question(call, self._product, self.aspect.alone, self.id)
+        small = smaller_call(self.product, call, lambda other: still_fails(question(other)), seconds)
+        return None if small == call else question(small)
 
     @property
-    def _by_clause(self) -> Counter[str]:
-        return self.part.by_clause(self._product, _api(self.subject))
+    def _group(self) -> Group:
+        return (*super()._group, ("block", self.id))
+
+    def _clause_of(self, question: Question) -> str:
+        return cast(ContractQuestion, question).clause
+
+
+@dataclass(frozen=True)
+class PhaseAspect(Aspect):
+    """Every scenario that some source defines, for every operator and pair of dtypes of a backend with phases."""
+
+    def covers(self, subject: Subject) -> bool:
+        return subject.in_phases and not subject.is_whole and subject.unsupported is None
+
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[PhaseBlock]:  # noqa: ARG002
+        yield PhaseBlock(subject, self)
+
+
+@dataclass(frozen=True)
+class PhaseBlock(Block):
+    """All two-phase scenarios of one subject, whatever the plan; their cases are small as they are."""
+
+    subject: Subject
+    aspect: PhaseAspect
 
     @property
-    def _product(self) -> Product:
-        assert self.subject.product is not None
-        return self.subject.product
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}"
+
+    @property
+    def clauses(self) -> Counter[str]:
+        return Counter(question.scenario.id for question in self.questions())
+
+    def questions(self) -> list[PhaseQuestion]:
+        subject = self.subject
+        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect.alone, self.id)
 
 
 @cache
 def _listed(listed: Listed, operator: Operator, dtype: str, index_dtype: str) -> tuple[Target, ...]:
     """Cache a list: a session counts it several times before it begins."""
     return tuple(listed(operator, dtype, index_dtype))
-
-
-def _clause_of(question: ContractQuestion) -> str:
-    return question.clause
 
 
 def has_call(subject: Subject, case: Case) -> bool:
@@ -306,7 +382,3 @@ def has_call(subject: Subject, case: Case) -> bool:
     if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):
         return False
     return able.lacking(case.api, case.shape, case.attributes) is None
-
-
-def _api(subject: Subject) -> str:
-    return f"aclnn{subject.operator.name}"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from poolproof.reports.rows.plugins import raised
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import FORMATS, ListFormat, NotExpressible, read_lists
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.plans import Plan, Subject, blocks
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.lists import FORMATS, ListFormat, NotExpressible
 
 DUPLICATE = "the same case again"
 
@@ -43,26 +40,3 @@ def format_errors(name: str) -> Iterator[None]:
         if name in FORMATS:
             raise
         raise BadInput(f"case list format {name!r} cannot write these cases: {raised(error)}") from error
-
-
-def parsed_cases(lines: Iterable[str]) -> Iterator[Case]:
-    """Parse lines of JSON; `BadInput` at the first that is not a case."""
-    for line in lines:
-        try:
-            yield Case.from_json(line)
-        except CaseError as error:
-            raise BadInput(str(error)) from error
-
-
-def listed_cases(paths: Iterable[Path]) -> Iterator[Case]:
-    """Read case lists; `BadInput` at the first row that is not a case."""
-    for entry in read_lists(paths):
-        if entry.case is None:
-            raise BadInput(entry.fault)
-        yield entry.case
-
-
-def planned_cases(subjects: Sequence[Subject], aspects: Iterable[str], plan: Plan, seed: int) -> Iterator[Case]:
-    """Draw the cases of a plan, which calls of a contract are not."""
-    for block in blocks(subjects, [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS], plan, seed):
-        yield from (question.case for question in block.questions())

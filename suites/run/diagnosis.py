@@ -2,7 +2,7 @@
 
 Cases that differ from a failing one in a few respects are judged: on both sides of a threshold, halving the distance
 between values that fail and conform; at random, some that meet the condition of the failures and some that miss it by
-one term. The condition itself comes with a `SuspectedCondition`; it is refined from the rows of all cases.
+one term. The condition itself comes with a `OpenCluster`; it is refined from the rows of all cases.
 """
 
 from __future__ import annotations
@@ -11,33 +11,32 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import Protocol
+from pathlib import Path
 
-from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, diagnosis_block, held_to
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.registry import UnknownBackend
+from poolproof.reports.clusters.cluster import Bound
+from poolproof.reports.clusters.reading import OpenCluster, open_clusters_of
+from poolproof.reports.recorder import Done
+from poolproof.reports.rows.checks import DIAGNOSIS, held_to
+from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
+from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.varying import Parameter, Record, alternatives, changed, parameters
-from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
-from poolproof.suites.judging.question import Aspect
-from poolproof.suites.running.aspects import CASE_ASPECTS, EVERYTHING, LISTED
-from poolproof.suites.running.blocks import has_call
-from poolproof.suites.running.plans import Subject
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import has_call
+from poolproof.suites.plan.lines import CLAIMS, further_question
+from poolproof.suites.plan.plans import Subject
+from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
 """Most cases for one condition in each round; between two rounds the conditions are found anew."""
-
-_AROUND: Sequence[Callable[[int], int]] = (
-    lambda value: value + 1,
-    lambda value: value - 1,
-    lambda value: value + 2,
-    lambda value: value - 2,
-    lambda value: 2 * value,
-    lambda value: value // 2,
-)
-"""Other values to try of a number that a condition names."""
 
 _ANY = 1 << 62
 
@@ -57,113 +56,63 @@ _MOST_CHANGES = 3
 _FEWEST_TO_CONFORM = 2
 """Seeds that have to conform at a value of a threshold; one failure is enough to fail."""
 
-_CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: AUXILIARY}
-
-
-class NoFurtherCase(BadInput):
-    """A row that is not that of a further case; the text says why."""
-
-
-class Threshold(Protocol):
-    """Two values of a feature: cases fail at one and conform at the other."""
-
-    @property
-    def feature(self) -> str: ...
-
-    @property
-    def fails(self) -> int: ...
-
-    @property
-    def conforms(self) -> int | None: ...
-
-
-class SuspectedCondition(Protocol):
-    """The suspected condition of failures on a ``backend``, a conjunction of terms."""
-
-    @property
-    def backend(self) -> str: ...
-
-    @property
-    def name(self) -> str:
-        """Equal for equal conditions."""
-
-    @property
-    def failing(self) -> Row:
-        """A row that fails and meets the condition."""
-
-    @property
-    def lines(self) -> Sequence[str]:
-        """Failing cases, the smallest first."""
-
-    @property
-    def features(self) -> Sequence[str]:
-        """The feature of each term."""
-
-    @property
-    def fails_always(self) -> bool:
-        """Whether every case failed that meets the condition."""
-
-    @property
-    def thresholds(self) -> Sequence[tuple[int, Threshold]]:
-        """(number of a term, the values around its threshold)."""
-
-    def met(self, row: Row) -> tuple[bool, ...]:
-        """Evaluate the terms on a row, judged or not."""
-
-    def value(self, row: Row, feature: str) -> int | None: ...
-
-
 Ask = Callable[[CaseQuestion, str], Row]
 """Judges a question on a backend, and records its row."""
 
 
-def further_question(case: Case, aspect: str) -> CaseQuestion:
-    """Make the question of a further case, with the claims of an aspect; KeyError for one that is not about cases."""
-    claims = _CLAIMS[aspect]
-    return CaseQuestion(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
+def diagnose(
+    folder: Path, ask: Ask, subjects: Sequence[Subject], seconds: float, done: Done, say: Callable[[str], object]
+) -> None:
+    """Narrow down what is wrong with the run in a folder, by further cases that ``ask`` judges and records.
 
-
-def further_question_of(row: Row) -> CaseQuestion:
-    """Return the question of a further case's row; `NoFurtherCase` if it has none."""
+    An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be recorded.
+    """
+    known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
-        return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
-    except (CaseError, KeyError, TypeError, AttributeError) as error:
-        raise NoFurtherCase(f"its case or its block is none: {error}") from error
+        with environment_errors():
+            Diagnosis(partial(open_clusters_of, folder), ask, subjects, seconds, say, known).run()
+            raise_lost_interrupt()
+    except KeyboardInterrupt:
+        say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
+    except (BackendUnavailable, UnknownBackend) as error:
+        say(f"no further cases: {error}")
 
 
 @dataclass
 class Diagnosis:
     """The diagnosis of a run: further cases for the conditions that ``find`` returns, ``seconds`` for each.
 
-    ``subjects`` are what the backends support. ``on_round`` takes the number of conditions in each round. ``known`` are
-    ids of cases not to be judged.
+    ``subjects`` are what the backends support. ``say`` takes a line on how many are searched. ``known`` are ids of
+    cases that are not to be judged.
     """
 
-    find: Callable[[], Sequence[SuspectedCondition]]
+    find: Callable[[], Sequence[OpenCluster]]
     ask: Ask
     subjects: Sequence[Subject]
     seconds: float
-    on_round: Callable[[int], None]
+    say: Callable[[str], object]
     known: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """Search round by round, each for conditions that are new."""
         searched: set[str] = set()
         until = 0.0
-        for cases in ROUNDS:
+        for number, cases in enumerate(ROUNDS):
             found = [condition for condition in self.find() if condition.name not in searched]
             begun = [(condition, case) for condition in found if (case := self._start(condition)) is not None]
-            self.on_round(len(begun))
+            if begun and number == 0:
+                about = count_of(len(begun), "suspect")
+                self.say(f"\nfurther cases are asked about {about}: {self.seconds:g} s each at most (--diagnose)")
             until = until or time.monotonic() + self.seconds * len(begun)
             for condition, case in begun:
                 searched.add(condition.name)
                 end = min(until, time.monotonic() + self.seconds)
                 ConditionSearch(condition, case, self.subjects, self.ask, cases, end, self.known).run()
 
-    def _start(self, condition: SuspectedCondition) -> Case | None:
+    def _start(self, condition: OpenCluster) -> Case | None:
         """Return the smallest case that meets a condition; None if its failures are not of cases."""
-        aspect = held_to(condition.failing["aspect"], condition.failing["block"] or "")
-        if aspect not in _CLAIMS:
+        aspect = _aspect_of(condition)
+        if aspect not in CLAIMS:
             return None
         for line in condition.lines:
             try:
@@ -195,56 +144,56 @@ class WantedRange:
         return cls(conforms, -_ANY, conforms) if conforms < fails else cls(conforms, conforms, _ANY)
 
 
+@dataclass
 class ConditionSearch:
-    """A search around a failing case, ``start``, by at most so many ``cases``, ``until`` a monotonic time."""
+    """A search around a failing case, ``start``, by at most ``left`` cases, ``until`` a monotonic time."""
 
-    def __init__(
-        self,
-        condition: SuspectedCondition,
-        start: Case,
-        subjects: Sequence[Subject],
-        ask: Ask,
-        cases: int,
-        until: float,
-        known: set[str],
-    ) -> None:
-        self._condition = condition
-        self._aspect = held_to(condition.failing["aspect"], condition.failing["block"] or "")
-        self._subjects = {_pair(subject): subject for subject in subjects if subject.backend == condition.backend}
-        self._ask = ask
-        self._left = cases
-        self._until = until
-        self._known = known
-        self._start = start
-        known.add(start.id)
-        self._rng = random.Random(derive_seed(condition.name, start.id))
+    condition: OpenCluster
+    start: Case
+    subjects: Sequence[Subject]
+    ask: Ask
+    left: int
+    until: float
+    known: set[str]
+
+    def __post_init__(self) -> None:
+        self.known.add(self.start.id)
+        self._aspect = _aspect_of(self.condition)
+        self._rng = random.Random(derive_seed(self.condition.name, self.start.id))
+        self._subjects = {
+            (subject.operator.name, subject.dtype, subject.index_dtype): subject
+            for subject in self.subjects
+            if subject.backend == self.condition.backend
+        }
 
     def run(self) -> None:
-        narrowed = dict(self._condition.thresholds)
-        for number, feature in enumerate(self._condition.features):
+        """Narrow each threshold, try values around every other number of the condition, and then refute it."""
+        narrowed = dict(self.condition.thresholds)
+        for number, feature in enumerate(self.condition.features):
             if number in narrowed:
                 self._narrow(number, narrowed[number])
-            else:
-                self._look_around(number, feature)
+            elif (value := self.condition.value(self._described(self.start), feature)) is not None:
+                for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
+                    self._outcome_at(number, feature, WantedRange(near, near, near))
         self._refute()
 
     @property
     def _has_room(self) -> bool:
-        return self._left > 0 and time.monotonic() < self._until
+        return self.left > 0 and time.monotonic() < self.until
 
-    def _narrow(self, number: int, threshold: Threshold) -> None:
+    def _narrow(self, number: int, bound: Bound) -> None:
         """Halve the distance between failing and conforming values, as long as cases with values between can be made.
 
         The case that conformed may have been of another kind, so first one like the failing case has to conform there.
         """
-        fails, conforms = threshold.fails, threshold.conforms
+        fails, conforms = bound.fails, bound.conforms
         if conforms is None:
             return
-        seen = self._outcome_at(number, threshold.feature, WantedRange.conforming(fails, conforms))
+        seen = self._outcome_at(number, bound.feature, WantedRange.conforming(fails, conforms))
         if seen is None or seen[1]:
             return
         while abs(fails - conforms) > 1 and self._has_room:
-            match self._outcome_at(number, threshold.feature, WantedRange.between(fails, conforms)):
+            match self._outcome_at(number, bound.feature, WantedRange.between(fails, conforms)):
                 case None:
                     return
                 case value, True:
@@ -252,16 +201,9 @@ class ConditionSearch:
                 case value, _:
                     conforms = value
 
-    def _look_around(self, number: int, feature: str) -> None:
-        """Try values around the failing one, of a number that a term names."""
-        value = self._condition.value(self._described(self._start), feature)
-        if value is not None:
-            for near in _AROUND:
-                self._outcome_at(number, feature, WantedRange(near(value), near(value), near(value)))
-
     def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
         """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
-        for base in _plainer(self._start):
+        for base in _plainer(self.start):
             for value, case in self._candidates(base, number, feature, wanted)[:_MOST_CHANGES]:
                 fails = self._fails(case)
                 if fails is not None:
@@ -272,12 +214,15 @@ class ConditionSearch:
         """List the (value, case) that differ from a case by a parameter and meet all terms but one, the best first."""
 
         def value_of(case: Case) -> int | None:
-            return self._condition.value(self._described(case), feature)
+            return self.condition.value(self._described(case), feature)
 
         found: list[tuple[int, Case]] = []
         for parameter in parameters(base) if self._has_room else ():
             made = _nearest(parameter, value_of, wanted)
-            if made is not None and self._meets(made[1], but=number) and self._can_be_asked(made[1]):
+            if made is None or not self._can_be_asked(made[1]):
+                continue
+            met = self.condition.met(self._described(made[1]))
+            if all(holds or term == number for term, holds in enumerate(met)):
                 found.append(made)
                 if made[0] == wanted.best:
                     break
@@ -285,7 +230,7 @@ class ConditionSearch:
 
     def _fails(self, case: Case) -> bool | None:
         """Tell whether a case fails with some seed; None if nothing is learned."""
-        tries = _FEWEST_TO_CONFORM * (1 if self._condition.fails_always else 3)
+        tries = _FEWEST_TO_CONFORM * (1 if self.condition.fails_always else 3)
         seen = []
         for more in range(tries):
             if not self._has_room:
@@ -297,7 +242,7 @@ class ConditionSearch:
 
     def _refute(self) -> None:
         """Judge cases that meet the condition, alternating with cases that miss one of its terms."""
-        terms = range(len(self._condition.features))
+        terms = range(len(self.condition.features))
         for missed in [None, *terms] * (_OF_EACH if terms else _WITHOUT_TERMS):
             if not self._has_room:
                 return
@@ -307,12 +252,12 @@ class ConditionSearch:
     def _drawn(self, missed: int | None) -> Case | None:
         """Draw a case near the first that misses one term, or no term; None if there is none."""
         for _ in range(_TRIES):
-            case = self._start
+            case = self.start
             for _ in range(self._rng.randint(1, _MOST_CHANGES)):
                 case = self._changed(case) or case
-            met = self._condition.met(self._described(case))
-            is_wanted = _missed(met) == ([] if missed is None else [missed])
-            if is_wanted and case.id not in self._known and self._can_be_asked(case):
+            met = self.condition.met(self._described(case))
+            is_wanted = all(holds == (term != missed) for term, holds in enumerate(met))
+            if is_wanted and case.id not in self.known and self._can_be_asked(case):
                 return case
         return None
 
@@ -320,7 +265,9 @@ class ConditionSearch:
         """Change a case's length or attribute, or its recipe, dtype, layout or seed."""
         if self._rng.random() < 0.6:
             parameter = self._rng.choice(parameters(case))
-            return parameter.with_value(self._rng.choice(_near(parameter.value)))
+            value = parameter.value
+            near = [value + 1, value - 1, 2 * value, value // 2]
+            return parameter.with_value(self._rng.choice([*near, 1, 2, 3, 5, 8, 17, 33, 64, 130]))
         return changed(case, self._rng.choice([*self._field_changes(case), *alternatives(case)]))
 
     def _field_changes(self, case: Case) -> list[Record]:
@@ -338,9 +285,6 @@ class ConditionSearch:
             changes += [{"indices": word} for word in profile.indices]
         return changes
 
-    def _meets(self, case: Case, but: int) -> bool:
-        return set(_missed(self._condition.met(self._described(case)))) <= {but}
-
     def _can_be_asked(self, case: Case) -> bool:
         subject = self._subjects.get((case.operator, case.dtype, case.index_dtype))
         return subject is not None and subject.unsupported is None and has_call(subject, case)
@@ -350,20 +294,16 @@ class ConditionSearch:
 
     def _judged(self, case: Case) -> bool | None:
         """Judge a case and tell whether it fails; None if it was known, or nothing was learned."""
-        if case.id in self._known:
+        if case.id in self.known:
             return None
-        self._known.add(case.id)
-        self._left -= 1
-        verdict = self._ask(further_question(case, self._aspect), self._condition.backend)["verdict"]
+        self.known.add(case.id)
+        self.left -= 1
+        verdict = self.ask(further_question(case, self._aspect), self.condition.backend)["verdict"]
         return True if verdict in FAILED else False if verdict == Verdict.CONFORMS else None
 
 
-def _pair(subject: Subject) -> tuple[str, str, str]:
-    return subject.operator.name, subject.dtype, subject.index_dtype
-
-
-def _missed(met: Sequence[bool]) -> list[int]:
-    return [number for number, holds in enumerate(met) if not holds]
+def _aspect_of(condition: OpenCluster) -> str:
+    return held_to(condition.failing["aspect"], condition.failing["block"] or "")
 
 
 def _plainer(case: Case) -> Iterator[Case]:
@@ -373,10 +313,6 @@ def _plainer(case: Case) -> Iterator[Case]:
     for change in changes:
         made += [other for base in tuple(made) if (other := changed(base, change)) is not None]
     yield from dict.fromkeys(made)
-
-
-def _near(value: int) -> list[int]:
-    return [value + 1, value - 1, 2 * value, value // 2, 1, 2, 3, 5, 8, 17, 33, 64, 130]
 
 
 def _nearest(

@@ -15,10 +15,9 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.attribution import attribute
-from poolproof.suites.running.interrupts import raise_lost_interrupt
-from poolproof.suites.running.plans import Block
-from poolproof.suites.running.repetition import Repetition, deviates, repeat
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.run.interrupts import raise_lost_interrupt
+from poolproof.suites.run.repetition import Repetition, attribute, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""
@@ -57,6 +56,7 @@ class BlockResult:
         )
 
 
+@dataclass(eq=False)
 class Runner:
     """Judges blocks and single cases on any backend, one sandbox each, until closed.
 
@@ -66,43 +66,32 @@ class Runner:
     sandboxes with a loaded backend, by its name. A failure is shrunk for ``shrink_seconds``.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        waive: Callable[[Row], Row],
-        record: Callable[[Row], None],
-        timeout: float,
-        shrinks: bool,
-        already_judged: frozenset[tuple[str, str]] = frozenset(),
-        already_unplanned: frozenset[tuple[str, str]] = frozenset(),
-        most_evidence: int = MOST_EVIDENCE,
-        loaded: Mapping[str, Sandbox] | None = None,
-        shrink_seconds: float = SHRINK_SECONDS,
-    ) -> None:
-        self._folder = folder
-        self._scratch = folder / "processes"
+    folder: Path
+    name: str
+    waive: Callable[[Row], Row]
+    record: Callable[[Row], None]
+    timeout: float
+    shrinks: bool
+    already_judged: frozenset[tuple[str, str]] = frozenset()
+    already_unplanned: frozenset[tuple[str, str]] = frozenset()
+    most_evidence: int = MOST_EVIDENCE
+    loaded: Mapping[str, Sandbox] = field(default_factory=dict)
+    shrink_seconds: float = SHRINK_SECONDS
+
+    def __post_init__(self) -> None:
+        self._scratch = self.folder / "processes"
         self._scratch.mkdir(exist_ok=True)
-        self._name = name
-        self._waive = waive
-        self._record = record
-        self._timeout = timeout
-        self._shrinks = shrinks
-        self._shrink_seconds = shrink_seconds
-        self._already_judged = already_judged
-        self._most_evidence = most_evidence
+        self._sandboxes = dict(self.loaded)
+        for backend, sandbox in self._sandboxes.items():
+            sandbox.take(self._scratch, self._name_of(backend), self.timeout)
         self._evidence: Counter[tuple[str, ...]] = Counter()
-        self._sandboxes: dict[str, Sandbox] = {}
-        for backend, sandbox in (loaded or {}).items():
-            sandbox.take(self._scratch, self._name_of(backend), timeout)
-            self._sandboxes[backend] = sandbox
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
-        self._recorded_unplanned = set(already_unplanned)
+        self._recorded_unplanned = set(self.already_unplanned)
 
     def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
         """Skip these (block, case id) from now on: they have rows."""
-        self._already_judged |= frozenset(judged)
+        self.already_judged |= frozenset(judged)
 
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
         """Judge the cases of a block, or those from ``start`` to ``stop`` of its `prefix`, and record all rows.
@@ -111,7 +100,10 @@ class Runner:
         wait until the block is judged, to be repeated and shrunk. An interruption costs their repetition, never the
         row. If this process dies, a resumed run judges again whatever has no row.
         """
-        questions = self._not_yet_judged(block, start, stop)
+        questions = block.questions() if stop is None else block.prefix(stop)[start:]
+        if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
+            name = block.id
+            questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
         result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:
@@ -125,55 +117,44 @@ class Runner:
                 if row["verdict"] in FAILED and self._is_new(row, waiting):
                     waiting.append((question, row))
                 else:
-                    self._record(row)
+                    self.record(row)
             while waiting:
                 question, row = waiting[0]
                 again = self._repeat_first(question, row)
-                if self._shrinks and _claim_of(row) not in self._shrunk:
+                if self.shrinks and _claim_of(row) not in self._shrunk:
                     self._shrink(block, question, row, again)
                 del waiting[0]
-                self._record(row)
+                self.record(row)
         finally:
             for _, row in waiting:
-                self._record(row)
+                self.record(row)
         return result
 
-    def _not_yet_judged(self, block: Block, start: int, stop: int | None) -> Sequence[Question]:
-        questions = block.questions() if stop is None else block.prefix(stop)[start:]
-        name = block.id
-        if not self._already_judged:
-            return questions  # ids are hashes, which cost as much as drawing
-        return [asked for asked in questions if (name, asked.id) not in self._already_judged]
-
-    def judge_one(self, question: Question, backend: str) -> tuple[Row, ...]:
+    def judge_one(self, question: Question, backend: str, *, repeats: bool = True) -> tuple[Row, ...]:
         """Judge and record a single question; return its row, and that of an auxiliary call that is blamed instead."""
         ((row, *others),) = self._rows(backend, [question])
-        if row["verdict"] in FAILED:
+        if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
-        self._record(row)
+        self.record(row)
         for other in others:
             self._record_once(other)
         return row, *others
 
     def judge_further(self, question: Question, backend: str) -> Row:
         """Judge and record a further question, once; return its row."""
-        ((row, *others),) = self._rows(backend, [question])
-        self._record(row)
-        for other in others:
-            self._record_once(other)
-        return row
+        return self.judge_one(question, backend, repeats=False)[0]
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
             return True
-        return self._shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
+        return self.shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
 
     def _record_once(self, unplanned: Row) -> None:
         """Record the row of an unplanned call, which several questions may trigger."""
         key = unplanned["backend"], unplanned["case_id"]
         if key not in self._recorded_unplanned:
-            self._record(unplanned)
+            self.record(unplanned)
         self._recorded_unplanned.add(key)
 
     def close(self) -> None:
@@ -184,11 +165,11 @@ class Runner:
 
     def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         """Yield per question its row and those of unplanned calls; failures leave evidence."""
-        wants = partial(self._wants_evidence, self._sandbox(backend).labels)
-        evidence = EvidenceFolder(self._folder, backend, wants=wants)
+        labels = self._sandbox(backend).labels
+        evidence = EvidenceFolder(self.folder, backend, wants=lambda row: self._has_room(self.waive(row | labels)))
         for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
-                evidence_path(self._folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
+                evidence_path(self.folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
             for row in rows:
                 self._limit_evidence(row)
             yield *rows, *self._unplanned(backend)
@@ -196,32 +177,29 @@ class Runner:
     def _unplanned(self, backend: str) -> list[Row]:
         """Take the rows of unplanned calls that came meanwhile."""
         unplanned = self._sandbox(backend).unplanned
-        rows = list(map(self._waive, unplanned))
+        rows = list(map(self.waive, unplanned))
         unplanned.clear()
         return rows
 
     def _judged(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
-        rows = map(self._waive, self._sandbox(backend).judge(questions))
+        rows = map(self.waive, self._sandbox(backend).judge(questions))
         ask = partial(self._judge_fresh, backend)
         return (attribute(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
     def _judge_fresh(self, backend: str, question: Question) -> Row:
         """Judge a question in a fresh process."""
-        return self._waive(self._sandbox(backend).judge_alone(question))
-
-    def _wants_evidence(self, labels: Row, row: Row) -> bool:
-        """Tell whether the run needs evidence of a row, not waived yet."""
-        return self._has_room(self._waive(row | labels))
+        return self.waive(self._sandbox(backend).judge_alone(question))
 
     def _has_room(self, row: Row) -> bool:
+        """Tell whether the run needs evidence of a row."""
         check, kind = _evidence_kinds(row)
-        return self._evidence[check] < self._most_evidence or not self._evidence[kind]
+        return self._evidence[check] < self.most_evidence or not self._evidence[kind]
 
     def _limit_evidence(self, row: Row) -> None:
         """Count the evidence of a row; remove it if the run has enough of its final kind."""
         if not deviates(row):
             return
-        path = evidence_path(self._folder, row["case_id"], row["backend"])
+        path = evidence_path(self.folder, row["case_id"], row["backend"])
         if not path.exists():
             return
         if not self._has_room(row):
@@ -230,12 +208,12 @@ class Runner:
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self._timeout)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self.timeout)
         return self._sandboxes[backend]
 
     def _name_of(self, backend: str) -> str:
         """Name a sandbox, for file names."""
-        return f"{self._name}-{backend}".replace("/", "_").replace(":", "_")
+        return f"{self.name}-{backend}".replace("/", "_").replace(":", "_")
 
     def _repeat_first(self, question: Question, row: Row) -> Repetition:
         """Repeat the first failure of its kind, and add to its row how often it fails."""
@@ -263,17 +241,17 @@ class Runner:
 
         if again.rows and not again.failures:
             return
-        smaller = block.smaller(question, still_fails, self._shrink_seconds)
+        smaller = block.smaller(question, still_fails, self.shrink_seconds)
         if smaller is not None:
             self._confirm(row, smaller, again)
 
     def _confirm(self, row: Row, smaller: Question, again: Repetition) -> None:
         """Repeat a smaller question, for its evidence and to see whether it fails as often as the row's."""
-        evidence = EvidenceFolder(self._folder, row["backend"], shrunk_from=row["case_id"])
+        evidence = EvidenceFolder(self.folder, row["backend"], shrunk_from=row["case_id"])
         repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, row["backend"]))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
-            shrunk_path(self._folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
+            shrunk_path(self.folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
             return
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}

@@ -11,8 +11,8 @@ import pytest
 
 from poolproof.suites.cli import COMMANDS
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.running.aspects import CASE_ASPECTS
-from poolproof.suites.running.blocks import CaseBlock
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import CaseBlock
 
 HEAVY = {"duckdb", "hypothesis", "jinja2", "numba", "numpy", "pandas", "pyarrow", "pytest", "rich", "torch"}
 """Packages each of which costs a tenth of a second or more to import, and those that come with them."""

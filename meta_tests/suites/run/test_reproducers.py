@@ -33,10 +33,10 @@ from poolproof.reports.terminal.run import show
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.running.aspects import ASPECTS
-from poolproof.suites.running.plan_record import mandatory, plan_cases, redraw
-from poolproof.suites.running.repetition import ENOUGH, MOST, repeat
-from poolproof.suites.running.runner import Runner
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.record import mandatory, plan_cases, redraw
+from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
+from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from runs import ENVIRONMENT, command, replay_pasted
 from seeded_calls import SEEDED_CALLS

@@ -1,4 +1,4 @@
-"""The allotment of a time budget: which process judges which cases of which block, and how far each block got.
+"""A time budget and its allotment: which process judges which cases of which block, and how far each block got.
 
 Every block has its first cases judged; then the block that has had the least time is next. The processes of a run share
 a journal in its folder: an idle process takes a `Portion` by appending a line, so that none is taken twice, and a
@@ -8,19 +8,24 @@ begins where the block's last one ended, so one number per block says which of i
 
 from __future__ import annotations
 
+import fcntl
+import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from io import BufferedRandom
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.running.journal import Journal
-from poolproof.suites.running.plans import Block, root_of
+from poolproof.suites.plan.blocks import Block, root_of
+from poolproof.suites.run.runner import BlockResult, Runner
 
 FILE = "asked.jsonl"
 """The journal."""
@@ -49,7 +54,6 @@ _UNKNOWN_PACE = 0.1
 """Assumed seconds per case where none was measured: slow, so that few are taken at once."""
 
 _WEEK = 7 * 86_400.0
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -59,7 +63,7 @@ class InvalidTime(BadInput):
 
 def parse_time(text: str) -> float:
     """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; `InvalidTime` for anything else."""
-    match = _TIME.fullmatch(text.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())
     seconds = match and float(match[1]) * _UNITS[match[2]]
     if not seconds or not 1.0 <= seconds <= _WEEK:
         raise InvalidTime(
@@ -104,6 +108,69 @@ class Budget:
         return ceil(_SPARE * self.seconds / self.slice_seconds)
 
 
+class Journal:
+    """The state that processes share; read and written while `locked`.
+
+    A line holds a block's id with how many of its cases are taken, or with the seconds that some took. ``taken`` is by
+    block; times are by the planned block that one extends (`root_of`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+        self._end: BufferedRandom | None = None
+        self.taken: dict[str, int] = {}
+        self.paces: dict[str, float] = {}
+        """Seconds per case of the last portion."""
+        self.spent: Counter[str] = Counter()
+        """Seconds in all."""
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the journal and read what others wrote; `CannotWrite` if the file system has no locks."""
+        with writing(self._path), self._path.open("a+b") as self._end:
+            fcntl.flock(self._end, fcntl.LOCK_EX)
+            self._catch_up(self._end)
+            yield
+
+    def take(self, block: str, stop: int) -> None:
+        self._append({"block": block, "taken": stop})
+
+    def record_time(self, block: str, cases: int, seconds: float) -> None:
+        """Record the seconds that so many cases took together, 0 if unknown."""
+        self._append({"block": block, "seconds": round(seconds / cases, 6), "cases": cases})
+
+    def _catch_up(self, end: BufferedRandom) -> None:
+        end.seek(self._read)
+        text = end.read()
+        if text and not text.endswith(b"\n"):
+            end.write(b"\n")  # its writer died
+        self._read = end.tell()
+        for line in text.splitlines():
+            self._learn(line)
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        assert self._end is not None
+        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        self._end.write(line)
+        self._end.flush()
+        self._read += len(line)
+        self._learn(line)
+
+    def _learn(self, line: bytes) -> None:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            return  # cut short by the death of its writer: that portion was never judged
+        root = root_of(entry["block"])
+        if "taken" in entry:
+            self.taken[entry["block"]] = entry["taken"]
+            return
+        if entry["seconds"]:
+            self.paces[root] = entry["seconds"]
+        self.spent[root] += entry["seconds"] * entry["cases"]
+
+
 class Portion(NamedTuple):
     """The cases of a block from ``start`` to ``stop``, in the order of `Block.prefix`."""
 
@@ -122,6 +189,7 @@ def _first_count(block: Block) -> int:
     return max(block.min_cases, min(few, block.count))
 
 
+@dataclass(eq=False)
 class Allotment:
     """Portions of ``blocks`` for one of ``workers`` processes, until the budget is spent.
 
@@ -129,25 +197,20 @@ class Allotment:
     `next_portion` takes from the block that has had the least time.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        blocks: Sequence[Block],
-        budget: Budget,
-        workers: int,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._journal = Journal(folder / FILE)
-        self._roots = {block.id for block in blocks}
-        self._blocks = list(blocks)
-        self._budget = budget
-        self._workers = workers
-        self._clock = clock
+    folder: Path
+    blocks: Sequence[Block]
+    budget: Budget
+    workers: int
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.folder / FILE)
+        self._roots = {block.id for block in self.blocks}
 
     def first_portions(self, block: Block) -> list[Portion]:
         """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
         with self._journal.locked():
-            has_time = self._clock() < self._budget.until
+            has_time = self.clock() < self.budget.until
             stop = max(_first_count(block) if has_time else block.min_cases, self._journal.taken.get(block.id, 0))
             self._journal.take(block.id, stop)
             extensions = _taken_extensions(block, self._journal.taken)
@@ -156,10 +219,10 @@ class Allotment:
     def next_portion(self) -> Portion | None:
         """Take the next portion; None if the time or the plan is spent."""
         with self._journal.locked():
-            left = self._budget.until - self._clock()
-            if self._budget.extends_plan:
-                self._blocks = [self._current(block) for block in self._blocks]
-            open_ones = [block for block in self._blocks if self._is_open(block, left)]
+            left = self.budget.until - self.clock()
+            if self.budget.extends_plan:
+                self.blocks = [self._current(block) for block in self.blocks]
+            open_ones = [block for block in self.blocks if self._is_open(block, left)]
             if left <= 0.0 or not open_ones:
                 return None
             block = min(open_ones, key=lambda block: self._journal.spent[root_of(block.id)])
@@ -176,7 +239,7 @@ class Allotment:
 
     def _cases(self, block: Block, left: float) -> int:
         """Count the cases of a portion."""
-        seconds = min(max(left * self._workers / _PORTIONS, _SHORTEST), _LONGEST)
+        seconds = min(max(left * self.workers / _PORTIONS, _SHORTEST), _LONGEST)
         return max(int(seconds / self._journal.paces.get(root_of(block.id), _UNKNOWN_PACE)), block.min_batch)
 
     def _current(self, block: Block) -> Block:
@@ -192,11 +255,50 @@ class Allotment:
         return is_begun and taken < block.count and self._journal.paces.get(root_of(block.id), 0.0) <= left
 
 
+@dataclass(frozen=True)
+class BudgetRunner:
+    """Judges the portions of ``allotment`` by ``runner``, and records how long they took."""
+
+    allotment: Allotment
+    runner: Runner
+    loaded: set[str] = field(default_factory=set)
+    """The backends that this process has judged on: the first portion's time includes loading."""
+
+    def judge_first(self, block: Block) -> BlockResult:
+        """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
+        result = BlockResult()
+        for portion in self.allotment.first_portions(block):
+            result.merge(self._judge(portion))
+        return result
+
+    def judge_slice(self) -> BlockResult:
+        """Judge one portion after the other for one time slice."""
+        result, end = BlockResult(), time.monotonic() + self.allotment.budget.slice_seconds
+        while time.monotonic() < end and (portion := self.allotment.next_portion()):
+            result.merge(self._judge(portion))
+        return result
+
+    def _judge(self, portion: Portion) -> BlockResult:
+        started = time.monotonic()
+        result = self.runner.judge(*portion)
+        is_loaded = portion.block.subject.backend in self.loaded
+        seconds = time.monotonic() - started if is_loaded else 0.0
+        self.allotment.record_time(portion, result.rows, seconds)
+        self.loaded.add(portion.block.subject.backend)
+        return result
+
+
+def _taken(folder: Path) -> dict[str, int]:
+    journal = Journal(folder / FILE)
+    with journal.locked():
+        return journal.taken
+
+
 def _taken_extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
     """Yield the extensions of a block, each with as many cases as were taken of it."""
     more = block.extension()
     while more is not None and (part := taken.get(more.id, 0)):
-        yield more.with_count(part)
+        yield replace(more, count=part)
         more = more.extension()
 
 
@@ -211,19 +313,9 @@ def take_whole(folder: Path, whole: Iterable[Block]) -> None:
 
 def extension_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
     """Count the cases that were taken of the extensions of blocks, by the blocks' ids."""
-    journal = Journal(folder / FILE)
-    with journal.locked():
-        taken = journal.taken
+    taken = _taken(folder)
     counts = {block.id: sum(more.count for more in _taken_extensions(block, taken)) for block in blocks}
     return {name: count for name, count in counts.items() if count}
-
-
-def extend(block: Block, cases: int) -> Iterator[Block]:
-    """Yield the extensions of a block that hold so many cases together."""
-    while cases > 0 and (more := block.extension()) is not None:
-        block = more
-        yield more.with_count(min(cases, more.count))
-        cases -= more.count
 
 
 def remove_journal(folder: Path) -> None:
@@ -234,8 +326,6 @@ def remove_journal(folder: Path) -> None:
 
 def partial_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, tuple[int, int]]:
     """Return (cases taken, or the minimum; cases in all) of those blocks that were not taken whole."""
-    journal = Journal(folder / FILE)
-    with journal.locked():
-        taken = journal.taken
+    taken = _taken(folder)
     parts = {block.id: (max(block.min_cases, taken.get(block.id, 0)), block.count) for block in blocks}
     return {name: (part, count) for name, (part, count) in parts.items() if part < count}

@@ -1,0 +1,73 @@
+"""Budgets: rooms stay as small as they are, and so does one case's way. A commit that raises one says what it buys."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from holding import holding
+from places import ROOT
+from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.case_question import CaseQuestion
+
+LINES = {
+    "references": 7_850,
+    "backends": 5_000,
+    "suites": 15_800,
+    "suites/cases": 5_350,
+    "suites/judging": 3_500,
+    "suites/plan": 1_250,
+    "suites/isolation": 1_450,
+    "suites/run": 1_100,
+    "suites/probe": 950,
+    "suites/fleet": 550,
+    "reports": 10_700,
+    "meta_tests": 26_700,
+}
+
+CLASSES, FRAMES = 24, 22
+"""Classes whose methods one case's way enters, and the most of our frames at a time, from the question to its row."""
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_a_room_keeps_its_budget(room: str) -> None:
+    lines = sum(len(path.read_bytes().splitlines()) for path in (ROOT / room).rglob("*.py"))
+    assert 0.9 * LINES[room] < lines <= LINES[room], "a room that has become smaller lowers its budget"
+
+
+def test_a_cases_way_keeps_its_budget(tmp_path: Path) -> None:
+    sandbox = Sandbox("scatter_backends:honest", tmp_path, "budget", 20.0)
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
+    classes: set[tuple[str, str]] = set()
+    depths = [0]
+
+    def enter(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or not _is_ours(frame):
+            return
+        *_, owner, _ = ["", "", *frame.f_code.co_qualname.split(".")]
+        if owner not in ("", "<locals>"):
+            classes.add((frame.f_code.co_filename, owner))
+        depth, outer = 0, frame
+        while outer is not None:
+            depth, outer = depth + _is_ours(outer), outer.f_back  # type: ignore[assignment]
+        depths.append(depth)
+
+    try:
+        list(sandbox.judge([CaseQuestion(case, holding("interval", "repeat"), "block")]))
+        sys.setprofile(enter)
+        (row,) = sandbox.judge([CaseQuestion(case, holding("interval", "repeat"), "block")])
+    finally:
+        sys.setprofile(None)
+        sandbox.close()
+    assert row["verdict"] == "conforms"
+    assert len(classes) <= CLASSES
+    assert max(depths) <= FRAMES
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return any(frame.f_code.co_filename.startswith(f"{ROOT / room}/") for room in ("references", "backends", "suites"))

@@ -1,0 +1,403 @@
+"""A fleet judges every case once, whoever dies over it, and its rows are those of an ordinary session."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing import forkserver
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from places import SUPPORT
+from poolproof.backends.base import BackendUnavailable
+from poolproof.reports.rows.store import RowWriter, finished_blocks, read_rows
+from poolproof.reports.rows.verdicts import BadInput, Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.fleet.node import Batch, FleetError, Judge, RunSettings
+from poolproof.suites.fleet.ray_pool import RayPool, resource_of
+from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Single, Work, judge_all, judge_further, works_of
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
+from poolproof.suites.options import check_fleet
+from poolproof.suites.plan.aspects import EVERYTHING
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import PLANS, Plan
+from poolproof.suites.plan.selection import Selection
+from poolproof.suites.run.runner import Runner
+from sessions import run_session
+
+
+@dataclass(frozen=True)
+class Made:
+    """A block of so many cases."""
+
+    id: str
+    count: int
+    aspect: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="values"))
+    subject: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(backend="made"))
+
+    def questions(self) -> list[Question]:
+        return [cast(Question, Asked(f"{self.id}/{number}")) for number in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    id: str
+
+    def describe(self) -> dict[str, str]:
+        return {"case_id": self.id, "aspect": "values"}
+
+
+def made(*counts: int) -> list[Work]:
+    blocks = [cast(Block, Made(f"b{number}", count)) for number, count in enumerate(counts)]
+    return [Work(cast(pytest.Item, None), block) for block in blocks]
+
+
+class Scripted:
+    """Judges of which none survives some cases; blocks with names in ``raises`` end by an exception.
+
+    The ``absent`` never start.
+    """
+
+    def __init__(
+        self, size: int, deadly: Iterable[str] = (), raises: Iterable[str] = (), absent: Iterable[int] = ()
+    ) -> None:
+        self.size = size
+        self.asked: list[str] = []
+        self._deadly, self._raises = frozenset(deadly), frozenset(raises)
+        self._absent = frozenset(absent)
+        self._pinged: dict[object, int] = {}
+        self._busy: set[int] = set()
+        self._open: dict[object, tuple[int, Batch | None]] = {}
+
+    def ping(self, judge: int) -> object:
+        reference = object()
+        self._pinged[reference] = judge
+        return reference
+
+    def ask(self, judge: int, method: str, work: Any, *_backend: str) -> object:
+        assert judge not in self._absent
+        assert judge not in self._busy
+        self._busy.add(judge)
+        cases = [asked.id for asked in ([work] if method == "judge_one" else work.questions())]
+        self.asked.append(work.id)
+        found = Batch([{"case_id": case, "aspect": "values", "verdict": Verdict.CONFORMS} for case in cases])
+        error = Batch(error="no space") if work.id in self._raises else found
+        reference = object()
+        self._open[reference] = judge, None if self._deadly.intersection(cases) else error
+        return reference
+
+    def answers(self, references: list[object]) -> list[tuple[object, Batch | None]]:
+        assert set(references) == {*self._open, *self._pinged}
+        live = [reference for reference, judge in self._pinged.items() if judge not in self._absent]
+        if live:
+            del self._pinged[live[0]]
+            return [(live[0], None)]
+        reference, (judge, batch) = self._open.popitem()
+        self._busy.remove(judge)
+        return [(reference, batch)]
+
+
+@dataclass
+class Kept:
+    """Everything that is recorded and reported."""
+
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    finished: list[str] = field(default_factory=list)
+    reported: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def take(self, batch: Batch) -> None:
+        self.rows.update((row["case_id"], row["verdict"]) for row in batch.rows)
+
+    def finish(self, work: Work) -> None:
+        self.finished.append(cast(Block, work.asked).id)
+
+    def report(self, work: Work, judge: int) -> None:
+        assert judge >= 0
+        assert work.seconds >= 0.0
+        name = cast(Block, work.asked).id
+        assert name not in self.reported
+        self.reported[name] = work.result.rows, work.error
+
+
+def judged(pool: Scripted, works: list[Work], **options: Any) -> Kept:
+    kept = Kept()
+    judge_all(works, cast(RayPool, pool), cast(Recording, kept), kept.report, **options)
+    return kept
+
+
+@pytest.mark.parametrize("judges", [1, 3, 8])
+def test_every_case_is_judged_once(judges: int) -> None:
+    works = made(3, 5, 1, 4)
+    kept = judged(Scripted(judges), works)
+    cases = [asked.id for work in works for asked in cast(Block, work.asked).questions()]
+    assert kept.rows == Counter((case, Verdict.CONFORMS) for case in cases)
+    assert kept.reported == {"b0": (3, ""), "b1": (5, ""), "b2": (1, ""), "b3": (4, "")}
+    assert sorted(kept.finished) == ["b0", "b1", "b2", "b3"]
+
+
+def test_a_judge_that_finds_no_device_holds_up_nothing() -> None:
+    kept = judged(Scripted(3, absent=[0, 2]), made(2, 1))
+    assert kept.reported == {"b0": (2, ""), "b1": (1, "")}
+
+
+@pytest.mark.parametrize("judges", [1, 3])
+def test_a_case_that_no_judge_survives_costs_itself_alone(judges: int) -> None:
+    pool = Scripted(judges, deadly=["b0/1"])
+    kept = judged(pool, made(3, 2))
+    assert kept.rows == Counter(
+        [("b0/1", Verdict.NOT_RUN), *((case, Verdict.CONFORMS) for case in ("b0/0", "b0/2", "b1/0", "b1/1"))]
+    )
+    assert kept.reported == {"b0": (3, ""), "b1": (2, "")}
+    assert Counter(pool.asked) == Counter(["b0"] * MOST_DEATHS + ["b0/0", *["b0/1"] * MOST_DEATHS, "b0/2", "b1"])
+
+
+def test_cases_of_a_resumed_run_are_not_judged_again_when_judges_die() -> None:
+    pool = Scripted(2, deadly=["b0/2"])
+    judged(pool, made(3), judged={("b0", "b0/0"), ("b1", "b0/1")})
+    assert Counter(pool.asked) == Counter(["b0"] * MOST_DEATHS + ["b0/1", *["b0/2"] * MOST_DEATHS])
+
+
+def test_a_single_question_that_no_judge_survives_is_not_run() -> None:
+    question = cast(Question, Asked("case"))
+    work = Work(cast(pytest.Item, None), Single(question, "made"))
+    rows: list[dict[str, Any]] = []
+    recording = SimpleNamespace(take=lambda batch: rows.extend(batch.rows), finish=lambda work: None)
+    told: list[Work] = []
+    judge_all(
+        [work], cast(RayPool, Scripted(2, ["case"])), cast(Recording, recording), lambda work, _: told.append(work)
+    )
+    assert [(row["case_id"], row["backend"], row["verdict"]) for row in rows] == [("case", "made", Verdict.NOT_RUN)]
+    assert rows[0]["reason"] == "3 judges of the fleet died at it"
+    assert told == [work]
+
+
+def test_what_a_judge_raised_is_told_and_the_rest_goes_on() -> None:
+    kept = judged(Scripted(2, raises=["b0"]), made(1, 1))
+    assert kept.reported == {"b0": (0, "no space"), "b1": (1, "")}
+
+
+def test_a_block_that_a_judge_could_not_finish_is_judged_again_by_a_resumed_run(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
+    for work, error in zip(made(1, 1), ("no space", ""), strict=True):
+        work.add(Batch(error=error))
+        recording.finish(work)
+    assert finished_blocks(tmp_path) == {"b1"}
+
+
+def test_a_session_that_is_over_ends_with_what_judges_are_at() -> None:
+    pool = Scripted(2)
+    kept = judged(pool, made(1, 1, 1, 1), is_over=lambda: len(pool.asked) >= 2)
+    assert kept.reported.keys() == {"b0", "b1"}
+
+
+def test_the_costly_come_first() -> None:
+    blocks = [Made("few", 1), Made("many", 9), Made("some", 5)]
+    parameters: list[dict[str, object]] = [{"block": block} for block in blocks]
+    parameters += [{"question": Asked("case"), "backend_name": "made"}, {"unsupported": None}]
+    items = [SimpleNamespace(callspec=SimpleNamespace(params=given)) for given in parameters]
+    works = works_of(cast("list[pytest.Item]", [*items, SimpleNamespace()]))
+    assert [getattr(work.asked, "id", work.asked) for work in works] == [
+        "many",
+        "some",
+        "few",
+        Single(cast(Question, Asked("case")), "made"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backends", "resource"),
+    [(["torch-cpu"], "CPU"), (["aclnn"], "NPU"), (["torch-npu"], "NPU"), (["torch-cuda", "torch-compile-cuda"], "GPU")],
+)
+def test_a_device_is_told_by_its_backend(backends: list[str], resource: str) -> None:
+    assert resource_of(backends) == resource
+
+
+def test_backends_of_several_devices_are_refused() -> None:
+    with pytest.raises(FleetError, match="run on CPU and NPU: judge them in runs of their own"):
+        resource_of(["aclnn", "torch-cpu"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ray": "auto", "dist": "load"}, "--ray auto takes the place of -n"),
+        ({"ray": "auto", "budget": "10m"}, "--budget is shared by the processes of one machine: take a --shard"),
+        ({"ray": "auto", "minutes": 3.0}, "--minutes is shared by the processes of one machine: take a --shard"),
+        ({"ray_workers": 0}, "--ray-workers 0: a fleet needs one at least"),
+    ],
+)
+def test_what_does_not_go_with_a_fleet_is_named(given: dict[str, Any], said: str) -> None:
+    config = SimpleNamespace(getoption=lambda name, default=None: given.get(name, default))
+    with pytest.raises(BadInput, match=said):
+        check_fleet(cast(pytest.Config, config))
+
+
+class Together:
+    """Real judges in this process; the first dies after its first work, whose rows nobody gets."""
+
+    def __init__(self, make: Callable[..., Runner], backend: str, deaths: int = 0) -> None:
+        self.size = 2
+        self.judges = [Judge("test", number) for number in range(self.size)]
+        self.said = self.judges[0].survey([backend], RunSettings(make, {}, 0, {}).suite)[backend]
+        self.settings = RunSettings(make, {backend: self.said.environment}, 8 << 30, {})
+        self._deaths = deaths
+        self._open: list[tuple[int, Any]] = []
+
+    def ping(self, judge: int) -> tuple[int, Any]:
+        return judge, None
+
+    def ask(self, judge: int, *request: Any) -> tuple[int, Any]:
+        self._open.append((judge, request))
+        return self._open[-1]
+
+    def answers(self, references: list[Any]) -> list[tuple[Any, Batch | None]]:
+        if pings := [reference for reference in references if reference[1] is None]:
+            return [(reference, None) for reference in pings]
+        judge, request = self._open.pop(0)
+        batch = self.judges[judge].run(self.settings, *request)
+        self._deaths -= 1
+        return [((judge, request), None if self._deaths >= 0 else batch)]
+
+    def close(self) -> None:
+        for judge in self.judges:
+            assert judge.close() == Batch()
+
+
+ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
+MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
+BACKEND = "scatter_backends:Lost"
+
+
+@pytest.fixture
+def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have judges of this process leave it as it was."""
+    monkeypatch.syspath_prepend(str(SUPPORT))
+    monkeypatch.setenv("POOLPROOF_WORKER", "0")
+    monkeypatch.setenv("POOLPROOF_MEMORY_BUDGET", str(8 << 30))
+    forkserver.ensure_running()  # its socket lies in a folder for temporary files, whose path has to be short
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+
+
+@pytest.mark.usefixtures("judging_here")
+@pytest.mark.parametrize("deaths", [0, 1])
+def test_judges_return_what_a_session_records(tmp_path: Path, deaths: int) -> None:
+    ended = run_session(tmp_path / "session", BACKEND, "--no-shrink", asked=ASKED)
+    plan = Plan("smoke", 12, PLANS["smoke"].purpose)
+    pool = Together(MAKE, BACKEND, deaths)
+    selection = Selection({BACKEND: pool.said}, plan, 0, ("values",), (ASKED[1],), ("float32",))
+    writer = RowWriter(tmp_path / "fleet", "main")
+    works = [Work(cast(pytest.Item, None), block) for block in selection.blocks()]
+    told: list[Work] = []
+    recording = Recording(tmp_path / "fleet", writer)
+    judge_all(works, cast(RayPool, pool), recording, lambda work, _: told.append(work))
+    pool.close()
+    writer.close()
+    assert sorted(map(id, told)) == sorted(map(id, works))
+    assert not any(work.error for work in works)
+    assert outcomes(tmp_path / "fleet") == outcomes(ended.folder)
+    assert finished_blocks(tmp_path / "fleet") == finished_blocks(ended.folder)
+    failed = sum(row[1] == Verdict.VIOLATES for row in outcomes(ended.folder).elements())
+    assert sum(len(work.result.failures) for work in works) == failed
+    assert (tmp_path / "fleet" / "evidence" / "call.py").exists()
+    kept, theirs = ({path.name for path in (f / "evidence").glob("*.npz")} for f in (tmp_path / "fleet", ended.folder))
+    assert kept == theirs != set()
+    assert list((tmp_path / "scratch").glob("poolproof-test-*")) == []
+
+
+@pytest.mark.usefixtures("judging_here")
+def test_a_fleet_judges_further_cases(tmp_path: Path) -> None:
+    pool = Together(MAKE, BACKEND)
+    writer = RowWriter(tmp_path, "main")
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
+    asked = [CaseQuestion(replace(case, seed=seed), EVERYTHING, "diagnosis-1") for seed in range(2)]
+    recording = Recording(tmp_path, writer)
+    rows = [judge_further(cast(RayPool, pool), recording, question, BACKEND) for question in asked]
+    pool.close()
+    writer.close()
+    assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * 2
+    kept = Counter(row["case_id"] for row in read_rows(tmp_path).to_pylist() if row["block"] == "diagnosis-1")
+    assert kept == Counter(row["case_id"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        (Batch(error="Traceback\nRuntimeError: no device"), "RuntimeError: no device"),
+        (None, "the judge that got it died"),
+    ],
+)
+def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | None, said: str) -> None:
+    pool = SimpleNamespace(size=1, ping=lambda _: 1, ask=lambda *_: 1, answers=lambda references: [(1, batch)])
+    recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,))
+    with pytest.raises(BackendUnavailable, match=f"^{said}$"):
+        judge_further(cast(RayPool, pool), recording, CaseQuestion(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
+
+
+@pytest.mark.usefixtures("judging_here")
+def test_a_machine_that_differs_is_named_in_a_sentence() -> None:
+    pool = Together(MAKE, BACKEND)
+    judge, settings = pool.judges[1], pool.settings
+    other = replace(settings, suite=settings.suite | {"version": "0"})
+    with pytest.raises(FleetError, match=r"^\S+ has another suite installed: suite version is '.*', here it is '0'$"):
+        judge.run(other, "judge_one")
+    other = replace(settings, environments={BACKEND: pool.said.environment | {"numpy": "0"}})
+    with pytest.raises(
+        FleetError, match=f"runs another {BACKEND} than the first device: .*: judge them in runs of their"
+    ):
+        judge.run(other, "judge_one")
+    other = replace(settings, environments={"scatter_backends:None": {}})
+    with pytest.raises(FleetError, match=r"^\S+ cannot judge: backend 'scatter_backends:None' cannot be loaded: "):
+        judge.run(other, "judge_one")
+    pool.close()
+
+
+@pytest.mark.usefixtures("judging_here")
+def test_judges_share_the_memory_of_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "n1")
+    pool = Together(MAKE, BACKEND)
+    given = [replace(pool.settings, sharing={"n1": 4}), replace(pool.settings, sharing={"n1": 2}, memory=0)]
+    monkeypatch.setattr("poolproof.suites.fleet.node.free_memory", lambda: 6 << 30)
+    budgets = []
+    for judge, settings in zip(pool.judges, given, strict=True):
+        judge.run(settings, "leave_out", ())
+        budgets.append(int(os.environ["POOLPROOF_MEMORY_BUDGET"]))
+    pool.close()
+    assert budgets == [2 << 30, 3 << 30]
+
+
+@pytest.mark.usefixtures("judging_here")
+def test_a_judge_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
+    left = tmp_path / "scratch" / "poolproof-test-0" / "evidence" / "old.npz"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    pool = Together(MAKE, BACKEND)
+    assert pool.judges[0].run(pool.settings, "leave_out", ()) == Batch()
+    assert not left.exists()
+    pool.close()
+
+
+@pytest.mark.usefixtures("judging_here")
+def test_what_the_end_of_a_judge_adds_is_returned() -> None:
+    pool = Together(MAKE, BACKEND)
+    judge = pool.judges[0]
+    judge.run(pool.settings, "leave_out", ())
+    runner = judge._runner
+    assert runner is not None
+    runner._sandboxes[BACKEND].unplanned.append({"backend": BACKEND, "case_id": "late"})
+    assert judge.close().rows == [{"backend": BACKEND, "case_id": "late"}]
+    pool.close()
+
+
+def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
+    rows = [row for row in read_rows(folder).to_pylist() if row["block"]]
+    columns = ("case_id", "verdict", "block", "output_digest", "reason", "checks_judged")
+    return Counter(tuple(str(row[name]) for name in columns) for row in rows)

@@ -1,0 +1,83 @@
+"""Questions that no block draws, each from a line of JSON that holds all of it.
+
+An ad-hoc question is named on a command line or stands in a list of cases, and is judged by the claims of all aspects;
+a further case of a diagnosis is judged by those of the aspect that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from poolproof.references.contract import ContractCall
+from poolproof.references.products import Product
+from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, diagnosis_block, held_to
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.lists import Entry, read_entry
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
+from poolproof.suites.judging.contract import contract_question, read_call
+from poolproof.suites.judging.listed import listed_question
+from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question
+from poolproof.suites.judging.question import Aspect, Question
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
+from poolproof.suites.plan.plans import Subject
+
+AD_HOC = "case"
+"""The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
+
+CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: AUXILIARY}
+"""What a further case may be held to."""
+
+
+class NoFurtherCase(BadInput):
+    """A row that is not that of a further case; the text says why."""
+
+
+def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
+    """Parse a row of a list, a low-level call, a way through the phases or a case, told apart by their fields.
+
+    `CaseError` or `ContractError` says what is wrong with a line.
+    """
+    return read_entry(line) or read_call(line) or read_phase_question(line, PHASES.alone) or Case.from_json(line)
+
+
+def line_question(line: str, product: Product | None, subjects: Iterable[Subject] = ()) -> Question:
+    """Make the question of a line for a backend of ``product``, which may have none, and of these subjects.
+
+    `CaseError` or `ContractError` says what is wrong with the line, or that the backend has no contract.
+    """
+    match parse_line(line):
+        case Entry() as entry:
+            return listed_question(entry.within(_index_dtypes(subjects, entry.case)), LISTED)
+        case Case() as case:
+            return CaseQuestion(case, EVERYTHING, AD_HOC)
+        case _ if product is None:
+            raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
+        case ContractCall() as call:
+            return contract_question(call, product, CONTRACT.alone, AD_HOC)
+        case PhaseQuestion() as question:
+            return replace(question, block=AD_HOC)
+
+
+def further_question(case: Case, aspect: str) -> CaseQuestion:
+    """Make the question of a further case, with the claims of an aspect; KeyError for one that is not about cases."""
+    claims = CLAIMS[aspect]
+    return CaseQuestion(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
+
+
+def further_question_of(row: Row) -> CaseQuestion:
+    """Return the question of a further case's row; `NoFurtherCase` if it has none."""
+    try:
+        return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
+    except (CaseError, KeyError, TypeError, AttributeError) as error:
+        raise NoFurtherCase(f"its case or its block is none: {error}") from error
+
+
+def _index_dtypes(subjects: Iterable[Subject], case: Case | None) -> tuple[str, ...]:
+    """Return the dtypes of indices that a backend takes for the operator and dtype of a case."""
+    asked = case and (case.operator, case.dtype)
+    return tuple(
+        each.index_dtype for each in subjects if (each.operator.name, each.dtype) == asked and not each.unsupported
+    )

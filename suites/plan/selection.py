@@ -1,0 +1,223 @@
+"""The selection of a run: a part of a plan on some backends, or single cases, and what of it has to be judged.
+
+It is recorded in ``run.json``, and read from there on any machine: no backend is loaded, for what the backends declared
+is part of the record. Of pytest, it knows the ids of tests and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+from poolproof.references.operators import OPERATORS
+from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.judging.question import Question
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.lines import AD_HOC, line_question
+from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks
+from poolproof.suites.plan.shard import Shard
+
+_PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
+"""The tests that judge what is planned, each under the id of a block or of a question."""
+
+_MOST_EXTENSION = 100_000_000
+"""More cases than one block's extensions get in a week."""
+
+
+class NotDrawable(BadInput):
+    """A record from which the questions cannot be redrawn; the text says what is missing or wrong."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
+
+    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left, of which ``only``
+    some blocks and single questions may be selected by id. A time budget has the ``asked`` first cases of a block
+    judged, and as many cases beyond the plan as the ``extensions`` of a block have, both by the block's id.
+    """
+
+    surveys: Mapping[str, Survey]
+    plan: Plan
+    seed: int
+    aspects: tuple[str, ...]
+    operators: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    shard: Shard | None = None
+    only: frozenset[str] | None = None
+    asked: Mapping[str, int] = field(default_factory=dict)
+    extensions: Mapping[str, int] = field(default_factory=dict)
+
+    def to_record(self) -> dict[str, Any]:
+        """Convert what the options selected to JSON."""
+        return {
+            "plan": self.plan.name,
+            "cases": self.plan.cases,
+            "seed": self.seed,
+            "aspects": list(self.aspects),
+            "operators": list(self.operators),
+            "dtypes": list(self.dtypes),
+            "lines": list(self.lines),
+            **({"shard": str(self.shard)} if self.shard else {}),
+            "backends": {name: survey.to_record() for name, survey in self.surveys.items()},
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read a selection; `NotDrawable` says what is wrong with its record."""
+        try:
+            selection = cls(
+                {name: Survey.from_record(name, said) for name, said in record["backends"].items()},
+                Plan(str(record["plan"]), int(record["cases"]), ""),
+                int(record["seed"]),
+                tuple(record["aspects"]),
+                tuple(record["operators"]),
+                tuple(record["dtypes"]),
+                tuple(record["lines"]),
+                Shard.parse(record["shard"]) if "shard" in record else None,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
+        unknown = [*(set(selection.aspects) - set(ASPECTS)), *(set(selection.operators) - set(OPERATORS))]
+        if unknown:
+            raise NotDrawable(f"what was asked names {unknown[0]!r}, which this suite does not have")
+        return selection
+
+    @classmethod
+    def of_run(cls, run: Mapping[str, Any]) -> Self:
+        """Read what a run had to judge, as its time and its tests left it; `NotDrawable` if it does not say."""
+        if "selection" not in run:
+            raise NotDrawable("the run does not say what was asked of it")
+        tests = run.get("narrowed", {}).get("tests")
+        selection = replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
+        return selection.within(run.get("budget", {}))
+
+    def within(self, budget: Mapping[str, Any]) -> Self:
+        """Return what a time budget left of it, and what it added; `NotDrawable` if that is impossible."""
+        extensions, parts = budget.get("beyond", {}), budget.get("asked", {})
+        known = {block.id: block for block in self.planned()} if extensions else {}
+        for name, cases in extensions.items():
+            if name not in known or not 0 < cases <= _MOST_EXTENSION or known[name].extension() is None:
+                raise NotDrawable(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
+        extended = replace(self, extensions=extensions)
+        known = {block.id: block for block in extended.blocks()} if parts else {}
+        for name, (part, count) in parts.items():
+            if name not in known:
+                raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
+            least, total = known[name].min_cases, known[name].count
+            if count != total or not least <= part < count:
+                raise NotDrawable(
+                    f"a budget left {part:,} of {count:,} cases of {name}; at least {least:,} of {total:,} are expected"
+                )
+        return replace(extended, asked={name: part for name, (part, _) in parts.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the cached blocks: a worker makes them faster than it could unpickle them."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def questions(self) -> dict[str, tuple[Question, str]]:
+        """Return the single cases, each with its backend, by id."""
+        return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
+
+    def unanswered(self, recorded: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
+        """Return the single cases without a row; ``recorded`` are (backend, block, case id) of all rows."""
+        return {
+            name: (question, backend)
+            for name, (question, backend) in self.questions().items()
+            if (backend, question.block, question.id) not in recorded
+        }
+
+    def subjects(self) -> list[Subject]:
+        """Return the selected subjects, supported or not."""
+        return [
+            subject
+            for surveyed in self.surveys.values()
+            for subject in surveyed.subjects
+            if (not self.operators or subject.operator.name in self.operators)
+            and (not self.dtypes or subject.dtype in self.dtypes)
+            and not self.lines
+        ]
+
+    def unsupported(self) -> list[Subject]:
+        """Return the unsupported subjects, which the first of several shards reports."""
+        is_first = self.shard is None or self.shard.number == 1
+        return [subject for subject in self.subjects() if subject.unsupported is not None and is_first]
+
+    def blocks(self) -> list[Block]:
+        planned = self.planned()
+        return planned + [more for block in planned for more in extend(block, self.extensions.get(block.id, 0))]
+
+    def planned(self) -> list[Block]:
+        """Return the blocks of the plan, without extensions."""
+        return [block for block in self._all_blocks if self._has(block.id)]
+
+    def plan_cases(self) -> int:
+        """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
+        usual = PLANS.get(self.plan.name, self.plan)
+        plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
+        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).planned())
+
+    def mandatory(self) -> list[dict[str, Any]]:
+        """Count the cases that a complete run judges, by group."""
+        total: Counter[Group] = Counter()
+        for name, groups in self._groups().items():
+            if self.only is None or name in self.only:
+                total.update(groups)
+        return [dict(group) | {"planned": count} for group, count in total.items()]
+
+    def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
+        """Return the ids that ``-k``, node ids or the like leave of the plan; None if they leave everything.
+
+        What an interrupted run has ``begun`` stays mandatory. An id that the plan does not have shows that ids cannot
+        be relied on: then nothing is left out.
+        """
+        planned = {name.encode("unicode_escape").decode(): name for name in self._groups()}
+        selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
+        kept = [name for test, name in planned.items() if test in selected or name in begun]
+        return kept if selected <= planned.keys() and len(kept) < len(planned) else None
+
+    def _has(self, name: str) -> bool:
+        return self.shard is None or name in self._shard_ids
+
+    @cached_property
+    def _shard_ids(self) -> frozenset[str]:
+        assert self.shard is not None
+        costs = dict.fromkeys(self._all_questions(), 1.0)
+        costs |= {block.id: block.count * usual_cost(block.aspect.id) for block in self._all_blocks}
+        return self.shard.names(costs)
+
+    def _all_questions(self) -> dict[str, tuple[Question, str]]:
+        """Make the questions of all lines; lists may have a case twice, and are told apart by their place."""
+        asked = (
+            (line_question(line, surveyed.product, surveyed.subjects), name)
+            for name, surveyed in self.surveys.items()
+            for line in self.lines
+        )
+        return {f"{name}-{each.id if each.block == AD_HOC else each.block}": (each, name) for each, name in asked}
+
+    @cached_property
+    def _all_blocks(self) -> list[Block]:
+        return list(blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed))
+
+    def _groups(self) -> dict[str, Mapping[Group, int]]:
+        """Return the groups of everything planned, by id."""
+        single: dict[str, Mapping[Group, int]] = {
+            name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
+            for name, (question, backend) in self.questions().items()
+        }
+        return single | {block.id: block.groups(self.asked.get(block.id)) for block in self.blocks()}
+
+
+def _kind(question: Question) -> Group:
+    """Return the columns by which the rows of lists are grouped: lists are long."""
+    if question.block == AD_HOC:
+        return ()
+    described = question.describe()
+    return tuple((name, described[name]) for name in ("operator", "dtype"))
