@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -182,19 +183,15 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
 
 def test_a_row_that_has_no_room_leaves_the_rows_before(tmp_path: Path) -> None:
     """Half of it is written, and there is no room for the rest."""
-    writer = RowWriter(tmp_path, "main")
-    writer.append({"case_id": "a"})
-    journal = next(tmp_path.glob("rows/*.jsonl"))
-    before = journal.read_bytes()
     program = (
-        "import resource, sys; from pathlib import Path; from poolproof.reports.rows.store import _append_line;"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1)); _append_line(Path(sys.argv[1]), 'x' * 99)"
+        "import resource, sys; from pathlib import Path; from poolproof.reports.rows.store import RowWriter;"
+        "writer = RowWriter(Path(sys.argv[1]), 'main'); writer.append({'case_id': 'a'});"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30, -1)); writer.append({'case_id': 99 * 'b'})"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program, journal, str(len(before) + 9)], capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
     assert "CannotWrite" in ended.stderr
-    assert journal.read_bytes() == before
+    (journal,) = tmp_path.glob("rows/*.jsonl")
+    assert json.loads(journal.read_bytes()) == {"case_id": "a"}
 
 
 def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_path: Path) -> None:
